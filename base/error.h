@@ -1,0 +1,28 @@
+/* A failure that a person will read: what happened, where, and what to do next. */
+#pragma once
+
+#include <stdarg.h>
+
+#define ERROR_TEXT_SIZE 1024
+
+struct error {
+    int code; /* negative errno, or 0 while nothing has failed */
+    char text[ERROR_TEXT_SIZE];
+};
+
+/**
+ * error_set() - record a failure
+ * @error: may be NULL: then only the code is returned
+ * @code: negative errno
+ *
+ * Return: @code, so that a caller can write `return error_set(...)`.
+ */
+int error_set(struct error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** error_prefix() - put context before the text of an error that is already set ("reading x: ") */
+void error_prefix(struct error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** error_clear() - back to "nothing has failed" */
+void error_clear(struct error *error);

@@ -1,0 +1,22 @@
+/* Whole files: read with a bound, replaced atomically and durably. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/compiler.h"
+#include "base/error.h"
+
+/** file_read() - all of @path, NUL-terminated past the end; -EFBIG over @size_max, else errno */
+int file_read(const char *path, size_t size_max, struct bytes *ret_content,
+              struct error *error) CHECK_RESULT;
+
+/** file_replace() - write a temporary, fsync, rename over @path, fsync the directory */
+int file_replace(const char *path, const void *data, size_t size_bytes, unsigned mode,
+                 struct error *error) CHECK_RESULT;
+
+/** file_make_directories() - mkdir -p */
+int file_make_directories(const char *path, unsigned mode, struct error *error) CHECK_RESULT;
+
+/** file_sync_directory() - fsync of a directory, so that names in it are durable */
+int file_sync_directory(const char *path, struct error *error) CHECK_RESULT;

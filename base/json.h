@@ -1,0 +1,50 @@
+/*
+ * Reading JSON that came from outside: bounded, typed, and with errors that name the key.
+ * Getters return 0, -EINVAL (missing, wrong type, out of range; @error says which key).
+ * Every getter has a twin behaviour for absent optional keys through json_has().
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+#define JSON_DEPTH_MAX 64
+
+static inline void json_decref_pointer(json_t **value)
+{
+    json_decref(*value);
+}
+#define AUTO_JSON CLEANUP(json_decref_pointer)
+
+/** json_parse() - a bounded text to a tree; *ret_value is owned by the caller; @where is for errors */
+int json_parse(const char *text, size_t size_bytes, const char *where, json_t **ret_value,
+               struct error *error) CHECK_RESULT;
+
+bool json_has(const json_t *object, const char *key);
+int json_get_u64(const json_t *object, const char *key, uint64_t max, uint64_t *ret_value,
+                 struct error *error) CHECK_RESULT;
+int json_get_unsigned(const json_t *object, const char *key, unsigned max, unsigned *ret_value,
+                      struct error *error) CHECK_RESULT;
+int json_get_double(const json_t *object, const char *key, double *ret_value,
+                    struct error *error) CHECK_RESULT;
+int json_get_bool(const json_t *object, const char *key, bool *ret_value,
+                  struct error *error) CHECK_RESULT;
+/** json_get_text() - copies into a buffer; -EINVAL also when it does not fit */
+int json_get_text(const json_t *object, const char *key, char *ret_text, size_t text_size,
+                  struct error *error) CHECK_RESULT;
+/** json_get_array(), json_get_object() - borrowed */
+int json_get_array(const json_t *object, const char *key, size_t count_max, json_t **ret_array,
+                   struct error *error) CHECK_RESULT;
+int json_get_object(const json_t *object, const char *key, json_t **ret_object,
+                    struct error *error) CHECK_RESULT;
+/** json_get_bits64(), json_put_bits64() - doubles as 16 hexadecimal digits */
+int json_get_bits64(const json_t *object, const char *key, double *ret_value,
+                    struct error *error) CHECK_RESULT;
+int json_put_bits64(json_t *object, const char *key, double value) CHECK_RESULT;
+
+/** json_text() - compact text, keys in insertion order; malloc'ed, NULL when memory is short */
+char *json_text(const json_t *value);

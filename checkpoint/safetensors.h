@@ -1,0 +1,46 @@
+/*
+ * The safetensors container: u64 header length, JSON header, data. What Hugging Face reads.
+ * Written with the header padded by spaces so that data begins on a 4 KiB boundary, and with tensors
+ * ordered so that those of whole blocks come first. Read with every bound checked: lengths, offsets
+ * (no overlap, no hole beyond padding, inside the file), shapes times dtype, duplicate names, depth.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/compiler.h"
+#include "base/error.h"
+
+#define SAFETENSORS_NAME_SIZE  256
+#define SAFETENSORS_RANK_MAX   8
+#define SAFETENSORS_HEADER_MAX (100u << 20)
+#define SAFETENSORS_ALIGN      4096
+
+enum safetensors_dtype { SAFETENSORS_F32, SAFETENSORS_BF16, SAFETENSORS_F16, SAFETENSORS_I64, SAFETENSORS_U8 };
+
+struct safetensors_entry {
+    char name[SAFETENSORS_NAME_SIZE];
+    enum safetensors_dtype dtype;
+    unsigned rank;
+    size_t shape[SAFETENSORS_RANK_MAX];
+    uint64_t offset, size_bytes; /* in the file (absolute) */
+};
+
+struct safetensors_index {
+    struct safetensors_entry *entries;
+    size_t count;
+    uint64_t header_bytes; /* 8 + JSON with padding: where data begins */
+    uint64_t file_bytes;
+};
+
+void safetensors_index_done(struct safetensors_index *index);
+/** safetensors_layout() - give entries their offsets and make the header; entries are reordered */
+int safetensors_layout(struct safetensors_index *index, struct bytes *ret_header) CHECK_RESULT;
+/** safetensors_parse() - @data: the file's first bytes (all of the header); -EBADMSG with the cause */
+int safetensors_parse(const uint8_t *data, size_t size_bytes, uint64_t file_bytes,
+                      struct safetensors_index *ret_index, struct error *error) CHECK_RESULT;
+/** safetensors_open() - read and parse the header of a file; errors name the file */
+int safetensors_open(const char *path, struct safetensors_index *ret_index, struct error *error) CHECK_RESULT;

@@ -1,0 +1,5 @@
+foreach(program firnd firn-worker firnctl)
+    if(TARGET ${program})
+        install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    endif()
+endforeach()

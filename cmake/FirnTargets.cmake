@@ -1,0 +1,61 @@
+# One static library a folder, one program a main file, one executable a test file.
+
+set(FIRN_WARNINGS
+    -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes
+    -Wpointer-arith -Wvla -Wundef -Wformat=2 -Wimplicit-fallthrough -Werror)
+
+add_library(firn_options INTERFACE)
+target_compile_features(firn_options INTERFACE c_std_17)
+target_compile_options(firn_options INTERFACE
+    $<$<COMPILE_LANGUAGE:C>:${FIRN_WARNINGS} -fno-omit-frame-pointer -ffp-contract=off
+    -fstack-protector-strong>)
+target_compile_definitions(firn_options INTERFACE _GNU_SOURCE FIRN_VERSION="${PROJECT_VERSION}")
+target_include_directories(firn_options INTERFACE ${CMAKE_SOURCE_DIR})
+
+set(FIRN_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+if(FIRN_SANITIZE)
+    target_compile_options(firn_options INTERFACE -fsanitize=${FIRN_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(firn_options INTERFACE -fsanitize=${FIRN_SANITIZE})
+endif()
+
+# firn_library(NAME DEPENDS other... LIBRARIES imported...): every .c file of the folder
+function(firn_library name)
+    cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;SOURCES;EXCLUDE" ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
+    list(FILTER sources EXCLUDE REGEX "/main\\.c$")
+    foreach(excluded ${ARG_EXCLUDE})
+        list(FILTER sources EXCLUDE REGEX "/${excluded}$")
+    endforeach()
+    list(APPEND sources ${ARG_SOURCES})
+    if(sources)
+        add_library(firn_${name} STATIC ${sources})
+        target_link_libraries(firn_${name} PUBLIC firn_options ${ARG_DEPENDS} ${ARG_LIBRARIES})
+    else()
+        add_library(firn_${name} INTERFACE)
+        target_link_libraries(firn_${name} INTERFACE firn_options ${ARG_DEPENDS} ${ARG_LIBRARIES})
+    endif()
+endfunction()
+
+# firn_program(NAME folder): the folder's main.c linked with the folder's library
+function(firn_program name folder)
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/main.c)
+        add_executable(${name} main.c)
+        target_link_libraries(${name} PRIVATE firn_${folder})
+    endif()
+endfunction()
+
+# firn_tests(folder library...): every test_*.c of the folder is one cmocka program and one test
+function(firn_tests folder)
+    file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/test_*.c)
+    foreach(source ${tests})
+        get_filename_component(name ${source} NAME_WE)
+        string(REPLACE "/" "_" prefix ${folder})
+        set(target ${prefix}_${name})
+        add_executable(${target} ${source})
+        target_link_libraries(${target} PRIVATE ${ARGN} firn_options PkgConfig::CMOCKA)
+        target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+        set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+        add_test(NAME ${target} COMMAND ${target})
+        set_tests_properties(${target} PROPERTIES TIMEOUT 300)
+    endforeach()
+endfunction()

@@ -1,0 +1,56 @@
+/*
+ * Exact reduce-scatter and all-gather across the replicas of one stage.
+ *
+ * Each replica arrives with one f32 buffer per maximal subtree of its lanes (comm/tree.h). An array
+ * of `count` elements is cut into as many shards as there are replicas; the owner of a shard receives
+ * everybody's subtree sums of it, finishes the tree, and sends the result to all. The work is cut
+ * into buckets (one a unit), posted as soon as backward has finished that unit, and finished later,
+ * so transfers overlap the rest of backward. The sum is the same to the bit for every replica count.
+ *
+ * The additions go through a function (the kernel's tree_add), so that GPU buffers can be added where
+ * they lie. With one replica nothing is sent.
+ */
+#pragma once
+
+#include "comm/mesh.h"
+#include "comm/tree.h"
+
+typedef void (*reduce_add_function)(void *context, float *output, const float *a, const float *b,
+                                    size_t count);
+
+struct reduce_group {
+    struct mesh *mesh;
+    unsigned lanes;            /* of the job */
+    unsigned member_count;     /* replicas of this stage */
+    unsigned self;             /* my index in the arrays below */
+    const unsigned *ranks;     /* member -> rank in the mesh */
+    const struct tree_span *lane_ranges; /* member -> its lanes; together they cover [0, lanes) in order */
+    reduce_add_function add;
+    void *add_context;
+};
+
+struct reduce_bucket; /* scratch and requests of one array, reused every step */
+
+/** reduce_bucket_new() - for arrays of at most @count elements; all memory is taken here */
+int reduce_bucket_new(const struct reduce_group *group, size_t count, struct reduce_bucket **ret_bucket) CHECK_RESULT;
+void reduce_bucket_free(struct reduce_bucket *bucket);
+
+/**
+ * reduce_begin() - post my subtree sums of one array
+ * @tag: unique to (step, bucket), the same on every member; the low 8 bits must be 0 (used inside)
+ * @subtrees: one host buffer per maximal subtree of my lanes, left to right, borrowed until reduce_finish()
+ */
+int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees, size_t count) CHECK_RESULT;
+
+/**
+ * reduce_combine() - wait for the others' sums of my shard, finish the tree, post the result to all
+ *
+ * Call it for every bucket in the order of reduce_begin(), then reduce_finish() for every bucket.
+ */
+int reduce_combine(struct reduce_bucket *bucket) CHECK_RESULT;
+
+/**
+ * reduce_finish() - complete it; @result (count elements, may be subtrees[0]) holds the sum over all lanes
+ * Return: 0, -ECONNRESET, -ETIMEDOUT as mesh_wait()
+ */
+int reduce_finish(struct reduce_bucket *bucket, float *result) CHECK_RESULT;

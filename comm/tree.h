@@ -1,0 +1,37 @@
+/*
+ * The one binary tree over lane indices along which gradients are added (DESIGN 3.3).
+ *
+ * Over [first, first + count): a single lane is a leaf; otherwise the left child is the largest
+ * power of two below count, the right child the rest. A replica that holds any contiguous range of
+ * lanes reduces the maximal subtrees inside its range; the owner finishes the tree. The order of
+ * every addition is a function of the lane count alone.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/compiler.h"
+
+#define TREE_LANES_MAX 1024
+#define TREE_SUBTREES_MAX 22 /* 2 * log2(TREE_LANES_MAX) + 2: of one contiguous range */
+
+struct tree_span {
+    unsigned first, count;
+};
+
+/** tree_children() - of a node with count >= 2 */
+void tree_children(struct tree_span node, struct tree_span *ret_left, struct tree_span *ret_right);
+
+/**
+ * tree_subtrees() - the maximal subtrees of the tree over @lanes lanes inside @range, left to right
+ * Return: how many (at most TREE_SUBTREES_MAX)
+ */
+unsigned tree_subtrees(unsigned lanes, struct tree_span range,
+                       struct tree_span ret_subtrees[TREE_SUBTREES_MAX]);
+
+/**
+ * tree_parent_of_pair() - whether the adjacent spans @left and @right are the two children of one
+ * node of the tree over @lanes lanes; that node into *ret_parent
+ */
+bool tree_parent_of_pair(unsigned lanes, struct tree_span left, struct tree_span right,
+                         struct tree_span *ret_parent);

@@ -1,0 +1,61 @@
+/*
+ * A node's part in one job: which worker processes must exist, what each is told, what the node
+ * reports. A pure state machine: agent_step(agent, event) -> actions; the daemon carries them out.
+ */
+#pragma once
+
+#include "elastic/control.h"
+
+enum agent_event_type {
+    AGENT_PLAN,          /* `plan`: the plan in force changed (or was read at start); NULL: the job is gone */
+    AGENT_NEXT,          /* `plan`: being prepared; NULL: dropped */
+    AGENT_WORKER_UP,     /* `slot`: connected, its socket works (also: found running by a new firnd) */
+    AGENT_WORKER_STATUS, /* `slot`, `status` */
+    AGENT_WORKER_EXIT,   /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
+    AGENT_TICK,
+};
+
+struct agent_event {
+    enum agent_event_type type;
+    uint64_t now_ns;
+    const struct plan *plan; /* borrowed */
+    unsigned slot;
+    const struct worker_report *status;
+    int exit_code;
+    char text[REPORT_TEXT_SIZE];
+};
+
+enum agent_action_type {
+    AGENT_SPAWN,       /* start a worker process on `slot` */
+    AGENT_SEND_PREPARE, AGENT_SEND_SWITCH, AGENT_SEND_STOP, /* to `slot`; PREPARE/SWITCH carry `plan` (borrowed from the agent) */
+    AGENT_KILL,        /* SIGKILL what runs on `slot` (it ignored STOP, or is fenced) */
+    AGENT_REPORT,      /* write `report` under generation report.generation */
+    AGENT_SLOT_BAD,    /* take `slot` out of service with `text` */
+};
+
+struct agent_action {
+    enum agent_action_type type;
+    unsigned slot;
+    const struct plan *plan;
+    struct node_report *report; /* owned by the action */
+    char text[REPORT_TEXT_SIZE];
+};
+
+#define AGENT_ACTIONS_MAX 256
+struct agent_actions {
+    unsigned count;
+    struct agent_action list[AGENT_ACTIONS_MAX];
+    uint64_t wake_at_ns; /* feed AGENT_TICK by then; UINT64_MAX: never */
+};
+void agent_actions_done(struct agent_actions *actions);
+
+struct agent;
+/** agent_new() - @node: this node's name; restarts after a death at start back off from
+    @failure_timeout_ns / 4, doubling; AGENT_STARTS_MAX deaths before `prepared` mark the slot bad */
+#define AGENT_STARTS_MAX 5
+struct agent *agent_new(const char *job, const char *node, uint64_t failure_timeout_ns);
+void agent_free(struct agent *agent);
+/** agent_step() - 0 or -ENOMEM (nothing changed: feed the event again) */
+int agent_step(struct agent *agent, const struct agent_event *event, struct agent_actions *ret_actions) CHECK_RESULT;
+/** agent_idle() - no worker of this job is left here */
+bool agent_idle(const struct agent *agent);

@@ -1,0 +1,60 @@
+/*
+ * Messages between firnd and its workers, over the worker's UNIX stream socket: a u32 length and JSON.
+ * The worker listens (so a new firnd finds it), firnd connects; the latest connection wins.
+ */
+#pragma once
+
+#include "base/bytes.h"
+#include "elastic/plan.h"
+#include "elastic/report.h"
+
+#define CONTROL_MESSAGE_MAX (16u << 20)
+
+enum control_type {
+    /* firnd -> worker */
+    CONTROL_PREPARE, /* `plan`: get ready for it (spawned for it, or told early); answer STATUS prepared */
+    CONTROL_SWITCH,  /* `plan` is in force: if planned at the next boundary, else now */
+    CONTROL_STOP,    /* leave at once (cancel, fenced); nothing is saved */
+    /* worker -> firnd */
+    CONTROL_STATUS,     /* `status`: at hello, and at every change of phase or generation */
+    CONTROL_PROGRESS,   /* `progress`: after steps, at most four a second */
+    CONTROL_EVENT,      /* `event`: one line for people, and fields in `progress` */
+    CONTROL_CHECKPOINT, /* rank 0: `checkpoint` is complete on disk, commit it */
+    CONTROL_ALARM,      /* `text`: something an operator must see (disk full); empty text clears it */
+};
+
+struct control_progress {
+    uint64_t generation, step;
+    unsigned frozen_layers;
+    double loss, grad_norm, validation_loss; /* NaN when unknown */
+    double step_seconds, tokens_per_second;
+    double compute_seconds, wait_seconds; /* own work and waiting for others, per step: stragglers */
+    double pause_seconds; /* of the last switch of generation */
+};
+
+struct control_checkpoint {
+    uint64_t generation, step;
+    char path[JOB_PATH_SIZE];
+    char manifest_sha256[65];
+    uint64_t size_bytes;
+    double stall_seconds, write_seconds;
+};
+
+struct control_message {
+    enum control_type type;
+    struct plan *plan; /* owned by the message */
+    struct worker_report status;
+    struct control_progress progress;
+    struct control_checkpoint checkpoint;
+    char text[512];
+    bool committed; /* CONTROL_CHECKPOINT answered by firnd: the etcd transaction went through (or not) */
+};
+
+void control_message_done(struct control_message *message);
+/** control_pack() - append the framed message; -ENOMEM */
+int control_pack(const struct control_message *message, struct bytes *into) CHECK_RESULT;
+/**
+ * control_unpack() - take one whole message off the front of @from
+ * Return: 1 a message was taken, 0 more bytes are needed, -EBADMSG (too long, not JSON, wrong keys), -ENOMEM
+ */
+int control_unpack(struct bytes *from, struct control_message *ret_message, struct error *error) CHECK_RESULT;

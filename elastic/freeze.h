@@ -1,0 +1,30 @@
+/*
+ * When layers freeze: a pure function of the committed norms, run by every worker (DESIGN 6).
+ *
+ * `gradient` is PipeTransformer's rule (He et al., ICML 2021): over the norms accumulated since the
+ * last decision, frozen = min(ceil(frozen + alpha * (layers - frozen)), argmin over l >= frozen of
+ * |g_l|); `schedule` is ceil(layers * (1 - (1 - alpha)^t)). Both stop keep_active layers below the top.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "elastic/job_spec.h"
+#include "elastic/step_record.h"
+
+#define FREEZE_LAYERS_MAX 256
+
+struct freeze_state {
+    unsigned frozen_layers;
+    uint64_t decisions;                        /* how many have been made */
+    double layer_squares[FREEZE_LAYERS_MAX];   /* summed since the last decision */
+};
+
+void freeze_init(struct freeze_state *state);
+/** freeze_step() - account for the committed step @record; the new frozen_layers holds from step record->step + 1 on */
+void freeze_step(struct freeze_state *state, const struct job_spec *spec, const struct step_record *record);
+json_t *freeze_encode(const struct freeze_state *state, unsigned layers);
+int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_state, struct error *error) CHECK_RESULT;

@@ -1,0 +1,96 @@
+/*
+ * What a user asks for: the job file as a checked structure.
+ *
+ * One table (job_spec_schema) names every key with its type, unit, default, range and meaning; it
+ * checks job files and what comes back from etcd, and docs/job.md is generated from it. The spec is
+ * stored in etcd as JSON with the same keys; it never changes after submission but for elastic.devices.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+
+#define JOB_PATHS_MAX 32
+#define JOB_PATH_SIZE 1024
+#define JOB_LANES_MAX 1024
+#define JOB_DEVICES_MAX 4096
+
+enum job_schedule { JOB_SCHEDULE_CONSTANT, JOB_SCHEDULE_COSINE, JOB_SCHEDULE_LINEAR };
+enum job_freeze { JOB_FREEZE_NONE, JOB_FREEZE_GRADIENT, JOB_FREEZE_SCHEDULE };
+enum job_format { JOB_FORMAT_BYTES, JOB_FORMAT_LLMC, JOB_FORMAT_UINT16 };
+
+struct job_spec {
+    char name[NAME_SIZE];
+    struct {
+        char family[16]; /* "gpt2" */
+        unsigned layers, width, heads, context, vocab;
+        bool tied;
+    } model;
+    struct {
+        enum job_format format;
+        char paths[JOB_PATHS_MAX][JOB_PATH_SIZE]; /* YAML: one text or a list; absolute after submission */
+        unsigned path_count;
+        double validation_share;              /* YAML `validation`: a share ... */
+        char validation_path[JOB_PATH_SIZE];  /* ... or a path; empty when a share */
+    } data;
+    struct {
+        uint64_t steps;
+        unsigned lanes, micro_batch, micro_batches_per_lane;
+        uint64_t seed;
+        struct {
+            char name[16]; /* "adamw" */
+            double lr, beta1, beta2, epsilon, weight_decay;
+            uint64_t warmup; /* steps */
+            enum job_schedule schedule;
+            double clip; /* global gradient norm; 0: no clipping */
+        } optimizer;
+    } train;
+    struct {
+        unsigned devices_min, devices_max;
+        struct {
+            enum job_freeze policy;
+            double alpha;
+            uint64_t every;       /* steps between decisions */
+            unsigned keep_active; /* layers that never freeze */
+        } freeze;
+    } elastic;
+    struct {
+        char path[JOB_PATH_SIZE]; /* empty: <node's data folder>/checkpoints */
+        uint64_t every;           /* steps; 0: only at the end, on pause and on drain */
+        unsigned keep, copies;
+    } checkpoint;
+    struct {
+        uint64_t every;   /* steps; 0: never */
+        unsigned batches; /* micro-batches of validation data each time */
+    } evaluate;
+};
+
+/**
+ * job_spec_decode() - check a tree against the schema and fill the structure
+ * @where: "demo.yaml", for messages; @line_of: NULL, or the line of a key path ("train.lanes") for
+ *   messages, 0 when unknown
+ *
+ * Unknown key (with the nearest known one), missing key, wrong type, out of range, and the rules
+ * between keys (width % heads, min <= max, warmup <= steps, ...) give -EINVAL; @error names file,
+ * line and key and says what is allowed.
+ */
+int job_spec_decode(const json_t *tree, const char *where,
+                    unsigned (*line_of)(void *context, const char *key_path), void *context,
+                    struct job_spec *ret_spec, struct error *error) CHECK_RESULT;
+
+/** job_spec_encode() - the JSON form, every key explicit; new reference, NULL when memory is short */
+json_t *job_spec_encode(const struct job_spec *spec);
+
+/** job_spec_schema_markdown() - docs/job.md's table; malloc'ed */
+char *job_spec_schema_markdown(void);
+
+/** job_spec_learning_rate() - of step @step (from 1) */
+double job_spec_learning_rate(const struct job_spec *spec, uint64_t step);
+/** job_spec_tokens_per_step() */
+uint64_t job_spec_tokens_per_step(const struct job_spec *spec);
+unsigned job_spec_unit_count(const struct job_spec *spec);

@@ -1,0 +1,91 @@
+/*
+ * The leader's decisions about one job: a pure function of what etcd holds and of the time.
+ *
+ * It is level-triggered: the caller rebuilds the view after every change and calls leader_decide();
+ * a new leader that calls it with the same view decides the same. Nothing is remembered between calls
+ * but `leader_memory`, which only holds when something was first seen (monotonic time).
+ *
+ *   no plan, enough slots                          -> publish generation 1 (or from the newest checkpoint)
+ *   plan in force, better layout / scale / drain   -> write `next` (prepare), wait for prepared, publish planned
+ *   a worker or node of the plan in force failed   -> wait for survivors' reports (bounded), recover, publish
+ *   desired paused / cancelled                     -> publish the empty generation
+ *   not enough slots                               -> wait, say for what
+ */
+#pragma once
+
+#include "elastic/planner.h"
+#include "elastic/recovery.h"
+
+#define LEADER_NODES_MAX 4096
+
+enum job_state { JOB_WAITING, JOB_PREPARING, JOB_RUNNING, JOB_RECOVERING, JOB_PAUSING, JOB_PAUSED,
+                 JOB_COMPLETED, JOB_CANCELLED, JOB_FAILED };
+enum job_desired { JOB_DESIRED_RUNNING, JOB_DESIRED_PAUSED, JOB_DESIRED_CANCELLED };
+
+struct leader_slot {
+    unsigned index;
+    size_t memory_bytes;
+    double speed;
+    bool bad, busy; /* busy: used by another job */
+};
+
+struct leader_node {
+    char name[NAME_SIZE];
+    char host[ADDRESS_SIZE];   /* for link addresses: host:(link_port + slot) */
+    unsigned link_port;
+    uint64_t incarnation;
+    bool draining;
+    unsigned slot_count;
+    struct leader_slot slots[REPORT_WORKERS_MAX];
+};
+
+struct leader_checkpoint {
+    uint64_t step; /* 0: none */
+    char path[JOB_PATH_SIZE];
+};
+
+struct leader_view {
+    uint64_t now_ns;
+    uint64_t failure_timeout_ns;
+    const struct job_spec *spec;
+    enum job_desired desired;
+    unsigned devices_wanted, stages_wanted, replicas_wanted; /* 0: from the spec / free */
+    const struct plan *plan; /* in force; NULL before the first */
+    const struct plan *next; /* being prepared; NULL */
+    bool finished;           /* the job's last step is committed and checkpointed */
+    const struct leader_node *nodes; /* alive (leased) */
+    unsigned node_count;
+    const struct node_report *reports; /* for generation plan->generation (and next's preparedness) */
+    unsigned report_count;
+    struct leader_checkpoint checkpoint; /* the newest committed */
+    unsigned frozen_layers;              /* newest known */
+    uint64_t progress_step;
+    double measured_step_seconds; /* of the plan in force; 0: unknown */
+};
+
+struct leader_memory {
+    uint64_t generation;          /* the one the times below are about */
+    uint64_t failure_seen_ns;     /* 0: none */
+    uint64_t next_seen_ns;
+    uint64_t published_ns;
+    uint64_t better_seen_ns;
+};
+
+enum leader_action {
+    LEADER_NOTHING,
+    LEADER_PREPARE,  /* write `plan` to the key `next` */
+    LEADER_PUBLISH,  /* write `plan` to the key `generation`, delete `next` */
+    LEADER_DROP_NEXT,
+    LEADER_FINISH,   /* write state completed / cancelled / paused, release the slots */
+};
+
+struct leader_decision {
+    enum leader_action action;
+    struct plan *plan; /* owned by the caller afterwards; NULL for none; its key is filled by the caller (randomness) */
+    enum job_state state;
+    char text[512];        /* for people: why it waits, what happened */
+    uint64_t wake_at_ns;   /* call again by then; UINT64_MAX: only on change */
+};
+
+int leader_decide(const struct leader_view *view, struct leader_memory *memory,
+                  struct leader_decision *ret_decision, struct error *error) CHECK_RESULT;

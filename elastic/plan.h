@@ -1,0 +1,98 @@
+/*
+ * A plan: one generation of one job. Who computes what, where state comes from, and why.
+ *
+ * Ranks: workers [0, worker_count) compute; rank = replica * stage_count + stage. Workers
+ * [worker_count, worker_count + donor_count) only hand over state and then leave. A plan with
+ * worker_count 0 ends the generation before it: everybody checkpoints at the switch (when `planned`)
+ * and leaves; that is how a job is paused and cancelled.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+#include "elastic/job_spec.h"
+#include "elastic/step_record.h"
+
+#define PLAN_KEY_HEX_SIZE 65
+#define PLAN_REASON_SIZE 256
+
+enum plan_source {
+    PLAN_SOURCE_FRESH,      /* initialize from the seed: step 0 */
+    PLAN_SOURCE_MEMORY,     /* from workers that hold it: moves */
+    PLAN_SOURCE_CHECKPOINT, /* read restore_path */
+};
+
+enum plan_reason { PLAN_REASON_START, PLAN_REASON_FREEZE, PLAN_REASON_SCALE, PLAN_REASON_JOIN, PLAN_REASON_DRAIN,
+                   PLAN_REASON_FAILURE, PLAN_REASON_PAUSE, PLAN_REASON_RESUME, PLAN_REASON_CANCEL };
+
+struct plan_worker {
+    char node[NAME_SIZE];
+    unsigned slot;
+    char address[ADDRESS_SIZE]; /* of its link listener */
+    uint64_t instance;          /* 0: any; else the process that holds state (hello's instance) */
+};
+
+struct plan_move {
+    unsigned unit;
+    unsigned from_rank, to_rank; /* ranks of this plan, donors included */
+};
+
+struct plan {
+    char job[NAME_SIZE];
+    uint64_t generation; /* from 1 */
+    enum plan_reason reason;
+    char reason_text[PLAN_REASON_SIZE]; /* for people: "node b lost: 6 slots -> 4" */
+    bool planned; /* takes over at a step boundary of the generation before; else at once */
+    char key[PLAN_KEY_HEX_SIZE]; /* of the links, 32 random bytes in hexadecimal */
+
+    unsigned stage_count, replica_count;
+    unsigned worker_count, donor_count;
+    struct plan_worker *workers;   /* worker_count + donor_count */
+    unsigned *stage_first_unit;    /* stage_count + 1; the last is the unit count */
+    unsigned *replica_first_lane;  /* replica_count + 1; the last is the lane count */
+    unsigned frozen_layers;        /* what the planner assumed; the truth is in the state */
+
+    enum plan_source source;
+    uint64_t resume_step; /* committed steps the generation starts from; of a planned switch: at least this */
+    char restore_path[JOB_PATH_SIZE]; /* PLAN_SOURCE_CHECKPOINT: the checkpoint's folder */
+    bool has_commit;            /* survivors at HOLD(commit.step) apply it with these norms first */
+    struct step_record commit;
+    unsigned move_count;
+    struct plan_move *moves;
+    /* Metrics history goes from the first (an old member) to each node that has none: ranks. */
+    unsigned history_count;
+    struct plan_move *histories; /* unit unused */
+
+    double predicted_step_seconds; /* what the planner expects */
+};
+
+/** plan_free() - contents and plan; NULL allowed. Plans are heap objects because of their arrays. */
+void plan_free(struct plan *plan);
+struct plan *plan_new(void); /* zeroed; NULL when memory is short */
+struct plan *plan_copy(const struct plan *plan);
+
+json_t *plan_encode(const struct plan *plan);
+/** plan_decode() - bounded and checked: ranges cover, ranks exist, counts fit; -EINVAL names the key */
+int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error) CHECK_RESULT;
+
+static inline unsigned plan_rank(const struct plan *plan, unsigned replica, unsigned stage)
+{
+    return replica * plan->stage_count + stage;
+}
+/** plan_find() - rank of (node, slot), or -1 */
+int plan_find(const struct plan *plan, const char *node, unsigned slot);
+
+/**
+ * plan_peers() - the ranks that @rank has links with, ascending: pipeline neighbours, the replicas of
+ * its stage, its parent and children in the commit tree, and the two ends of its moves and histories
+ * @ret_ranks: room for worker_count + donor_count
+ */
+unsigned plan_peers(const struct plan *plan, unsigned rank, unsigned *ret_ranks);
+
+/* The commit exchange runs along a tree over ranks [0, worker_count) with this fan-out, root 0. */
+#define PLAN_TREE_FAN 8

@@ -1,0 +1,64 @@
+/*
+ * From costs and slots to a layout: K stages x R replicas, unit ranges, lanes per replica, and which
+ * slot gets which rank. A pure function; minimizes the predicted step time over all K and R.
+ *
+ * The prediction simulates the 1F1B schedule (warm-up, bubble, transfers) of the slowest replica,
+ * then adds the reduction and the optimizer. Stages of one replica are kept on one node where that
+ * fits; workers that hold state keep the stage they have where that costs nothing.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "elastic/plan.h"
+
+struct planner_unit {
+    double forward_seconds, backward_seconds; /* one micro-batch on a slot of speed 1; backward 0 when frozen */
+    size_t parameter_bytes, activation_bytes, boundary_bytes;
+    bool trained;
+};
+
+struct planner_slot {
+    char node[NAME_SIZE];
+    unsigned slot;
+    char address[ADDRESS_SIZE];
+    size_t memory_bytes; /* 0: not limited */
+    double speed;        /* relative, 1 = the reference */
+    /* what the worker there holds now (0 units: nothing), to keep state where it is */
+    unsigned held_first_unit, held_unit_count;
+    uint64_t instance;
+};
+
+struct planner_input {
+    const struct planner_unit *units;
+    unsigned unit_count;
+    const struct planner_slot *slots;
+    unsigned slot_count;
+    unsigned devices_max;        /* use at most this many */
+    unsigned lanes, micro_batches_per_lane;
+    double link_bytes_per_second, link_latency_seconds;
+    unsigned stages_wanted, replicas_wanted; /* 0: free; else only this K or R */
+};
+
+struct planner_choice {
+    unsigned stage_count, replica_count;
+    double step_seconds;   /* predicted */
+    double bubble_share;
+    size_t memory_bytes_max;
+    bool fits;             /* in every slot's memory */
+};
+
+#define PLANNER_CHOICES_MAX 64
+
+/**
+ * planner_run() - fill the layout part of a plan: counts, workers, stage_first_unit, replica_first_lane, prediction
+ * @ret_choices: the best candidates in order, for `firnctl plan`; may be NULL
+ * Return: 0; -ENOSPC (no layout fits the memory or the pins; @error says which and what is missing); -ENOMEM
+ */
+int planner_run(const struct planner_input *input, struct plan *plan, struct planner_choice *ret_choices,
+                unsigned *ret_choice_count, struct error *error) CHECK_RESULT;
+
+/** planner_units() - costs from the spec alone (arithmetic and bytes at @flops_per_second), before anything
+    is measured; units below the boundary of @frozen_layers have no backward. @ret_units: job_spec_unit_count() */
+void planner_units(const struct job_spec *spec, unsigned frozen_layers, double flops_per_second,
+                   struct planner_unit *ret_units);

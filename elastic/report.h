@@ -1,0 +1,53 @@
+/* What a node says about its workers of one job: to the leader through etcd, DESIGN 4 and 5. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elastic/step_record.h"
+#include "base/name.h"
+
+#define REPORT_WORKERS_MAX 64 /* slots of one node */
+#define REPORT_LOST_MAX    64
+#define REPORT_TEXT_SIZE   256
+
+enum worker_phase {
+    WORKER_STARTING, /* spawned, has not said hello */
+    WORKER_PREPARED, /* has a plan and what it needs to join it */
+    WORKER_RUNNING,  /* trains in `generation` */
+    WORKER_STUCK,    /* `generation` is broken for it: waits for the next plan with its state */
+    WORKER_FINISHED, /* all steps committed, final checkpoint written */
+    WORKER_LEFT,     /* handed over, exited on purpose */
+    WORKER_DEAD,     /* process gone */
+    WORKER_BAD,      /* died at start again and again: the slot is out of service, `text` says why */
+};
+
+struct worker_report {
+    unsigned slot;
+    uint64_t instance;   /* process identity, random */
+    enum worker_phase phase;
+    uint64_t generation; /* the one it is or was in; 0: none */
+    /* State in its memory: held_unit_count 0 means none. */
+    uint64_t applied_step;
+    unsigned held_first_unit, held_unit_count; /* two ranges can be held after a broken switch: */
+    unsigned old_first_unit, old_unit_count;   /* units of the generation before, same applied_step */
+    bool holds;                                /* HOLD(applied_step + 1) */
+    struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of applied_step (complete) */
+    unsigned frozen_layers;
+    unsigned lost_count; /* who it lost, as "node/slot" */
+    char lost[REPORT_LOST_MAX][NAME_SIZE + 8];
+    char text[REPORT_TEXT_SIZE];
+};
+
+struct node_report {
+    char node[NAME_SIZE];
+    uint64_t generation; /* reports/<gen>/: the plan in force that it speaks of */
+    unsigned worker_count;
+    struct worker_report workers[REPORT_WORKERS_MAX];
+};
+
+json_t *worker_report_encode(const struct worker_report *report);
+int worker_report_decode(const json_t *tree, struct worker_report *ret_report, struct error *error) CHECK_RESULT;
+json_t *node_report_encode(const struct node_report *report);
+int node_report_decode(const json_t *tree, struct node_report *ret_report, struct error *error) CHECK_RESULT;

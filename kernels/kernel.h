@@ -1,0 +1,143 @@
+/*
+ * The tensor operations of a transformer behind one table of functions, one table a backend.
+ *
+ * Memory: every tensor pointer is device memory of the backend that the table belongs to (host
+ * memory for "cpu"), row-major and contiguous. Parameters, gradients, optimizer state and
+ * statistics are f32. Activations have kernel->activation_size bytes an element (f32 on cpu, bf16
+ * or f32 on cuda), hence `void *`. A `weight` has the same type as the activations.
+ *
+ * Exactness (the contract that elasticity rests on): the result of a call depends only on its
+ * arguments and on the device's thread count; never on addresses, on what else the process holds
+ * or on timing. No operation may use an unordered reduction. Where it says "accumulates", the call
+ * adds to what is there, in one fixed order.
+ *
+ * Errors: operations are asynchronous on some backends and return nothing; a failure is sticky on
+ * the device and comes out of synchronize(). All calls of one device come from one thread.
+ *
+ * Letters: B batch, T context, N = B*T rows, C width, H heads, V vocabulary, I and O the input and
+ * output width of a linear layer.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+struct kernel_device; /* opaque; one slot: a GPU, or a CPU slot of n threads */
+
+struct kernel_options {
+    unsigned index;        /* which GPU; ignored on cpu */
+    unsigned thread_count; /* cpu: threads of the slot, part of the job's identity; >= 1 */
+};
+
+/* How a linear layer's weight lies in memory. */
+enum kernel_weight {
+    KERNEL_WEIGHT_IN_OUT, /* (I, O): GPT-2's Conv1D, as Hugging Face stores it */
+    KERNEL_WEIGHT_OUT_IN, /* (O, I): torch.nn.Linear and the tied head (V, C) */
+};
+
+struct kernel_linear {
+    size_t rows, in, out; /* N, I, O */
+    enum kernel_weight layout;
+};
+
+struct kernel_attention {
+    size_t batch, context, width, heads; /* B, T, C, H; C divisible by H */
+};
+
+/* One AdamW step (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019). */
+struct kernel_adamw {
+    float lr, beta1, beta2, epsilon, weight_decay;
+    float gradient_scale; /* 1, or clip / norm when the global norm exceeds the clip */
+    uint64_t step;        /* from 1: bias correction */
+};
+
+/* Elements of a partial sum of norm_squared(): aligned to the tensor's start, DESIGN 3.6. */
+#define KERNEL_NORM_CHUNK 4096
+
+struct kernel {
+    const char *name;       /* "cpu", "cuda" */
+    size_t activation_size; /* bytes of one activation element */
+
+    int (*open)(const struct kernel_options *options, struct kernel_device **ret_device,
+                struct error *error) CHECK_RESULT;
+    void (*close)(struct kernel_device *device); /* NULL allowed */
+
+    /* 64-byte aligned, zeroed. -ENOMEM. release(NULL) is allowed. */
+    int (*allocate)(struct kernel_device *device, size_t size_bytes, void **ret_memory) CHECK_RESULT;
+    void (*release)(struct kernel_device *device, void *memory);
+    void (*upload)(struct kernel_device *device, void *to_device, const void *from_host, size_t size_bytes);
+    void (*download)(struct kernel_device *device, void *to_host, const void *from_device, size_t size_bytes);
+    void (*copy)(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
+    void (*zero)(struct kernel_device *device, void *memory, size_t size_bytes);
+    /* Waits for all earlier calls. 0, or the device's sticky failure. */
+    int (*synchronize)(struct kernel_device *device, struct error *error) CHECK_RESULT;
+
+    /* output (B,T,C) = token_table (V,C) [tokens (B,T) i32] + position_table (T,C) */
+    void (*embedding_forward)(struct kernel_device *device, void *output, const int32_t *tokens,
+                              const void *token_table, const void *position_table, size_t batch,
+                              size_t context, size_t width);
+    /* accumulates d_token_table (V,C), d_position_table (T,C) from d_output (B,T,C), rows in index order */
+    void (*embedding_backward)(struct kernel_device *device, float *d_token_table,
+                               float *d_position_table, const void *d_output, const int32_t *tokens,
+                               size_t batch, size_t context, size_t width);
+
+    /* output (N,C), mean (N), rstd (N) from input (N,C), weight (C), bias (C); epsilon 1e-5 */
+    void (*layernorm_forward)(struct kernel_device *device, void *output, float *mean, float *rstd,
+                              const void *input, const void *weight, const void *bias, size_t rows,
+                              size_t width);
+    /* ADDS to d_input (N,C) (the residual path's gradient is already there); accumulates d_weight, d_bias (C) */
+    void (*layernorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
+                               float *d_bias, const void *d_output, const void *input,
+                               const void *weight, const float *mean, const float *rstd,
+                               size_t rows, size_t width);
+
+    /* output (N,O) = input (N,I) * weight + bias (O); bias may be NULL */
+    void (*linear_forward)(struct kernel_device *device, void *output, const void *input,
+                           const void *weight, const void *bias, struct kernel_linear shape);
+    /* d_input (N,I) is overwritten (NULL: not wanted); accumulates d_weight and d_bias (NULL: none) */
+    void (*linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
+                            float *d_bias, const void *d_output, const void *input,
+                            const void *weight, struct kernel_linear shape);
+
+    /* causal; qkv (B,T,3C) = [q|k|v], each head's columns contiguous; output (B,T,C);
+       log_sum (B,H,T) f32: the log-sum-exp of each row of scaled scores, kept for backward */
+    void (*attention_forward)(struct kernel_device *device, void *output, float *log_sum,
+                              const void *qkv, struct kernel_attention shape);
+    /* d_qkv (B,T,3C) is overwritten */
+    void (*attention_backward)(struct kernel_device *device, void *d_qkv, const void *d_output,
+                               const void *output, const float *log_sum, const void *qkv,
+                               struct kernel_attention shape);
+
+    /* GELU, tanh form, as GPT-2 */
+    void (*gelu_forward)(struct kernel_device *device, void *output, const void *input, size_t count);
+    /* d_input is overwritten; may be the same memory as d_output */
+    void (*gelu_backward)(struct kernel_device *device, void *d_input, const void *d_output,
+                          const void *input, size_t count);
+
+    /* output = a + b, activations; output may be a or b */
+    void (*residual)(struct kernel_device *device, void *output, const void *a, const void *b, size_t count);
+
+    /* losses (N) f32 from logits (N,V), targets (N) i32 */
+    void (*cross_entropy_forward)(struct kernel_device *device, float *losses, const void *logits,
+                                  const int32_t *targets, size_t rows, size_t vocab);
+    /* the same, and logits become their own gradient times @scale, in place */
+    void (*cross_entropy_fused)(struct kernel_device *device, float *losses, void *logits,
+                                const int32_t *targets, float scale, size_t rows, size_t vocab);
+
+    /* one AdamW step on a flat tensor; decay applies to the whole call (call once per tensor) */
+    void (*adamw)(struct kernel_device *device, float *parameter, float *first_moment,
+                  float *second_moment, const float *gradient, size_t count,
+                  const struct kernel_adamw *options);
+    /* sum of squares: f64 partial sums over chunks of KERNEL_NORM_CHUNK from the start, inside a
+       chunk in one fixed order, chunks added in index order. Synchronizes. */
+    double (*norm_squared)(struct kernel_device *device, const float *values, size_t count);
+    /* output = a + b, f32, elementwise; output may be a or b: one node of the reduction tree */
+    void (*tree_add)(struct kernel_device *device, float *output, const float *a, const float *b, size_t count);
+};
+
+/** kernel_cpu() - the CPU backend; always there */
+const struct kernel *kernel_cpu(void);

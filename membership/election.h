@@ -1,0 +1,30 @@
+/*
+ * Leader election: whoever creates the key `leader` (with its own short lease) leads while the key lives.
+ * Writes by a leader carry a compare on the key's create revision (election_guard()), so a deposed
+ * leader's writes fail.
+ */
+#pragma once
+
+#include "membership/kv.h"
+#include "membership/loop.h"
+
+struct election_options {
+    const char *cluster, *node;
+    int64_t ttl_seconds; /* 3 */
+};
+struct election;
+/* leads: this node now leads / no longer does; @leader: who does ("" unknown) */
+typedef void (*election_callback)(void *context, bool leads, const char *leader);
+int election_start(const struct loop *loop, const struct kv *kv, const struct election_options *options,
+                   election_callback changed, void *context, struct election **ret_election) CHECK_RESULT;
+/** election_observe() - feed what the cluster watch saw of the key `leader` (NULL: deleted): campaigns follow from it */
+void election_observe(struct election *election, const struct kv_entry *entry);
+bool election_leads(const struct election *election);
+const char *election_leader(const struct election *election);
+/** election_guard() - the compare that every leader write carries; only while election_leads() */
+struct kv_compare election_guard(const struct election *election);
+/** election_depose() - the leader is known to be dead (its node's links broke and its port refuses): delete its
+    key, guarded by the create revision that was seen, and campaign at once */
+void election_depose(struct election *election);
+/** election_stop() - resigns (deletes the key if held) and frees */
+void election_stop(struct election *election);

@@ -1,0 +1,61 @@
+/*
+ * The samples of a job. The data is one long row of tokens (files in sorted order, one after
+ * another), memory-mapped where possible; sample i is tokens [i*T, i*T + T] (T inputs and their T
+ * targets, shifted by one). The last `validation` share of the samples is held out.
+ *
+ * Order: epoch e visits every training sample once, in the order of philox_permute() keyed by
+ * (seed, e). Which samples a micro-batch gets is a function of its global sample index alone.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+enum dataset_format {
+    DATASET_BYTES,   /* any file, one token a byte: vocabulary 256 */
+    DATASET_LLMC,    /* llm.c .bin: 256 int32 header (magic 20240520, version 1, count), then uint16 */
+    DATASET_UINT16,  /* nanoGPT's raw uint16 */
+};
+
+#define DATASET_FILES_MAX 1000000
+
+struct dataset_options {
+    enum dataset_format format;
+    const char *const *paths; /* files, folders (all regular files below, sorted) or globs; ** crosses folders */
+    unsigned path_count;
+    const char *validation_path; /* NULL, or its own data (file, folder or glob): then the share is ignored */
+    double validation_share;     /* 0 <= share < 1 */
+    unsigned context, vocab;
+    uint64_t seed;
+};
+
+struct dataset;
+
+/**
+ * dataset_open() - -ENOENT (nothing matches), -EACCES, -ENODATA (fewer tokens than one sample),
+ * -ERANGE (a token >= vocab; says the file, the token and the position), -EINVAL (bad header).
+ * Unreadable entries below a folder are an error, not skipped. Binary files are data like others.
+ */
+int dataset_open(const struct dataset_options *options, struct dataset **ret_dataset,
+                 struct error *error) CHECK_RESULT;
+void dataset_close(struct dataset *dataset);
+
+/** dataset_digest() - of all tokens: two nodes with another digest do not have the same data */
+struct hash128 dataset_digest(const struct dataset *dataset);
+uint64_t dataset_token_count(const struct dataset *dataset);
+uint64_t dataset_train_count(const struct dataset *dataset);      /* samples, >= 1 */
+uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, may be 0 */
+
+/**
+ * dataset_train_batch() - the micro-batch that begins at global sample @first_sample
+ * @first_sample: counts samples since the job's first; epoch = first_sample / train count
+ * @ret_tokens, @ret_targets: (batch, T) i32
+ */
+void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                         int32_t *ret_tokens, int32_t *ret_targets);
+/** dataset_validation_batch() - samples [first_sample, +batch) modulo the validation count, unshuffled */
+void dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                              int32_t *ret_tokens, int32_t *ret_targets);

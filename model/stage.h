@@ -1,0 +1,77 @@
+/*
+ * A stage: a contiguous range of units computing on one device.
+ *
+ * The stage owns activations and scratch for `slots` micro-batches in flight; parameters and
+ * gradients belong to the caller and are borrowed per call, because they outlive a layout.
+ * Everything is allocated by stage_new(); nothing in forward or backward.
+ *
+ * A micro-batch in slot s: the caller fills stage_input(s) (unless the stage begins with the
+ * embedding), calls stage_forward() and reads stage_output(s) (unless it ends with the head). For
+ * the way back it fills stage_output_gradient() (unless it ends with the head) and calls
+ * stage_backward_unit() from the last unit down to the first trained one; after the stage's first
+ * trained unit, stage_input_gradient() holds what goes to the previous stage. There is one
+ * gradient stream in flight at a time (1F1B runs one backward at a time).
+ */
+#pragma once
+
+#include "kernels/kernel.h"
+#include "model/unit.h"
+
+struct stage;
+
+struct stage_options {
+    const struct kernel *kernel;
+    struct kernel_device *device; /* borrowed for the stage's life */
+    const struct model_spec *spec; /* copied */
+    unsigned first_unit, unit_count;
+    unsigned batch; /* B of one micro-batch */
+    unsigned slots; /* micro-batches in flight, >= 1 */
+};
+
+int stage_new(const struct stage_options *options, struct stage **ret_stage,
+              struct error *error) CHECK_RESULT;
+void stage_free(struct stage *stage);
+
+/** stage_memory_bytes() - what stage_new() with these options would allocate */
+size_t stage_memory_bytes(const struct stage_options *options);
+
+/** stage_boundary_bytes() - size of the residual stream of a micro-batch, (B,T,C) activations */
+size_t stage_boundary_bytes(const struct stage *stage);
+
+/* Device buffers of stage_boundary_bytes() each; see the head of this file. */
+void *stage_input(struct stage *stage, unsigned slot);
+void *stage_output(struct stage *stage, unsigned slot);
+void *stage_output_gradient(struct stage *stage);
+void *stage_input_gradient(struct stage *stage);
+
+/**
+ * stage_forward() - run the stage's units on slot @slot
+ * @parameters: parameters[i] is the flat device array of unit first_unit + i
+ * @tokens, @targets: host memory, (B,T) i32, copied; needed by the embedding and the head only.
+ *   With the embedding in the stage, tokens are kept for backward.
+ * @keep: false for evaluation: nothing is kept for backward
+ */
+void stage_forward(struct stage *stage, unsigned slot, float *const *parameters,
+                   const int32_t *tokens, const int32_t *targets, bool keep);
+
+/**
+ * stage_loss_sum() - after a forward through the head: the sum of the micro-batch's token losses
+ *
+ * Added in f64 in row order. Synchronizes. A failed device gives NaN; synchronize() says why.
+ */
+double stage_loss_sum(struct stage *stage, unsigned slot);
+
+/**
+ * stage_backward_unit() - backward of one unit on slot @slot, accumulating into @gradient
+ * @parameters: of that unit
+ * @gradient: flat f32 device array of that unit, accumulated; padding untouched
+ * @loss_scale: what the loss sum is multiplied with (1 / tokens of the whole step)
+ * @want_input_gradient: false when no unit below is trained: the gradient stops here
+ */
+void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const float *parameters,
+                         float *gradient, float loss_scale, bool want_input_gradient);
+
+/**
+ * stage_logits() - after a forward through the head with keep == false: (B*T, V) f32 into host memory
+ */
+void stage_logits(struct stage *stage, unsigned slot, float *ret_logits);
