@@ -10,7 +10,12 @@
  * the way back it fills stage_output_gradient() (unless it ends with the head) and calls
  * stage_backward_unit() from the last unit down to the first trained one; after the stage's first
  * trained unit, stage_input_gradient() holds what goes to the previous stage. There is one
- * gradient stream in flight at a time (1F1B runs one backward at a time).
+ * gradient stream in flight at a time (1F1B runs one backward at a time), but the output gradient and
+ * the input gradient are two buffers: the next one may arrive while the last one is still being sent.
+ *
+ * Backward of a slot follows a forward of the same slot with keep == true, once, before anything else
+ * is forwarded in that slot. Evaluation uses the slots' buffers too, so it waits until no backward is
+ * outstanding. The largest buffer is a head's logits, (N, V) a slot: the last stage of 1F1B has one.
  */
 #pragma once
 
@@ -28,6 +33,10 @@ struct stage_options {
     unsigned slots; /* micro-batches in flight, >= 1 */
 };
 
+/**
+ * stage_new() - -ENOMEM; -ENOTSUP when the backend's activations are not f32 (weights are borrowed as
+ * f32, and kernels want them in the type of the activations)
+ */
 int stage_new(const struct stage_options *options, struct stage **ret_stage,
               struct error *error) CHECK_RESULT;
 void stage_free(struct stage *stage);
@@ -47,12 +56,16 @@ void *stage_input_gradient(struct stage *stage);
 /**
  * stage_forward() - run the stage's units on slot @slot
  * @parameters: parameters[i] is the flat device array of unit first_unit + i
- * @tokens, @targets: host memory, (B,T) i32, copied; needed by the embedding and the head only.
- *   With the embedding in the stage, tokens are kept for backward.
+ * @tokens, @targets: host memory, (B,T) i32 in [0, V), copied; needed by the embedding and the head
+ *   only. With the embedding in the stage, tokens are kept for backward. @targets may be NULL when
+ *   @keep is false: then no loss is computed, only logits.
  * @keep: false for evaluation: nothing is kept for backward
+ * @loss_scale: what the loss sum is multiplied with (1 / tokens of the whole step); the head makes
+ *   the gradient of its logits in place, here, so that the logits are stored and read only once.
+ *   Ignored when @keep is false or the stage does not end with the head.
  */
 void stage_forward(struct stage *stage, unsigned slot, float *const *parameters,
-                   const int32_t *tokens, const int32_t *targets, bool keep);
+                   const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale);
 
 /**
  * stage_loss_sum() - after a forward through the head: the sum of the micro-batch's token losses
@@ -65,11 +78,10 @@ double stage_loss_sum(struct stage *stage, unsigned slot);
  * stage_backward_unit() - backward of one unit on slot @slot, accumulating into @gradient
  * @parameters: of that unit
  * @gradient: flat f32 device array of that unit, accumulated; padding untouched
- * @loss_scale: what the loss sum is multiplied with (1 / tokens of the whole step)
  * @want_input_gradient: false when no unit below is trained: the gradient stops here
  */
 void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const float *parameters,
-                         float *gradient, float loss_scale, bool want_input_gradient);
+                         float *gradient, bool want_input_gradient);
 
 /**
  * stage_logits() - after a forward through the head with keep == false: (B*T, V) f32 into host memory

@@ -10,7 +10,8 @@
  * With a tied head the head unit has its own copy of the token table, "the mirror". Embedding and
  * head reduce their gradients apart; then both add embedding + head in that order and both take
  * the same optimizer step, so the two copies stay equal to the bit. While tied only the embedding's
- * counts in norms and is stored in checkpoints.
+ * counts in norms and is stored in checkpoints. The mirror's name is "lm_head.weight", as of the
+ * independent table that it becomes when freezing unties them.
  */
 #pragma once
 
