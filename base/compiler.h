@@ -10,18 +10,19 @@
 #define CLEANUP(f)     __attribute__((cleanup(f)))
 #define ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Two levels of comparison that do not evaluate their arguments twice. */
-#define MIN(a, b)                                                                                  \
+/*
+ * Comparisons that evaluate each argument once. The counter gives every use names of its own, so
+ * that MAX(a, MAX(b, c)) does not shadow.
+ */
+#define MIN(a, b) COMPARE_(a, <, b, __COUNTER__)
+#define MAX(a, b) COMPARE_(a, >, b, __COUNTER__)
+
+#define COMPARE_(a, relation, b, id) COMPARE_NAMED_(a, relation, b, id)
+#define COMPARE_NAMED_(a, relation, b, id)                                                         \
     ({                                                                                             \
-        __typeof__(a) min_a_ = (a);                                                                \
-        __typeof__(b) min_b_ = (b);                                                                \
-        min_a_ < min_b_ ? min_a_ : min_b_;                                                         \
-    })
-#define MAX(a, b)                                                                                  \
-    ({                                                                                             \
-        __typeof__(a) max_a_ = (a);                                                                \
-        __typeof__(b) max_b_ = (b);                                                                \
-        max_a_ > max_b_ ? max_a_ : max_b_;                                                         \
+        __typeof__(a) compare_a_##id = (a);                                                        \
+        __typeof__(b) compare_b_##id = (b);                                                        \
+        compare_a_##id relation compare_b_##id ? compare_a_##id : compare_b_##id;                  \
     })
 
 /** free_pointer() - for CLEANUP: frees what the annotated pointer points to */

@@ -20,7 +20,8 @@ static inline void json_decref_pointer(json_t **value)
 }
 #define AUTO_JSON CLEANUP(json_decref_pointer)
 
-/** json_parse() - a bounded text to a tree; *ret_value is owned by the caller; @where is for errors */
+/** json_parse() - a bounded text to a tree; *ret_value is owned by the caller; @where is for errors
+ */
 int json_parse(const char *text, size_t size_bytes, const char *where, json_t **ret_value,
                struct error *error) CHECK_RESULT;
 

@@ -7,7 +7,12 @@
 
 #include <stddef.h>
 
-enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+enum log_level {
+    LOG_LEVEL_ERROR = 3,
+    LOG_LEVEL_WARNING = 4,
+    LOG_LEVEL_INFO = 6,
+    LOG_LEVEL_DEBUG = 7
+};
 
 struct log_field {
     const char *name; /* upper case, as the journal wants it */
@@ -17,7 +22,8 @@ struct log_field {
 #define LOG_FIELDS_MAX 16
 
 typedef void (*log_sink_function)(enum log_level level, const char *message,
-                                  const struct log_field *fields, size_t field_count, void *context);
+                                  const struct log_field *fields, size_t field_count,
+                                  void *context);
 
 /** log_set_sink() - replace the sink; NULL restores standard error */
 void log_set_sink(log_sink_function sink, void *context);

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#define NAME_SIZE 64 /* with the zero */
+#define NAME_SIZE    64 /* with the zero */
 #define ADDRESS_SIZE 64 /* "host:port", numeric; IPv6 in brackets */
 
 /** name_valid() - 1 to 63 of [a-z0-9._-], beginning with a letter or digit */

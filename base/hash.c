@@ -1,0 +1,92 @@
+#include "base/hash.h"
+
+#include <isa-l/crc.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+#include "base/hex.h"
+
+#define CRC_PIECE_BYTES ((size_t)1 << 30) /* ISA-L counts in int */
+
+uint32_t hash_crc32c(uint32_t crc, const void *data, size_t size_bytes)
+{
+    /* ISA-L gives and takes the bare shift register; the standard inverts it before and after. */
+    uint32_t state = ~crc;
+    const uint8_t *at = data;
+    while (size_bytes > 0) {
+        size_t piece = MIN(size_bytes, CRC_PIECE_BYTES);
+        state = crc32_iscsi((unsigned char *)(uintptr_t)at, (int)piece, state);
+        at += piece;
+        size_bytes -= piece;
+    }
+    return ~state;
+}
+
+static struct hash128 from_xxhash(XXH128_hash_t hash)
+{
+    return (struct hash128){hash.high64, hash.low64};
+}
+
+struct hash128 hash_xxh3(const void *data, size_t size_bytes)
+{
+    return from_xxhash(XXH3_128bits(data, size_bytes));
+}
+
+struct hash_stream {
+    XXH3_state_t *state; /* apart: it wants an alignment that malloc does not promise */
+};
+
+struct hash_stream *hash_stream_new(void)
+{
+    struct hash_stream *stream = malloc(sizeof(*stream));
+    if (stream == NULL)
+        return NULL;
+    stream->state = XXH3_createState();
+    if (stream->state == NULL) {
+        free(stream);
+        return NULL;
+    }
+    XXH3_128bits_reset(stream->state);
+    return stream;
+}
+
+void hash_stream_free(struct hash_stream *stream)
+{
+    if (stream == NULL)
+        return;
+    XXH3_freeState(stream->state);
+    free(stream);
+}
+
+void hash_stream_add(struct hash_stream *stream, const void *data, size_t size_bytes)
+{
+    if (size_bytes > 0)
+        XXH3_128bits_update(stream->state, data, size_bytes);
+}
+
+struct hash128 hash_stream_result(const struct hash_stream *stream)
+{
+    return from_xxhash(XXH3_128bits_digest(stream->state));
+}
+
+void hash128_text(struct hash128 hash, char ret_text[HASH128_TEXT_SIZE])
+{
+    hex_text(hash.high, 16, ret_text);
+    hex_text(hash.low, 16, ret_text + 16);
+}
+
+bool hash128_parse(const char *text, struct hash128 *ret_hash)
+{
+    struct hash128 hash;
+    if (!hex_parse(text, 16, &hash.high) || !hex_parse(text + 16, 16, &hash.low))
+        return false;
+    if (text[HASH128_TEXT_SIZE - 1] != '\0')
+        return false;
+    *ret_hash = hash;
+    return true;
+}
+
+bool hash128_equal(struct hash128 a, struct hash128 b)
+{
+    return a.high == b.high && a.low == b.low;
+}

@@ -1,0 +1,207 @@
+#include "base/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+
+/*
+ * Jansson recurses as deep as the text says (2048 by default), also when it frees. Counting
+ * brackets outside strings first keeps the stack small whoever wrote the text.
+ */
+static bool too_deep(const char *text, size_t size_bytes)
+{
+    size_t depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < size_bytes; i++) {
+        char c = text[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '[' || c == '{') && ++depth > JSON_DEPTH_MAX)
+            return true;
+        else if (!in_string && (c == ']' || c == '}') && depth > 0)
+            depth--;
+    }
+    return false;
+}
+
+int json_parse(const char *text, size_t size_bytes, const char *where, json_t **ret_value,
+               struct error *error)
+{
+    if (too_deep(text, size_bytes))
+        return error_set(error, -EINVAL, "%s: nested deeper than %d levels", where, JSON_DEPTH_MAX);
+    json_error_t failure;
+    json_t *value = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &failure);
+    if (value == NULL && json_error_code(&failure) == json_error_out_of_memory)
+        return error_set(error, -ENOMEM, "%s: out of memory", where);
+    if (value == NULL)
+        return error_set(error, -EINVAL, "%s:%d:%d: %s", where, failure.line, failure.column,
+                         failure.text);
+    *ret_value = value;
+    return 0;
+}
+
+bool json_has(const json_t *object, const char *key)
+{
+    return json_object_get(object, key) != NULL;
+}
+
+static const char *type_name(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a text";
+    case JSON_INTEGER:
+        return "an integer";
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a boolean";
+    case JSON_NULL:
+        break;
+    }
+    return "null";
+}
+
+/* The value of @key when it is there, else NULL with @error set. */
+static json_t *find(const json_t *object, const char *key, struct error *error)
+{
+    json_t *value = json_object_get(object, key);
+    if (value == NULL && !json_is_object(object))
+        error_set(error, -EINVAL, "\"%s\" is looked for in what is not an object", key);
+    else if (value == NULL)
+        error_set(error, -EINVAL, "\"%s\" is missing", key);
+    return value;
+}
+
+static int wrong_type(const char *key, const char *wanted, const json_t *value, struct error *error)
+{
+    return error_set(error, -EINVAL, "\"%s\" must be %s, not %s", key, wanted, type_name(value));
+}
+
+int json_get_u64(const json_t *object, const char *key, uint64_t max, uint64_t *ret_value,
+                 struct error *error)
+{
+    const json_t *value = find(object, key, error);
+    if (value == NULL)
+        return -EINVAL;
+    if (!json_is_integer(value))
+        return wrong_type(key, "an integer", value, error);
+    json_int_t number = json_integer_value(value);
+    if (number < 0 || (uint64_t)number > max)
+        return error_set(error, -EINVAL, "\"%s\" must be from 0 to %llu, not %" JSON_INTEGER_FORMAT,
+                         key, (unsigned long long)max, number);
+    *ret_value = (uint64_t)number;
+    return 0;
+}
+
+int json_get_unsigned(const json_t *object, const char *key, unsigned max, unsigned *ret_value,
+                      struct error *error)
+{
+    uint64_t value = 0;
+    int r = json_get_u64(object, key, max, &value, error);
+    if (r == 0)
+        *ret_value = (unsigned)value;
+    return r;
+}
+
+int json_get_double(const json_t *object, const char *key, double *ret_value, struct error *error)
+{
+    const json_t *value = find(object, key, error);
+    if (value == NULL)
+        return -EINVAL;
+    if (!json_is_number(value))
+        return wrong_type(key, "a number", value, error);
+    *ret_value = json_number_value(value);
+    return 0;
+}
+
+int json_get_bool(const json_t *object, const char *key, bool *ret_value, struct error *error)
+{
+    const json_t *value = find(object, key, error);
+    if (value == NULL)
+        return -EINVAL;
+    if (!json_is_boolean(value))
+        return wrong_type(key, "a boolean", value, error);
+    *ret_value = json_is_true(value);
+    return 0;
+}
+
+static const char *find_text(const json_t *object, const char *key, struct error *error)
+{
+    const json_t *value = find(object, key, error);
+    if (value == NULL)
+        return NULL;
+    if (!json_is_string(value))
+        wrong_type(key, "a text", value, error);
+    return json_string_value(value);
+}
+
+int json_get_text(const json_t *object, const char *key, char *ret_text, size_t text_size,
+                  struct error *error)
+{
+    const char *text = find_text(object, key, error);
+    if (text == NULL)
+        return -EINVAL;
+    size_t length = strlen(text);
+    if (length >= text_size)
+        return error_set(error, -EINVAL, "\"%s\" has %zu bytes, more than the %zu that fit", key,
+                         length, text_size - 1);
+    memcpy(ret_text, text, length + 1);
+    return 0;
+}
+
+int json_get_array(const json_t *object, const char *key, size_t count_max, json_t **ret_array,
+                   struct error *error)
+{
+    json_t *value = find(object, key, error);
+    if (value == NULL)
+        return -EINVAL;
+    if (!json_is_array(value))
+        return wrong_type(key, "an array", value, error);
+    if (json_array_size(value) > count_max)
+        return error_set(error, -EINVAL, "\"%s\" has %zu elements, more than %zu", key,
+                         json_array_size(value), count_max);
+    *ret_array = value;
+    return 0;
+}
+
+int json_get_object(const json_t *object, const char *key, json_t **ret_object, struct error *error)
+{
+    json_t *value = find(object, key, error);
+    if (value == NULL)
+        return -EINVAL;
+    if (!json_is_object(value))
+        return wrong_type(key, "an object", value, error);
+    *ret_object = value;
+    return 0;
+}
+
+int json_get_bits64(const json_t *object, const char *key, double *ret_value, struct error *error)
+{
+    const char *text = find_text(object, key, error);
+    if (text == NULL)
+        return -EINVAL;
+    if (!bits64_parse(text, ret_value))
+        return error_set(error, -EINVAL, "\"%s\" must be 16 hexadecimal digits", key);
+    return 0;
+}
+
+int json_put_bits64(json_t *object, const char *key, double value)
+{
+    char text[BITS64_TEXT_SIZE];
+    bits64_text(value, text);
+    return json_object_set_new(object, key, json_string(text)) == 0 ? 0 : -ENOMEM;
+}
+
+char *json_text(const json_t *value)
+{
+    return json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+}
