@@ -3,8 +3,8 @@
  *
  * Ranks: workers [0, worker_count) compute; rank = replica * stage_count + stage. Workers
  * [worker_count, worker_count + donor_count) only hand over state and then leave. A plan with
- * worker_count 0 ends the generation before it: everybody checkpoints at the switch (when `planned`)
- * and leaves; that is how a job is paused and cancelled.
+ * worker_count 0 ends the generation before it: everybody checkpoints at the switch (when
+ * `planned`) and leaves; that is how a job is paused and cancelled.
  */
 #pragma once
 
@@ -19,7 +19,10 @@
 #include "elastic/step_record.h"
 
 #define PLAN_KEY_HEX_SIZE 65
-#define PLAN_REASON_SIZE 256
+#define PLAN_REASON_SIZE  256
+#define PLAN_RANKS_MAX    (2 * JOB_DEVICES_MAX) /* workers and donors */
+#define PLAN_SLOTS_MAX    64                    /* of one node: REPORT_WORKERS_MAX */
+#define PLAN_MOVES_MAX    (1u << 18)
 
 enum plan_source {
     PLAN_SOURCE_FRESH,      /* initialize from the seed: step 0 */
@@ -27,8 +30,17 @@ enum plan_source {
     PLAN_SOURCE_CHECKPOINT, /* read restore_path */
 };
 
-enum plan_reason { PLAN_REASON_START, PLAN_REASON_FREEZE, PLAN_REASON_SCALE, PLAN_REASON_JOIN, PLAN_REASON_DRAIN,
-                   PLAN_REASON_FAILURE, PLAN_REASON_PAUSE, PLAN_REASON_RESUME, PLAN_REASON_CANCEL };
+enum plan_reason {
+    PLAN_REASON_START,
+    PLAN_REASON_FREEZE,
+    PLAN_REASON_SCALE,
+    PLAN_REASON_JOIN,
+    PLAN_REASON_DRAIN,
+    PLAN_REASON_FAILURE,
+    PLAN_REASON_PAUSE,
+    PLAN_REASON_RESUME,
+    PLAN_REASON_CANCEL
+};
 
 struct plan_worker {
     char node[NAME_SIZE];
@@ -52,15 +64,16 @@ struct plan {
 
     unsigned stage_count, replica_count;
     unsigned worker_count, donor_count;
-    struct plan_worker *workers;   /* worker_count + donor_count */
-    unsigned *stage_first_unit;    /* stage_count + 1; the last is the unit count */
-    unsigned *replica_first_lane;  /* replica_count + 1; the last is the lane count */
-    unsigned frozen_layers;        /* what the planner assumed; the truth is in the state */
+    struct plan_worker *workers;  /* worker_count + donor_count */
+    unsigned *stage_first_unit;   /* stage_count + 1; the last is the unit count */
+    unsigned *replica_first_lane; /* replica_count + 1; the last is the lane count */
+    unsigned frozen_layers;       /* what the planner assumed; the truth is in the state */
 
     enum plan_source source;
-    uint64_t resume_step; /* committed steps the generation starts from; of a planned switch: at least this */
+    uint64_t resume_step; /* committed steps the generation starts from; of a planned switch: at
+                             least this */
     char restore_path[JOB_PATH_SIZE]; /* PLAN_SOURCE_CHECKPOINT: the checkpoint's folder */
-    bool has_commit;            /* survivors at HOLD(commit.step) apply it with these norms first */
+    bool has_commit; /* survivors at HOLD(commit.step) apply it with these norms first */
     struct step_record commit;
     unsigned move_count;
     struct plan_move *moves;
@@ -71,28 +84,68 @@ struct plan {
     double predicted_step_seconds; /* what the planner expects */
 };
 
-/** plan_free() - contents and plan; NULL allowed. Plans are heap objects because of their arrays. */
+/** plan_free() - contents and plan; NULL allowed. Plans are heap objects because of their arrays.
+ */
 void plan_free(struct plan *plan);
 struct plan *plan_new(void); /* zeroed; NULL when memory is short */
 struct plan *plan_copy(const struct plan *plan);
 
+/**
+ * plan_check() - every invariant that a plan must have before anyone follows it
+ *
+ * Ranges cover units and lanes without gap or overlap; no slot has two ranks; moves end at a worker
+ * that owns the unit, once each, and come from another rank; a commit is complete and is the step
+ * the generation resumes from; moves and commits only with PLAN_SOURCE_MEMORY.
+ * Return: 0, or -EINVAL with the reason; -ENOMEM.
+ */
+int plan_check(const struct plan *plan, struct error *error) CHECK_RESULT;
+
+/** plan_encode() - new reference, NULL when memory is short */
 json_t *plan_encode(const struct plan *plan);
-/** plan_decode() - bounded and checked: ranges cover, ranks exist, counts fit; -EINVAL names the key */
+/** plan_decode() - bounded, and passes plan_check(); -EINVAL names the key; -ENOMEM */
 int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error) CHECK_RESULT;
+
+/* Words for people and for JSON: "failure", "memory". */
+const char *plan_reason_word(enum plan_reason reason);
+const char *plan_source_word(enum plan_source source);
 
 static inline unsigned plan_rank(const struct plan *plan, unsigned replica, unsigned stage)
 {
     return replica * plan->stage_count + stage;
 }
+static inline unsigned plan_unit_count(const struct plan *plan) /* 0 for an empty plan */
+{
+    return plan->stage_count == 0 ? 0 : plan->stage_first_unit[plan->stage_count];
+}
+static inline unsigned plan_lane_count(const struct plan *plan) /* 0 for an empty plan */
+{
+    return plan->replica_count == 0 ? 0 : plan->replica_first_lane[plan->replica_count];
+}
 /** plan_find() - rank of (node, slot), or -1 */
 int plan_find(const struct plan *plan, const char *node, unsigned slot);
 
 /**
- * plan_peers() - the ranks that @rank has links with, ascending: pipeline neighbours, the replicas of
- * its stage, its parent and children in the commit tree, and the two ends of its moves and histories
+ * plan_peers() - the ranks that @rank has links with, ascending: pipeline neighbours, the replicas
+ * of its stage, its parent and children in the commit tree, and the two ends of its moves and
+ * histories
  * @ret_ranks: room for worker_count + donor_count
  */
 unsigned plan_peers(const struct plan *plan, unsigned rank, unsigned *ret_ranks);
 
 /* The commit exchange runs along a tree over ranks [0, worker_count) with this fan-out, root 0. */
 #define PLAN_TREE_FAN 8
+static inline unsigned plan_tree_parent(unsigned rank) /* of a rank that is not the root */
+{
+    return (rank - 1) / PLAN_TREE_FAN;
+}
+/** plan_tree_children() - children of @rank are [*ret_first, *ret_first + the result) */
+static inline unsigned plan_tree_children(const struct plan *plan, unsigned rank,
+                                          unsigned *ret_first)
+{
+    unsigned first = rank * PLAN_TREE_FAN + 1;
+    *ret_first = first;
+    if (first >= plan->worker_count)
+        return 0;
+    unsigned left = plan->worker_count - first;
+    return left < PLAN_TREE_FAN ? left : PLAN_TREE_FAN;
+}

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "elastic/step_record.h"
 #include "base/name.h"
+#include "elastic/step_record.h"
 
 #define REPORT_WORKERS_MAX 64 /* slots of one node */
 #define REPORT_LOST_MAX    64
@@ -20,20 +20,21 @@ enum worker_phase {
     WORKER_FINISHED, /* all steps committed, final checkpoint written */
     WORKER_LEFT,     /* handed over, exited on purpose */
     WORKER_DEAD,     /* process gone */
-    WORKER_BAD,      /* died at start again and again: the slot is out of service, `text` says why */
+    WORKER_BAD, /* died at start again and again: the slot is out of service, `text` says why */
 };
 
 struct worker_report {
     unsigned slot;
-    uint64_t instance;   /* process identity, random */
+    uint64_t instance; /* process identity, random */
     enum worker_phase phase;
     uint64_t generation; /* the one it is or was in; 0: none */
     /* State in its memory: held_unit_count 0 means none. */
     uint64_t applied_step;
     unsigned held_first_unit, held_unit_count; /* two ranges can be held after a broken switch: */
-    unsigned old_first_unit, old_unit_count;   /* units of the generation before, same applied_step */
-    bool holds;                                /* HOLD(applied_step + 1) */
-    struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of applied_step (complete) */
+    unsigned old_first_unit, old_unit_count; /* units of the generation before, same applied_step */
+    bool holds;                              /* HOLD(applied_step + 1) */
+    struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
+                                  applied_step (complete) */
     unsigned frozen_layers;
     unsigned lost_count; /* who it lost, as "node/slot" */
     char lost[REPORT_LOST_MAX][NAME_SIZE + 8];
@@ -47,7 +48,20 @@ struct node_report {
     struct worker_report workers[REPORT_WORKERS_MAX];
 };
 
+/** worker_phase_word() - "running", for people and for JSON */
+const char *worker_phase_word(enum worker_phase phase);
+
+/** worker_report_encode(), node_report_encode() - new reference, NULL when memory is short */
 json_t *worker_report_encode(const struct worker_report *report);
-int worker_report_decode(const json_t *tree, struct worker_report *ret_report, struct error *error) CHECK_RESULT;
 json_t *node_report_encode(const struct node_report *report);
-int node_report_decode(const json_t *tree, struct node_report *ret_report, struct error *error) CHECK_RESULT;
+
+/**
+ * worker_report_decode(), node_report_decode() - -EINVAL names the key
+ *
+ * Unit ranges lie within STEP_RECORD_UNITS_MAX; a record, when there is one, is of applied_step + 1
+ * if the worker holds that, else of applied_step and complete. A node's slots are distinct.
+ */
+int worker_report_decode(const json_t *tree, struct worker_report *ret_report,
+                         struct error *error) CHECK_RESULT;
+int node_report_decode(const json_t *tree, struct node_report *ret_report,
+                       struct error *error) CHECK_RESULT;

@@ -13,8 +13,17 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-#define STEP_RECORD_UNITS_MAX 514  /* 2 * 256 layers + 2 */
+#define STEP_RECORD_UNITS_MAX 514 /* 2 * 256 layers + 2 */
 #define STEP_RECORD_LANES_MAX 1024
+
+/*
+ * "Not known here" is one bit pattern, NAN's. A run that diverges computes NaN too, and must still
+ * commit its steps: step_record_known() gives those another pattern, one for all of them, so that
+ * they count as known and agree wherever they were made. Every computed value goes through it.
+ */
+double step_record_unknown(void);
+double step_record_known(double computed);
+bool step_record_is_known(double value);
 
 struct step_record {
     uint64_t step; /* from 1; 0: empty */
@@ -27,19 +36,40 @@ struct step_record {
     double lane_validation_losses[STEP_RECORD_LANES_MAX];
 };
 
-void step_record_init(struct step_record *record, uint64_t step, unsigned unit_count, unsigned lane_count);
-/** step_record_merge() - take what @from knows and @into does not; -EBADMSG when both know and differ */
+/** step_record_init() - @step with every value unknown; counts within the maxima above */
+void step_record_init(struct step_record *record, uint64_t step, unsigned unit_count,
+                      unsigned lane_count);
+
+/**
+ * step_record_merge() - take what @from knows and @into does not
+ *
+ * An empty @from changes nothing; an empty @into becomes @from. `evaluated` is taken from either.
+ * Return: 0; -EBADMSG when the two speak of different steps or shapes, or both know a value and
+ * differ in a bit (@into is unchanged).
+ */
 int step_record_merge(struct step_record *into, const struct step_record *from) CHECK_RESULT;
+
+/** step_record_complete() - not empty and nothing unknown */
 bool step_record_complete(const struct step_record *record);
 
-/** step_record_loss() - mean token loss: lane sums added in lane order, over @tokens */
+/**
+ * step_record_loss(), step_record_validation_loss() - mean token loss: lane sums added in lane
+ * order, over @tokens (>= 1). A NaN comes out with one bit pattern on every machine.
+ */
 double step_record_loss(const struct step_record *record, uint64_t tokens);
 double step_record_validation_loss(const struct step_record *record, uint64_t tokens);
+
 /** step_record_norm() - global gradient norm: unit squares added in unit order, then the root */
 double step_record_norm(const struct step_record *record);
 
-/** step_record_pack(), step_record_unpack() - little-endian bytes for links; -EBADMSG on bad input */
+/** step_record_pack() - append the little-endian bytes that links carry; 0 or -ENOMEM */
 int step_record_pack(const struct step_record *record, struct bytes *ret_bytes) CHECK_RESULT;
-int step_record_unpack(const uint8_t *data, size_t size_bytes, struct step_record *ret_record) CHECK_RESULT;
+/** step_record_unpack() - from exactly @size_bytes; -EBADMSG on anything pack() does not write */
+int step_record_unpack(const uint8_t *data, size_t size_bytes,
+                       struct step_record *ret_record) CHECK_RESULT;
+
+/** step_record_encode() - JSON with values as bits; new reference, NULL when memory is short */
 json_t *step_record_encode(const struct step_record *record);
-int step_record_decode(const json_t *tree, struct step_record *ret_record, struct error *error) CHECK_RESULT;
+/** step_record_decode() - -EINVAL names the key */
+int step_record_decode(const json_t *tree, struct step_record *ret_record,
+                       struct error *error) CHECK_RESULT;

@@ -1,0 +1,94 @@
+/* A plan as JSON: for etcd and for the socket between firnd and its workers. */
+#include "elastic/plan.h"
+
+#include "base/json.h"
+#include "elastic/wire_text.h"
+
+static int append_new(json_t *array, json_t *value)
+{
+    return json_array_append_new(array, value); /* takes @value in every case; NULL is a failure */
+}
+
+static json_t *encode_worker(const struct plan_worker *worker)
+{
+    return json_pack("{sssIssso}", "node", worker->node, "slot", (json_int_t)worker->slot,
+                     "address", worker->address, "instance", wire_instance(worker->instance));
+}
+
+static json_t *encode_workers(const struct plan *plan)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < plan->worker_count + plan->donor_count; i++)
+        if (append_new(array, encode_worker(&plan->workers[i])) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
+/* Bounds of @range_count ranges; nothing at all for an empty plan. */
+static json_t *encode_bounds(const unsigned *bounds, unsigned range_count)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; range_count > 0 && i <= range_count; i++)
+        if (append_new(array, json_integer((json_int_t)bounds[i])) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
+/* Short rows, [unit, from, to] or [from, to], because there can be many. */
+static json_t *encode_moves(const struct plan_move *moves, unsigned count, bool with_unit)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < count; i++) {
+        json_int_t from = moves[i].from_rank, to = moves[i].to_rank;
+        json_t *row = with_unit ? json_pack("[III]", (json_int_t)moves[i].unit, from, to)
+                                : json_pack("[II]", from, to);
+        if (append_new(array, row) < 0)
+            return NULL;
+    }
+    return json_incref(array);
+}
+
+static json_t *encode_head(const struct plan *plan)
+{
+    return json_pack("{sssIsssosbss}", "job", plan->job, "generation", (json_int_t)plan->generation,
+                     "reason", plan_reason_word(plan->reason), "reason_text",
+                     wire_sentence(plan->reason_text), "planned", (int)plan->planned, "key",
+                     plan->key);
+}
+
+static int put(json_t *tree, const char *key, json_t *value)
+{
+    return json_object_set_new(tree, key, value);
+}
+
+static int put_layout(json_t *tree, const struct plan *plan)
+{
+    int r = put(tree, "stages", json_integer((json_int_t)plan->stage_count));
+    r |= put(tree, "replicas", json_integer((json_int_t)plan->replica_count));
+    r |= put(tree, "donors", json_integer((json_int_t)plan->donor_count));
+    r |= put(tree, "workers", encode_workers(plan));
+    r |= put(tree, "stage_first_unit", encode_bounds(plan->stage_first_unit, plan->stage_count));
+    r |= put(tree, "replica_first_lane",
+             encode_bounds(plan->replica_first_lane, plan->replica_count));
+    r |= put(tree, "frozen_layers", json_integer((json_int_t)plan->frozen_layers));
+    return r | put(tree, "predicted_step_seconds", json_real(plan->predicted_step_seconds));
+}
+
+static int put_state(json_t *tree, const struct plan *plan)
+{
+    int r = put(tree, "source", json_string(plan_source_word(plan->source)));
+    r |= put(tree, "resume_step", json_integer((json_int_t)plan->resume_step));
+    r |= put(tree, "restore_path", json_string(plan->restore_path));
+    if (plan->has_commit)
+        r |= put(tree, "commit", step_record_encode(&plan->commit));
+    r |= put(tree, "moves", encode_moves(plan->moves, plan->move_count, true));
+    return r | put(tree, "histories", encode_moves(plan->histories, plan->history_count, false));
+}
+
+json_t *plan_encode(const struct plan *plan)
+{
+    AUTO_JSON json_t *tree = encode_head(plan);
+    if (tree == NULL || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0)
+        return NULL;
+    return json_incref(tree);
+}

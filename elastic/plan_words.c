@@ -1,0 +1,58 @@
+#include "elastic/plan_words.h"
+
+#include <string.h>
+
+static const char *const reasons[] = {
+    [PLAN_REASON_START] = "start",   [PLAN_REASON_FREEZE] = "freeze",
+    [PLAN_REASON_SCALE] = "scale",   [PLAN_REASON_JOIN] = "join",
+    [PLAN_REASON_DRAIN] = "drain",   [PLAN_REASON_FAILURE] = "failure",
+    [PLAN_REASON_PAUSE] = "pause",   [PLAN_REASON_RESUME] = "resume",
+    [PLAN_REASON_CANCEL] = "cancel",
+};
+
+static const char *const sources[] = {
+    [PLAN_SOURCE_FRESH] = "fresh",
+    [PLAN_SOURCE_MEMORY] = "memory",
+    [PLAN_SOURCE_CHECKPOINT] = "checkpoint",
+};
+
+static bool find_word(const char *const *words, unsigned count, const char *word,
+                      unsigned *ret_index)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(words[i], word) == 0) {
+            *ret_index = i;
+            return true;
+        }
+    return false;
+}
+
+const char *plan_reason_word(enum plan_reason reason)
+{
+    assert(reason < ARRAY_COUNT(reasons));
+    return reasons[reason];
+}
+
+const char *plan_source_word(enum plan_source source)
+{
+    assert(source < ARRAY_COUNT(sources));
+    return sources[source];
+}
+
+bool plan_reason_parse(const char *word, enum plan_reason *ret_reason)
+{
+    unsigned index;
+    bool found = find_word(reasons, ARRAY_COUNT(reasons), word, &index);
+    if (found)
+        *ret_reason = (enum plan_reason)index;
+    return found;
+}
+
+bool plan_source_parse(const char *word, enum plan_source *ret_source)
+{
+    unsigned index;
+    bool found = find_word(sources, ARRAY_COUNT(sources), word, &index);
+    if (found)
+        *ret_source = (enum plan_source)index;
+    return found;
+}

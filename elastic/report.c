@@ -1,0 +1,236 @@
+/*
+ * Reports as JSON. A report decides what survives a failure, so what it claims must be consistent
+ * in itself before the leader compares it with others.
+ */
+#include "elastic/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "elastic/wire_text.h"
+
+#define PHASE_WORD_SIZE 16
+
+static const char *const phases[] = {
+    [WORKER_STARTING] = "starting", [WORKER_PREPARED] = "prepared", [WORKER_RUNNING] = "running",
+    [WORKER_STUCK] = "stuck",       [WORKER_FINISHED] = "finished", [WORKER_LEFT] = "left",
+    [WORKER_DEAD] = "dead",         [WORKER_BAD] = "bad",
+};
+
+const char *worker_phase_word(enum worker_phase phase)
+{
+    assert(phase < ARRAY_COUNT(phases));
+    return phases[phase];
+}
+
+static json_t *encode_lost(const struct worker_report *report)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < report->lost_count; i++)
+        if (json_array_append_new(array, json_string(report->lost[i])) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
+json_t *worker_report_encode(const struct worker_report *report)
+{
+    AUTO_JSON json_t *tree = json_pack(
+        "{sI so ss sI sI s[II] s[II] sb sI so so}", "slot", (json_int_t)report->slot, "instance",
+        wire_instance(report->instance), "phase", worker_phase_word(report->phase), "generation",
+        (json_int_t)report->generation, "applied_step", (json_int_t)report->applied_step, "held",
+        (json_int_t)report->held_first_unit, (json_int_t)report->held_unit_count, "old",
+        (json_int_t)report->old_first_unit, (json_int_t)report->old_unit_count, "holds",
+        (int)report->holds, "frozen_layers", (json_int_t)report->frozen_layers, "text",
+        wire_sentence(report->text), "lost", encode_lost(report));
+    if (tree == NULL)
+        return NULL;
+    if (report->record.step > 0 &&
+        json_object_set_new(tree, "record", step_record_encode(&report->record)) < 0)
+        return NULL;
+    return json_incref(tree);
+}
+
+static int decode_phase(const json_t *tree, enum worker_phase *ret_phase, struct error *error)
+{
+    char word[PHASE_WORD_SIZE];
+    int r = json_get_text(tree, "phase", word, sizeof(word), error);
+    if (r < 0)
+        return r;
+    for (unsigned i = 0; i < ARRAY_COUNT(phases); i++)
+        if (strcmp(phases[i], word) == 0) {
+            *ret_phase = (enum worker_phase)i;
+            return 0;
+        }
+    return error_set(error, -EINVAL, "\"phase\" cannot be \"%s\"", word);
+}
+
+static int decode_identity(const json_t *tree, struct worker_report *report, struct error *error)
+{
+    int r = json_get_unsigned(tree, "slot", REPORT_WORKERS_MAX - 1, &report->slot, error);
+    if (r == 0)
+        r = wire_get_instance(tree, &report->instance, error);
+    if (r == 0)
+        r = decode_phase(tree, &report->phase, error);
+    if (r == 0)
+        r = json_get_u64(tree, "generation", INT64_MAX, &report->generation, error);
+    if (r == 0)
+        r = json_get_text(tree, "text", report->text, sizeof(report->text), error);
+    return r;
+}
+
+/* [first, count] within the units there can be. */
+static int decode_range(const json_t *tree, const char *key, unsigned *ret_first,
+                        unsigned *ret_count, struct error *error)
+{
+    json_t *pair;
+    int r = json_get_array(tree, key, 2, &pair, error);
+    if (r < 0)
+        return r;
+    const json_t *first = json_array_get(pair, 0), *count = json_array_get(pair, 1);
+    if (!json_is_integer(first) || !json_is_integer(count))
+        return error_set(error, -EINVAL, "\"%s\" must be [first unit, count]", key);
+    json_int_t begin = json_integer_value(first), length = json_integer_value(count);
+    if (begin < 0 || begin > STEP_RECORD_UNITS_MAX || length < 0 ||
+        length > STEP_RECORD_UNITS_MAX - begin)
+        return error_set(error, -EINVAL, "\"%s\" is outside of %d units", key,
+                         STEP_RECORD_UNITS_MAX);
+    *ret_first = (unsigned)begin;
+    *ret_count = (unsigned)length;
+    return 0;
+}
+
+/* A record that does not fit the claimed step would let the leader commit what nobody computed. */
+static int check_record(const struct worker_report *report, struct error *error)
+{
+    uint64_t expected = report->applied_step + (report->holds ? 1 : 0);
+    if (report->record.step == 0)
+        return 0;
+    if (report->record.step != expected)
+        return error_set(error, -EINVAL, "the record is of step %llu instead of %llu",
+                         (unsigned long long)report->record.step, (unsigned long long)expected);
+    if (!report->holds && !step_record_complete(&report->record))
+        return error_set(error, -EINVAL, "the record of an applied step is not complete");
+    return 0;
+}
+
+static int decode_record(const json_t *tree, struct worker_report *report, struct error *error)
+{
+    if (!json_has(tree, "record"))
+        return 0;
+    int r = step_record_decode(json_object_get(tree, "record"), &report->record, error);
+    if (r == 0)
+        r = check_record(report, error);
+    if (r < 0)
+        error_prefix(error, "record: ");
+    return r;
+}
+
+static int decode_state(const json_t *tree, struct worker_report *report, struct error *error)
+{
+    int r = json_get_u64(tree, "applied_step", INT64_MAX - 1, &report->applied_step, error);
+    if (r == 0)
+        r = decode_range(tree, "held", &report->held_first_unit, &report->held_unit_count, error);
+    if (r == 0)
+        r = decode_range(tree, "old", &report->old_first_unit, &report->old_unit_count, error);
+    if (r == 0)
+        r = json_get_bool(tree, "holds", &report->holds, error);
+    if (r == 0)
+        r = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX, &report->frozen_layers,
+                              error);
+    return r;
+}
+
+static int decode_lost(const json_t *tree, struct worker_report *report, struct error *error)
+{
+    json_t *array;
+    int r = json_get_array(tree, "lost", REPORT_LOST_MAX, &array, error);
+    if (r < 0)
+        return r;
+    size_t count = json_array_size(array);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(array, i));
+        if (name == NULL || strlen(name) >= sizeof(report->lost[i]))
+            return error_set(error, -EINVAL, "\"lost\"[%zu] must be \"node/slot\"", i);
+        memcpy(report->lost[i], name, strlen(name) + 1);
+    }
+    report->lost_count = (unsigned)count;
+    return 0;
+}
+
+/* Fills @report, which is zeroed, in place: a report is large and a node has many. */
+static int decode_worker(const json_t *tree, struct worker_report *report, struct error *error)
+{
+    int r = decode_identity(tree, report, error);
+    if (r == 0)
+        r = decode_state(tree, report, error);
+    if (r == 0)
+        r = decode_record(tree, report, error);
+    if (r == 0)
+        r = decode_lost(tree, report, error);
+    return r;
+}
+
+int worker_report_decode(const json_t *tree, struct worker_report *ret_report, struct error *error)
+{
+    struct worker_report report = {0};
+    int r = decode_worker(tree, &report, error);
+    if (r == 0)
+        *ret_report = report;
+    return r;
+}
+
+json_t *node_report_encode(const struct node_report *report)
+{
+    AUTO_JSON json_t *workers = json_array();
+    for (unsigned i = 0; i < report->worker_count; i++)
+        if (json_array_append_new(workers, worker_report_encode(&report->workers[i])) < 0)
+            return NULL;
+    return json_pack("{ss sI sO}", "node", report->node, "generation",
+                     (json_int_t)report->generation, "workers", workers);
+}
+
+static int check_slots(const struct node_report *report, struct error *error)
+{
+    bool seen[REPORT_WORKERS_MAX] = {false};
+    for (unsigned i = 0; i < report->worker_count; i++) {
+        unsigned slot = report->workers[i].slot;
+        if (seen[slot])
+            return error_set(error, -EINVAL, "slot %u is reported twice", slot);
+        seen[slot] = true;
+    }
+    return 0;
+}
+
+static int decode_node(const json_t *tree, struct node_report *report, struct error *error)
+{
+    json_t *workers;
+    int r = json_get_text(tree, "node", report->node, sizeof(report->node), error);
+    if (r == 0 && !name_valid(report->node))
+        r = error_set(error, -EINVAL, "\"node\" is not a name");
+    if (r == 0)
+        r = json_get_u64(tree, "generation", INT64_MAX, &report->generation, error);
+    if (r == 0)
+        r = json_get_array(tree, "workers", REPORT_WORKERS_MAX, &workers, error);
+    if (r < 0)
+        return r;
+    report->worker_count = (unsigned)json_array_size(workers);
+    for (unsigned i = 0; r == 0 && i < report->worker_count; i++) {
+        r = decode_worker(json_array_get(workers, i), &report->workers[i], error);
+        if (r < 0)
+            error_prefix(error, "workers[%u]: ", i);
+    }
+    return r == 0 ? check_slots(report, error) : r;
+}
+
+int node_report_decode(const json_t *tree, struct node_report *ret_report, struct error *error)
+{
+    /* On the heap: a report of 64 workers takes megabytes. */
+    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report));
+    if (report == NULL)
+        return error_set(error, -ENOMEM, "no memory for a node's report");
+    int r = decode_node(tree, report, error);
+    if (r == 0)
+        *ret_report = *report;
+    return r;
+}
