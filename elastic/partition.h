@@ -1,12 +1,47 @@
 /* Contiguous min-max partition of units into stages, exact by dynamic programming. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/compiler.h"
 
 /**
- * partition_min_max() - cut @unit_count costs into @stage_count non-empty ranges whose largest sum is least
+ * partition_min_max() - cut @unit_count costs into @stage_count non-empty ranges whose largest sum
+ * is least
  * @ret_first: stage_count + 1 entries; the last is unit_count. Ties: the earliest cuts.
- * Return: 0; -EINVAL when stage_count is 0 or exceeds unit_count; -ENOMEM. O(K * U log U) time.
+ * Return: 0; -EINVAL when stage_count is 0 or exceeds unit_count, or a cost is negative or not
+ * finite; -ENOMEM. O(K * U log U) time.
  */
-int partition_min_max(const double *costs, unsigned unit_count, unsigned stage_count, unsigned *ret_first,
-                      double *ret_largest) CHECK_RESULT;
+int partition_min_max(const double *costs, unsigned unit_count, unsigned stage_count,
+                      unsigned *ret_first, double *ret_largest) CHECK_RESULT;
+
+/**
+ * partition_allowed - may one stage be units [first, end), with @stages_left stages from it on?
+ *
+ * What a stage keeps in memory depends on how many stages come after it (1F1B), which is why the
+ * table asks for it. Must allow every part of a range that it allows at the same @stages_left.
+ */
+typedef bool (*partition_allowed)(void *context, unsigned first, unsigned end,
+                                  unsigned stages_left);
+
+/* The answers for every number of stages at once: the planner asks for all of them. */
+struct partition_table;
+
+/**
+ * partition_table_new() - solve for 1 ... @stages_max stages
+ * @allowed: NULL: every range is. With it the search is O(K * U^2), without it O(K * U log U).
+ * Return: 0; -EINVAL as partition_min_max(); -ENOMEM.
+ */
+int partition_table_new(const double *costs, unsigned unit_count, unsigned stages_max,
+                        partition_allowed allowed, void *context,
+                        struct partition_table **ret_table) CHECK_RESULT;
+void partition_table_free(struct partition_table *table); /* NULL allowed */
+
+/** partition_table_largest() - the least largest sum with @stage_count stages; INFINITY: none is
+ * allowed */
+double partition_table_largest(const struct partition_table *table, unsigned stage_count);
+
+/** partition_table_cuts() - into stage_count + 1 entries; partition_table_largest() must be finite
+ */
+void partition_table_cuts(const struct partition_table *table, unsigned stage_count,
+                          unsigned *ret_first);
