@@ -15,18 +15,20 @@
 #include "base/hash.h"
 
 enum dataset_format {
-    DATASET_BYTES,   /* any file, one token a byte: vocabulary 256 */
-    DATASET_LLMC,    /* llm.c .bin: 256 int32 header (magic 20240520, version 1, count), then uint16 */
-    DATASET_UINT16,  /* nanoGPT's raw uint16 */
+    DATASET_BYTES, /* any file, one token a byte: vocabulary 256 */
+    DATASET_LLMC, /* llm.c .bin: 256 int32 header (magic 20240520, version 1, count), then uint16 */
+    DATASET_UINT16, /* nanoGPT's raw uint16 */
 };
 
 #define DATASET_FILES_MAX 1000000
 
 struct dataset_options {
     enum dataset_format format;
-    const char *const *paths; /* files, folders (all regular files below, sorted) or globs; ** crosses folders */
+    const char *const
+        *paths; /* files, folders (all regular files below, sorted) or globs; ** crosses folders */
     unsigned path_count;
-    const char *validation_path; /* NULL, or its own data (file, folder or glob): then the share is ignored */
+    const char *validation_path; /* NULL, or its own data (file, folder or glob): then the share is
+                                    ignored */
     double validation_share;     /* 0 <= share < 1 */
     unsigned context, vocab;
     uint64_t seed;
@@ -56,6 +58,7 @@ uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, ma
  */
 void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                          int32_t *ret_tokens, int32_t *ret_targets);
-/** dataset_validation_batch() - samples [first_sample, +batch) modulo the validation count, unshuffled */
+/** dataset_validation_batch() - samples [first_sample, +batch) modulo the validation count,
+ * unshuffled */
 void dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                               int32_t *ret_tokens, int32_t *ret_targets);

@@ -10,12 +10,14 @@
  * the way back it fills stage_output_gradient() (unless it ends with the head) and calls
  * stage_backward_unit() from the last unit down to the first trained one; after the stage's first
  * trained unit, stage_input_gradient() holds what goes to the previous stage. There is one
- * gradient stream in flight at a time (1F1B runs one backward at a time), but the output gradient and
- * the input gradient are two buffers: the next one may arrive while the last one is still being sent.
+ * gradient stream in flight at a time (1F1B runs one backward at a time), but the output gradient
+ * and the input gradient are two buffers: the next one may arrive while the last one is still being
+ * sent.
  *
- * Backward of a slot follows a forward of the same slot with keep == true, once, before anything else
- * is forwarded in that slot. Evaluation uses the slots' buffers too, so it waits until no backward is
- * outstanding. The largest buffer is a head's logits, (N, V) a slot: the last stage of 1F1B has one.
+ * Backward of a slot follows a forward of the same slot with keep == true, once, before anything
+ * else is forwarded in that slot. Evaluation uses the slots' buffers too, so it waits until no
+ * backward is outstanding. The largest buffer is a head's logits, (N, V) a slot: the last stage of
+ * 1F1B has one.
  */
 #pragma once
 
@@ -26,7 +28,7 @@ struct stage;
 
 struct stage_options {
     const struct kernel *kernel;
-    struct kernel_device *device; /* borrowed for the stage's life */
+    struct kernel_device *device;  /* borrowed for the stage's life */
     const struct model_spec *spec; /* copied */
     unsigned first_unit, unit_count;
     unsigned batch; /* B of one micro-batch */
@@ -34,8 +36,8 @@ struct stage_options {
 };
 
 /**
- * stage_new() - -ENOMEM; -ENOTSUP when the backend's activations are not f32 (weights are borrowed as
- * f32, and kernels want them in the type of the activations)
+ * stage_new() - -ENOMEM; -ENOTSUP when the backend's activations are not f32 (weights are borrowed
+ * as f32, and kernels want them in the type of the activations)
  */
 int stage_new(const struct stage_options *options, struct stage **ret_stage,
               struct error *error) CHECK_RESULT;
@@ -84,6 +86,7 @@ void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, cons
                          float *gradient, bool want_input_gradient);
 
 /**
- * stage_logits() - after a forward through the head with keep == false: (B*T, V) f32 into host memory
+ * stage_logits() - after a forward through the head with keep == false: (B*T, V) f32 into host
+ * memory
  */
 void stage_logits(struct stage *stage, unsigned slot, float *ret_logits);

@@ -21,9 +21,9 @@
 
 enum unit_kind { UNIT_EMBEDDING, UNIT_ATTENTION, UNIT_MLP, UNIT_HEAD };
 
-#define UNIT_TENSORS_MAX 6
+#define UNIT_TENSORS_MAX  6
 #define UNIT_TENSOR_ALIGN 16 /* elements */
-#define TENSOR_NAME_SIZE 64
+#define TENSOR_NAME_SIZE  64
 
 struct unit_tensor {
     char name[TENSOR_NAME_SIZE]; /* Hugging Face's: "transformer.h.3.attn.c_attn.weight" */
@@ -32,7 +32,7 @@ struct unit_tensor {
     size_t offset; /* elements, in the unit's flat array */
     size_t count;  /* elements without padding */
     bool decay;    /* weight decay applies (matrices and tables yes, norms and biases no) */
-    bool mirror;   /* the head's token table when model_spec.tied: a copy of unit 0's first tensor */
+    bool mirror; /* the head's token table when model_spec.tied: a copy of unit 0's first tensor */
 };
 
 struct unit_layout {
@@ -47,7 +47,8 @@ struct unit_layout {
 unsigned model_unit_count(const struct model_spec *spec);
 
 /** model_unit_layout() - @unit < model_unit_count() */
-void model_unit_layout(const struct model_spec *spec, unsigned unit, struct unit_layout *ret_layout);
+void model_unit_layout(const struct model_spec *spec, unsigned unit,
+                       struct unit_layout *ret_layout);
 
 /** model_frozen_units() - units below the boundary when @frozen_layers layers are frozen: 0, or the
     embedding and both sublayers of each frozen layer */
@@ -70,4 +71,5 @@ struct unit_cost {
     size_t activation_bytes; /* kept from forward to backward, for one micro-batch */
     size_t boundary_bytes;   /* of the residual stream that leaves the unit */
 };
-void model_unit_cost(const struct model_spec *spec, unsigned unit, unsigned batch, struct unit_cost *ret_cost);
+void model_unit_cost(const struct model_spec *spec, unsigned unit, unsigned batch,
+                     struct unit_cost *ret_cost);

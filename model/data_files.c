@@ -1,0 +1,305 @@
+/*
+ * A folder and a glob are the same walk: places to visit, each a folder and the component of the
+ * pattern to match inside it. A folder taken whole is the pattern "**" that sees hidden names. The
+ * places wait on a stack of ours, so depth costs no call frames and is bounded by a count.
+ */
+#include "model/data_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "model/dataset.h"
+
+#define COMPONENTS_MAX 64
+#define DEEP           "**"
+
+struct place {
+    char *folder;
+    unsigned component;
+};
+
+struct walk {
+    struct data_files *files;
+    const char *components[COMPONENTS_MAX];
+    unsigned component_count;
+    bool hidden; /* names that begin with a dot are seen */
+    struct place *places;
+    size_t place_count, place_capacity, visited_count;
+    struct error *error;
+};
+
+static int out_of_memory(struct error *error)
+{
+    return error_set(error, -ENOMEM, "data: no memory for the list of files");
+}
+
+/* @array, or where it moved to make room for one more element; NULL leaves it as it was. */
+static void *reserve(void *array, size_t count, size_t *capacity, size_t element_bytes)
+{
+    if (count < *capacity)
+        return array;
+
+    size_t grown = *capacity == 0 ? 64 : 2 * *capacity;
+    void *moved = reallocarray(array, grown, element_bytes);
+    if (moved != NULL)
+        *capacity = grown;
+    return moved;
+}
+
+/* Takes @path in any case. */
+static int add_file(struct data_files *files, char *path, const struct stat *status,
+                    struct error *error)
+{
+    struct data_file *moved = NULL;
+    int r = 0;
+
+    if (files->count >= DATASET_FILES_MAX)
+        r = error_set(error, -E2BIG, "data: more than %d files", DATASET_FILES_MAX);
+    else
+        moved = reserve(files->files, files->count, &files->capacity, sizeof(*moved));
+    if (moved == NULL) {
+        free(path);
+        return r < 0 ? r : out_of_memory(error);
+    }
+    files->files = moved;
+    files->files[files->count++] =
+        (struct data_file){.path = path, .size_bytes = (uint64_t)status->st_size};
+    return 0;
+}
+
+/* Takes @folder in any case. */
+static int push_place(struct walk *walk, char *folder, unsigned component)
+{
+    struct place *moved = NULL;
+    int r = 0;
+
+    if (++walk->visited_count > DATASET_FILES_MAX)
+        r = error_set(walk->error, -E2BIG, "data: more than %d folders", DATASET_FILES_MAX);
+    else if (folder != NULL)
+        moved = reserve(walk->places, walk->place_count, &walk->place_capacity, sizeof(*moved));
+    if (moved == NULL) {
+        free(folder);
+        return r < 0 ? r : out_of_memory(walk->error);
+    }
+    walk->places = moved;
+    walk->places[walk->place_count++] = (struct place){.folder = folder, .component = component};
+    return 0;
+}
+
+static char *join(const char *folder, const char *name)
+{
+    size_t length = strlen(folder);
+    const char *separator = length == 0 || folder[length - 1] == '/' ? "" : "/";
+    char *path;
+
+    return asprintf(&path, "%s%s%s", folder, separator, name) < 0 ? NULL : path;
+}
+
+static bool has_magic(const char *text)
+{
+    return strpbrk(text, "*?[\\") != NULL;
+}
+
+/* 1 and the status when @path leads to something; 0 when it leads nowhere. */
+static int look_up(const char *path, bool follow, struct stat *ret_status, struct error *error)
+{
+    if ((follow ? stat(path, ret_status) : lstat(path, ret_status)) == 0)
+        return 1;
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+        return 0;
+    return error_set(error, -errno, "data: %s: %s", path, strerror(errno));
+}
+
+/* Something with the right name for the component of @place: a file of ours, or a folder on the
+   way to one. Takes @path in any case. */
+static int visit_match(struct walk *walk, const struct place *place, char *path)
+{
+    bool deep = strcmp(walk->components[place->component], DEEP) == 0;
+    bool last = place->component + 1 == walk->component_count;
+    struct stat status;
+
+    if (path == NULL)
+        return out_of_memory(walk->error);
+    int r = look_up(path, !deep, &status, walk->error);
+    if (r > 0 && deep && S_ISDIR(status.st_mode))
+        return push_place(walk, path, place->component);
+    if (r > 0 && deep)
+        r = last ? look_up(path, true, &status, walk->error) : 0;
+    if (r > 0 && last && S_ISREG(status.st_mode))
+        return add_file(walk->files, path, &status, walk->error);
+    if (r > 0 && !last && S_ISDIR(status.st_mode))
+        return push_place(walk, path, place->component + 1);
+    free(path);
+    return r < 0 ? r : 0;
+}
+
+static bool name_matches(const struct walk *walk, const char *component, const char *name)
+{
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return false;
+    if (strcmp(component, DEEP) == 0)
+        return walk->hidden || name[0] != '.';
+    return fnmatch(component, name, FNM_PERIOD) == 0;
+}
+
+static int read_folder(struct walk *walk, const struct place *place)
+{
+    const char *component = walk->components[place->component];
+    const char *folder = place->folder[0] == '\0' ? "." : place->folder;
+    DIR *directory = opendir(folder);
+    int r = 0;
+
+    if (directory == NULL)
+        return error_set(walk->error, -errno, "data: %s: %s", folder, strerror(errno));
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(directory);
+        if (entry == NULL && errno != 0)
+            r = error_set(walk->error, -errno, "data: %s: %s", folder, strerror(errno));
+        if (entry == NULL)
+            break;
+        if (!name_matches(walk, component, entry->d_name))
+            continue;
+        r = visit_match(walk, place, join(place->folder, entry->d_name));
+        if (r < 0)
+            break;
+    }
+    closedir(directory);
+    return r;
+}
+
+static int visit_place(struct walk *walk, const struct place *place)
+{
+    const char *component = walk->components[place->component];
+    bool deep = strcmp(component, DEEP) == 0;
+    int r = 0;
+
+    if (!has_magic(component))
+        return visit_match(walk, place, join(place->folder, component));
+    if (deep && place->component + 1 < walk->component_count) /* ** also stands for no folder */
+        r = push_place(walk, strdup(place->folder), place->component + 1);
+    return r < 0 ? r : read_folder(walk, place);
+}
+
+/* From @folder on, everything that the walk's components name. */
+static int walk_from(struct walk *walk, const char *folder)
+{
+    int r = push_place(walk, strdup(folder), 0);
+
+    while (r == 0 && walk->place_count > 0) {
+        struct place place = walk->places[--walk->place_count];
+        r = visit_place(walk, &place);
+        free(place.folder);
+    }
+    while (walk->place_count > 0)
+        free(walk->places[--walk->place_count].folder);
+    free(walk->places);
+    return r;
+}
+
+static int find_folder(struct data_files *files, const char *path, struct error *error)
+{
+    struct walk walk = {
+        .files = files, .components = {DEEP}, .component_count = 1, .hidden = true, .error = error};
+    return walk_from(&walk, path);
+}
+
+static int find_glob(struct data_files *files, const char *pattern, struct error *error)
+{
+    struct walk walk = {.files = files, .error = error};
+    AUTO_FREE char *text = strdup(pattern);
+    size_t count_before = files->count;
+    char *rest = NULL;
+
+    if (text == NULL)
+        return out_of_memory(error);
+    for (char *part = strtok_r(text, "/", &rest); part != NULL; part = strtok_r(NULL, "/", &rest)) {
+        unsigned count = walk.component_count;
+        if (count > 0 && strcmp(part, DEEP) == 0 && strcmp(walk.components[count - 1], DEEP) == 0)
+            continue; /* the second would only find everything again */
+        if (count == COMPONENTS_MAX)
+            return error_set(error, -EINVAL, "data: %s: more than %d components", pattern,
+                             COMPONENTS_MAX);
+        walk.components[walk.component_count++] = part;
+    }
+    int r = walk_from(&walk, pattern[0] == '/' ? "/" : "");
+    if (r == 0 && files->count == count_before)
+        r = error_set(error, -ENOENT, "data: no file matches %s", pattern);
+    return r;
+}
+
+static int find_path(struct data_files *files, const char *path, struct error *error)
+{
+    AUTO_FREE char *clean = strdup(path); /* without slashes at the end: one name for one thing */
+    struct stat status;
+
+    if (clean == NULL)
+        return out_of_memory(error);
+    for (size_t end = strlen(clean); end > 1 && clean[end - 1] == '/'; end--)
+        clean[end - 1] = '\0';
+
+    int r = look_up(clean, true, &status, error);
+    if (r < 0)
+        return r;
+    if (r == 0 && has_magic(clean))
+        return find_glob(files, clean, error);
+    if (r == 0)
+        return error_set(error, -ENOENT, "data: %s: no such file or folder", path);
+    if (S_ISDIR(status.st_mode))
+        return find_folder(files, clean, error);
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, -EINVAL, "data: %s: neither a file nor a folder", path);
+    char *copy = strdup(clean);
+    return copy == NULL ? out_of_memory(error) : add_file(files, copy, &status, error);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    const struct data_file *left = a, *right = b;
+    return strcmp(left->path, right->path);
+}
+
+static void sort_unique(struct data_files *files)
+{
+    size_t kept = 0;
+
+    if (files->count > 1)
+        qsort(files->files, files->count, sizeof(*files->files), compare_paths);
+    for (size_t i = 0; i < files->count; i++) {
+        if (kept > 0 && strcmp(files->files[kept - 1].path, files->files[i].path) == 0)
+            free(files->files[i].path);
+        else
+            files->files[kept++] = files->files[i];
+    }
+    files->count = kept;
+}
+
+int data_files_find(const char *const *paths, unsigned path_count, struct data_files *ret_files,
+                    struct error *error)
+{
+    struct data_files files = {0};
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < path_count; i++)
+        r = find_path(&files, paths[i], error);
+    if (r < 0) {
+        data_files_done(&files);
+        return r;
+    }
+    sort_unique(&files);
+    *ret_files = files;
+    return 0;
+}
+
+void data_files_done(struct data_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->files[i].path);
+    free(files->files);
+    *files = (struct data_files){0};
+}

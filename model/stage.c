@@ -1,0 +1,273 @@
+/*
+ * The buffers of a stage. They come from one device allocation: a carver walks the layout twice,
+ * first to measure it, then to hand out addresses, so that stage_memory_bytes() and stage_new()
+ * cannot disagree and a planner may trust the number.
+ *
+ * Per slot: tokens, the residual stream at every cut, what each unit keeps. Shared by all slots:
+ * two scratch buffers and the two stream gradients.
+ */
+#include "model/stage.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/checked.h"
+#include "model/stage_private.h"
+
+#define BUFFER_ALIGN 64
+
+struct carver {
+    char *base; /* NULL: only measure */
+    size_t used_bytes;
+    bool overflow;
+};
+
+/* @rows x @columns elements of 4 bytes */
+static void *carve(struct carver *carver, size_t rows, size_t columns)
+{
+    size_t size_bytes, end;
+    void *buffer = carver->base == NULL ? NULL : carver->base + carver->used_bytes;
+
+    if (checked_multiply(rows, columns, &size_bytes) ||
+        checked_multiply(size_bytes, sizeof(float), &size_bytes) ||
+        checked_add(size_bytes, BUFFER_ALIGN - 1, &size_bytes) ||
+        checked_add(carver->used_bytes, size_bytes / BUFFER_ALIGN * BUFFER_ALIGN, &end)) {
+        carver->overflow = true;
+        return NULL;
+    }
+    carver->used_bytes = end;
+    return buffer;
+}
+
+static struct activations carve_activations(struct carver *carver, const struct model_spec *spec,
+                                            enum unit_kind kind, size_t rows)
+{
+    size_t width = spec->width;
+    struct activations kept = {0};
+
+    if (kind == UNIT_EMBEDDING)
+        return kept;
+    kept.norm = carve(carver, rows, width);
+    kept.mean = carve(carver, rows, 1);
+    kept.rstd = carve(carver, rows, 1);
+    if (kind == UNIT_ATTENTION) {
+        kept.wide = carve(carver, rows, 3 * width);
+        kept.mixed = carve(carver, rows, width);
+        kept.log_sum = carve(carver, rows, spec->heads);
+    } else if (kind == UNIT_MLP) {
+        kept.wide = carve(carver, rows, 4 * width);
+        kept.mixed = carve(carver, rows, 4 * width);
+    } else {
+        kept.logits = carve(carver, rows, spec->vocab);
+        kept.losses = carve(carver, rows, 1);
+    }
+    return kept;
+}
+
+static enum unit_kind unit_kind_of(const struct model_spec *spec, unsigned unit)
+{
+    struct unit_layout layout;
+    model_unit_layout(spec, unit, &layout);
+    return layout.kind;
+}
+
+/* Measures when @slot is NULL. */
+static void carve_slot(struct carver *carver, const struct stage_options *options, size_t rows,
+                       struct stage_slot *slot)
+{
+    struct stage_slot measured = {0};
+    const struct model_spec *spec = options->spec;
+    unsigned end = options->first_unit + options->unit_count;
+    bool has_embedding = options->first_unit == 0, has_head = end == model_unit_count(spec);
+
+    if (slot == NULL)
+        slot = &measured;
+    if (has_embedding)
+        slot->tokens = carve(carver, rows, 1);
+    if (has_head)
+        slot->targets = carve(carver, rows, 1);
+    for (unsigned i = 0; i <= options->unit_count; i++) {
+        bool exists = !(i == 0 && has_embedding) && !(i == options->unit_count && has_head);
+        float *stream = exists ? carve(carver, rows, spec->width) : NULL;
+        if (slot->streams != NULL)
+            slot->streams[i] = stream;
+    }
+    for (unsigned i = 0; i < options->unit_count; i++) {
+        enum unit_kind kind = unit_kind_of(spec, options->first_unit + i);
+        struct activations kept = carve_activations(carver, spec, kind, rows);
+        if (slot->activations != NULL)
+            slot->activations[i] = kept;
+    }
+}
+
+/* Measures when @stage is NULL. */
+static void carve_stage(struct carver *carver, const struct stage_options *options,
+                        struct stage *stage)
+{
+    struct stage measured = {0};
+    size_t rows = (size_t)options->batch * options->spec->context, width = options->spec->width;
+
+    if (stage == NULL)
+        stage = &measured;
+    for (unsigned i = 0; i < options->slots && !carver->overflow; i++)
+        carve_slot(carver, options, rows, stage->slots == NULL ? NULL : &stage->slots[i]);
+    stage->scratch = carve(carver, rows, width);
+    stage->scratch_wide = carve(carver, rows, 4 * width);
+    stage->stream_gradient = carve(carver, rows, width);
+    if (options->first_unit != 0)
+        stage->input_gradient = carve(carver, rows, width);
+}
+
+size_t stage_memory_bytes(const struct stage_options *options)
+{
+    struct carver carver = {0};
+    carve_stage(&carver, options, NULL);
+    return carver.overflow ? SIZE_MAX : carver.used_bytes;
+}
+
+/* The host side: everything that does not lie on the device. */
+static int allocate_tables(struct stage *stage)
+{
+    stage->layouts = calloc(stage->unit_count, sizeof(*stage->layouts));
+    stage->slots = calloc(stage->slot_count, sizeof(*stage->slots));
+    stage->host_losses = calloc(stage->rows, sizeof(*stage->host_losses));
+    if (stage->layouts == NULL || stage->slots == NULL || stage->host_losses == NULL)
+        return -ENOMEM;
+
+    for (unsigned i = 0; i < stage->unit_count; i++)
+        model_unit_layout(&stage->spec, stage->first_unit + i, &stage->layouts[i]);
+    for (unsigned i = 0; i < stage->slot_count; i++) {
+        struct stage_slot *slot = &stage->slots[i];
+        slot->streams = calloc(stage->unit_count + 1, sizeof(*slot->streams));
+        slot->activations = calloc(stage->unit_count, sizeof(*slot->activations));
+        if (slot->streams == NULL || slot->activations == NULL)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int allocate_buffers(struct stage *stage, const struct stage_options *options)
+{
+    size_t size_bytes = stage_memory_bytes(options);
+    if (size_bytes == SIZE_MAX)
+        return -ENOMEM;
+
+    int r = stage->kernel->allocate(stage->device, size_bytes, &stage->memory);
+    if (r < 0)
+        return r;
+    struct carver carver = {.base = stage->memory};
+    carve_stage(&carver, options, stage);
+    assert(carver.used_bytes == size_bytes);
+    return 0;
+}
+
+int stage_new(const struct stage_options *options, struct stage **ret_stage, struct error *error)
+{
+    assert(options->unit_count >= 1 && options->batch >= 1 && options->slots >= 1);
+    assert(options->first_unit + options->unit_count <= model_unit_count(options->spec));
+    if (options->kernel->activation_size != sizeof(float))
+        return error_set(error, -ENOTSUP, "kernels %s: activations of %zu bytes are not supported",
+                         options->kernel->name, options->kernel->activation_size);
+
+    struct stage *stage = calloc(1, sizeof(*stage));
+    if (stage == NULL)
+        return error_set(error, -ENOMEM, "no memory for a stage");
+    stage->kernel = options->kernel;
+    stage->device = options->device;
+    stage->spec = *options->spec;
+    stage->first_unit = options->first_unit;
+    stage->unit_count = options->unit_count;
+    stage->batch = options->batch;
+    stage->slot_count = options->slots;
+    stage->rows = (size_t)options->batch * options->spec->context;
+
+    int r = allocate_tables(stage);
+    if (r == 0)
+        r = allocate_buffers(stage, options);
+    if (r < 0) {
+        stage_free(stage);
+        return error_set(error, r, "units %u to %u with %u micro-batches in flight need %zu bytes",
+                         options->first_unit, options->first_unit + options->unit_count - 1,
+                         options->slots, stage_memory_bytes(options));
+    }
+    *ret_stage = stage;
+    return 0;
+}
+
+void stage_free(struct stage *stage)
+{
+    if (stage == NULL)
+        return;
+    stage->kernel->release(stage->device, stage->memory);
+    for (unsigned i = 0; stage->slots != NULL && i < stage->slot_count; i++) {
+        free(stage->slots[i].streams);
+        free(stage->slots[i].activations);
+    }
+    free(stage->slots);
+    free(stage->layouts);
+    free(stage->host_losses);
+    free(stage);
+}
+
+struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot)
+{
+    assert(slot < stage->slot_count);
+    return &stage->slots[slot];
+}
+
+size_t stage_boundary_bytes(const struct stage *stage)
+{
+    return stage->rows * stage->spec.width * sizeof(float);
+}
+
+void *stage_input(struct stage *stage, unsigned slot)
+{
+    return stage_slot_of(stage, slot)->streams[0];
+}
+
+void *stage_output(struct stage *stage, unsigned slot)
+{
+    return stage_slot_of(stage, slot)->streams[stage->unit_count];
+}
+
+void *stage_output_gradient(struct stage *stage)
+{
+    return stage->stream_gradient;
+}
+
+void *stage_input_gradient(struct stage *stage)
+{
+    return stage->input_gradient;
+}
+
+static const struct activations *head_activations(struct stage *stage, unsigned slot)
+{
+    assert(stage->layouts[stage->unit_count - 1].kind == UNIT_HEAD);
+    return &stage_slot_of(stage, slot)->activations[stage->unit_count - 1];
+}
+
+double stage_loss_sum(struct stage *stage, unsigned slot)
+{
+    const struct activations *head = head_activations(stage, slot);
+    double sum = 0.0;
+
+    stage->kernel->download(stage->device, stage->host_losses, head->losses,
+                            stage->rows * sizeof(float));
+    if (stage->kernel->synchronize(stage->device, NULL) < 0)
+        return NAN;
+    for (size_t i = 0; i < stage->rows; i++)
+        sum += (double)stage->host_losses[i];
+    return sum;
+}
+
+void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
+{
+    const struct activations *head = head_activations(stage, slot);
+
+    assert(!stage_slot_of(stage, slot)->kept); /* else they are their own gradient */
+    stage->kernel->download(stage->device, ret_logits, head->logits,
+                            stage->rows * stage->spec.vocab * sizeof(float));
+    /* A failure is sticky: the caller's next synchronize() says it. */
+    int r = stage->kernel->synchronize(stage->device, NULL);
+    (void)r;
+}

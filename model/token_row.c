@@ -1,0 +1,324 @@
+#include "model/token_row.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/checked.h"
+#include "model/data_files.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "token files are read as they lie");
+
+#define LLMC_HEADER_BYTES 1024 /* 256 int32 */
+#define LLMC_MAGIC        20240520
+#define LLMC_VERSION      1
+
+/* A file being added to a row. */
+struct source {
+    const char *path;
+    int descriptor;
+    size_t size_bytes, header_bytes;
+};
+
+static int read_all(const struct source *source, size_t offset, void *to, size_t size_bytes,
+                    struct error *error)
+{
+    for (size_t done = 0; done < size_bytes;) {
+        ssize_t n =
+            pread(source->descriptor, (char *)to + done, size_bytes - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_set(error, -errno, "data: %s: %s", source->path, strerror(errno));
+        if (n == 0)
+            return error_set(error, -EIO, "data: %s: became shorter while it was read",
+                             source->path);
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static int check_llmc_header(struct source *source, struct error *error)
+{
+    uint8_t header[LLMC_HEADER_BYTES];
+
+    if (source->size_bytes < sizeof(header))
+        return error_set(error, -EINVAL, "data: %s: %zu bytes, shorter than llm.c's header of %zu",
+                         source->path, source->size_bytes, sizeof(header));
+    int r = read_all(source, 0, header, sizeof(header), error);
+    if (r < 0)
+        return r;
+
+    uint32_t magic = bytes_get_u32(header), version = bytes_get_u32(header + 4);
+    uint64_t count = bytes_get_u32(header + 8);
+    if (magic != LLMC_MAGIC)
+        return error_set(error, -EINVAL, "data: %s: not llm.c's format: magic %u, not %u",
+                         source->path, magic, LLMC_MAGIC);
+    if (version != LLMC_VERSION)
+        return error_set(error, -EINVAL, "data: %s: llm.c's format in version %u, not %u",
+                         source->path, version, LLMC_VERSION);
+    if (count * sizeof(uint16_t) != source->size_bytes - sizeof(header))
+        return error_set(error, -EINVAL,
+                         "data: %s: the header says %llu tokens, the file holds %zu bytes of them",
+                         source->path, (unsigned long long)count,
+                         source->size_bytes - sizeof(header));
+    source->header_bytes = sizeof(header);
+    return 0;
+}
+
+static int check_format(struct source *source, enum dataset_format format, struct error *error)
+{
+    if (format == DATASET_LLMC)
+        return check_llmc_header(source, error);
+    if (format == DATASET_UINT16 && source->size_bytes % sizeof(uint16_t) != 0)
+        return error_set(error, -EINVAL, "data: %s: %zu bytes are no whole number of uint16",
+                         source->path, source->size_bytes);
+    return 0;
+}
+
+/* The descriptor is open on success only. */
+static int open_source(const struct data_file *file, enum dataset_format format,
+                       struct source *ret_source, struct error *error)
+{
+    struct source source = {.path = file->path, .size_bytes = (size_t)file->size_bytes};
+    struct stat status;
+
+    source.descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (source.descriptor < 0 || fstat(source.descriptor, &status) < 0) {
+        int r = error_set(error, -errno, "data: %s: %s", file->path, strerror(errno));
+        close_descriptor(&source.descriptor);
+        return r;
+    }
+    int r = 0;
+    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size != file->size_bytes)
+        r = error_set(error, -EIO, "data: %s: changed while it was read", file->path);
+    if (r == 0)
+        r = check_format(&source, format, error);
+    if (r < 0) {
+        close_descriptor(&source.descriptor);
+        return r;
+    }
+    *ret_source = source;
+    return 0;
+}
+
+static uint32_t token_at(const void *tokens, size_t token_bytes, size_t index)
+{
+    return token_bytes == 1 ? ((const uint8_t *)tokens)[index] : ((const uint16_t *)tokens)[index];
+}
+
+/* Plain loops over one type each, for the compiler to make vector code of. */
+static uint32_t largest_token(const void *tokens, size_t token_bytes, size_t count)
+{
+    const uint8_t *bytes = tokens;
+    const uint16_t *words = tokens;
+    uint8_t largest_byte = 0;
+    uint16_t largest_word = 0;
+
+    if (token_bytes == 1) {
+        for (size_t i = 0; i < count; i++)
+            largest_byte = bytes[i] > largest_byte ? bytes[i] : largest_byte;
+        return largest_byte;
+    }
+    for (size_t i = 0; i < count; i++)
+        largest_word = words[i] > largest_word ? words[i] : largest_word;
+    return largest_word;
+}
+
+static int check_tokens(const char *path, const void *tokens, size_t token_bytes, size_t count,
+                        unsigned vocab, struct error *error)
+{
+    if (vocab >= 1u << (8 * token_bytes) || largest_token(tokens, token_bytes, count) < vocab)
+        return 0;
+    size_t position = 0;
+    while (token_at(tokens, token_bytes, position) < vocab)
+        position++;
+    return error_set(
+        error, -ERANGE,
+        "data: %s: token %u at position %zu is outside the vocabulary (model.vocab %u)", path,
+        token_at(tokens, token_bytes, position), position, vocab);
+}
+
+static void add_extent(struct token_row *row, struct token_extent extent, size_t token_count)
+{
+    extent.first = row->count;
+    row->extents[row->extent_count++] = extent;
+    row->count += token_count;
+}
+
+/* All files into one block of memory: one extent. */
+static int copy_files(const struct token_row_options *options, const struct data_files *files,
+                      size_t total_bytes, struct token_row *row, struct error *error)
+{
+    char *memory = malloc(MAX(total_bytes, (size_t)1));
+    size_t used_bytes = 0;
+    int r = 0;
+
+    if (memory == NULL)
+        return error_set(error, -ENOMEM, "data: no memory for %zu bytes", total_bytes);
+    for (size_t i = 0; r == 0 && i < files->count; i++) {
+        struct source source;
+        r = open_source(&files->files[i], options->format, &source, error);
+        if (r < 0)
+            break;
+        size_t size_bytes = source.size_bytes - source.header_bytes;
+        r = read_all(&source, source.header_bytes, memory + used_bytes, size_bytes, error);
+        close_descriptor(&source.descriptor);
+        if (r == 0)
+            r = check_tokens(source.path, memory + used_bytes, row->token_bytes,
+                             size_bytes / row->token_bytes, options->vocab, error);
+        used_bytes += size_bytes;
+    }
+    if (r < 0 || used_bytes == 0) {
+        free(memory);
+        return r;
+    }
+    add_extent(row, (struct token_extent){.tokens = memory, .memory = memory},
+               used_bytes / row->token_bytes);
+    return 0;
+}
+
+/* The tokens of one file, mapped or copied. */
+static int load_source(const struct source *source, bool map, struct token_extent *ret_extent,
+                       struct error *error)
+{
+    size_t size_bytes = source->size_bytes - source->header_bytes;
+
+    if (map) {
+        void *memory = mmap(NULL, source->size_bytes, PROT_READ, MAP_SHARED, source->descriptor, 0);
+        if (memory == MAP_FAILED)
+            return error_set(error, -errno, "data: mapping %s: %s", source->path, strerror(errno));
+        *ret_extent = (struct token_extent){.tokens = (char *)memory + source->header_bytes,
+                                            .memory = memory,
+                                            .map_bytes = source->size_bytes};
+        return 0;
+    }
+    void *memory = malloc(size_bytes);
+    if (memory == NULL)
+        return error_set(error, -ENOMEM, "data: no memory for %zu bytes", size_bytes);
+    int r = read_all(source, source->header_bytes, memory, size_bytes, error);
+    if (r < 0) {
+        free(memory);
+        return r;
+    }
+    *ret_extent = (struct token_extent){.tokens = memory, .memory = memory};
+    return 0;
+}
+
+static int map_file(const struct token_row_options *options, const struct data_file *file,
+                    struct token_row *row, struct error *error)
+{
+    struct source source;
+    struct token_extent extent;
+    int r = open_source(file, options->format, &source, error);
+    if (r < 0)
+        return r;
+
+    size_t token_count = (source.size_bytes - source.header_bytes) / row->token_bytes;
+    if (token_count > 0)
+        r = load_source(&source, source.size_bytes >= options->map_min_bytes, &extent, error);
+    close_descriptor(&source.descriptor);
+    if (r < 0 || token_count == 0)
+        return r;
+    add_extent(row, extent, token_count); /* the row's from here on, whatever comes */
+    return check_tokens(file->path, extent.tokens, row->token_bytes, token_count, options->vocab,
+                        error);
+}
+
+static int load_files(const struct token_row_options *options, const struct data_files *files,
+                      struct token_row *row, struct error *error)
+{
+    size_t total_bytes = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < files->count; i++)
+        if (checked_add(total_bytes, files->files[i].size_bytes, &total_bytes))
+            return error_set(error, -EFBIG, "data: more bytes than can be counted");
+    row->extents = calloc(MAX(files->count, (size_t)1), sizeof(*row->extents));
+    if (row->extents == NULL)
+        return error_set(error, -ENOMEM, "data: no memory for %zu files", files->count);
+
+    if (total_bytes <= options->memory_max_bytes)
+        return copy_files(options, files, total_bytes, row, error);
+    for (size_t i = 0; r == 0 && i < files->count; i++)
+        r = map_file(options, &files->files[i], row, error);
+    return r;
+}
+
+int token_row_open(const struct token_row_options *options, struct token_row *ret_row,
+                   struct error *error)
+{
+    struct token_row row = {.token_bytes = options->format == DATASET_BYTES ? 1 : 2};
+    struct data_files files;
+    int r = data_files_find(options->paths, options->path_count, &files, error);
+    if (r < 0)
+        return r;
+
+    r = load_files(options, &files, &row, error);
+    data_files_done(&files);
+    if (r < 0) {
+        token_row_done(&row);
+        return r;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+void token_row_done(struct token_row *row)
+{
+    for (size_t i = 0; i < row->extent_count; i++) {
+        const struct token_extent *extent = &row->extents[i];
+        if (extent->map_bytes > 0)
+            munmap(extent->memory, extent->map_bytes);
+        else
+            free(extent->memory);
+    }
+    free(row->extents);
+    *row = (struct token_row){0};
+}
+
+static uint64_t extent_end(const struct token_row *row, size_t index)
+{
+    return index + 1 < row->extent_count ? row->extents[index + 1].first : row->count;
+}
+
+/* The extent that holds @position. */
+static size_t find_extent(const struct token_row *row, uint64_t position)
+{
+    size_t low = 0, high = row->extent_count; /* the answer is in [low, high) */
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (row->extents[middle].first <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void token_row_read(const struct token_row *row, uint64_t first, size_t count, int32_t *ret_tokens)
+{
+    assert(first <= row->count && count <= row->count - first);
+    size_t index = count == 0 ? 0 : find_extent(row, first);
+
+    for (size_t done = 0; done < count; index++) {
+        const struct token_extent *extent = &row->extents[index];
+        size_t from = (size_t)(first + done - extent->first);
+        size_t here = (size_t)MIN((uint64_t)(count - done), extent_end(row, index) - first - done);
+        for (size_t i = 0; i < here; i++)
+            ret_tokens[done + i] = (int32_t)token_at(extent->tokens, row->token_bytes, from + i);
+        done += here;
+    }
+}
+
+void token_row_hash(const struct token_row *row, struct hash_stream *stream)
+{
+    for (size_t i = 0; i < row->extent_count; i++) {
+        uint64_t token_count = extent_end(row, i) - row->extents[i].first;
+        hash_stream_add(stream, row->extents[i].tokens, (size_t)token_count * row->token_bytes);
+    }
+}
