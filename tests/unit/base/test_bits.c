@@ -1,0 +1,83 @@
+/* Exact values as text: every pattern survives, and only the canonical text is read back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/hex.h"
+
+static void known_values_have_known_texts(void **state)
+{
+    (void)state;
+    char text32[BITS32_TEXT_SIZE], text64[BITS64_TEXT_SIZE];
+    bits32_text(1.0f, text32);
+    assert_string_equal(text32, "3f800000");
+    bits32_text(-0.0f, text32);
+    assert_string_equal(text32, "80000000");
+    bits64_text(-2.5, text64);
+    assert_string_equal(text64, "c004000000000000");
+}
+
+static void every_kind_of_value_survives(void **state)
+{
+    (void)state;
+    const double values[] = {0.0,     -0.0,     1.0 / 3,   DBL_MIN, DBL_TRUE_MIN,
+                             DBL_MAX, INFINITY, -INFINITY, NAN,     -NAN};
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        char text32[BITS32_TEXT_SIZE], text64[BITS64_TEXT_SIZE];
+        double back64;
+        float narrow = (float)values[i], back32;
+        bits64_text(values[i], text64);
+        assert_true(bits64_parse(text64, &back64));
+        assert_memory_equal(&back64, &values[i], sizeof(back64));
+        bits32_text(narrow, text32);
+        assert_true(bits32_parse(text32, &back32));
+        assert_memory_equal(&back32, &narrow, sizeof(back32));
+    }
+}
+
+static void other_texts_are_refused(void **state)
+{
+    (void)state;
+    const char *texts[] = {"",         "3f80000",  "3f8000000", "3F800000",
+                           "0x3f8000", "3f80 000", "-3f80000"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        float value32 = 5;
+        double value64 = 5;
+        assert_false(bits32_parse(texts[i], &value32));
+        assert_false(bits64_parse(texts[i], &value64));
+        assert_true(value32 == 5 && value64 == 5);
+    }
+}
+
+static void hex_keeps_its_width(void **state)
+{
+    (void)state;
+    char text[17];
+    uint64_t value;
+    hex_text(0xab, 4, text);
+    assert_string_equal(text, "00ab");
+    assert_true(hex_parse("00abzz", 4, &value));
+    assert_int_equal(value, 0xab);
+    hex_text(UINT64_MAX, 16, text);
+    assert_string_equal(text, "ffffffffffffffff");
+    assert_true(hex_parse(text, 16, &value));
+    assert_true(value == UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_values_have_known_texts),
+        cmocka_unit_test(every_kind_of_value_survives),
+        cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(hex_keeps_its_width),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/*
+ * Whole files. The system calls that can fail are replaced here (the program's own definitions win
+ * over libc's), so that replacement can be failed at its k-th call for every k: whatever fails, the
+ * name must hold the old or the new content, whole, and no temporary may stay.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define NO_FAILURE UINT32_MAX
+
+static unsigned calls_until_failure = NO_FAILURE;
+static size_t write_max = SIZE_MAX; /* short writes, as a full pipe or a signal make them */
+static char journal[64];            /* the order of the calls: w(rite), s(ync), r(ename) */
+
+static bool must_fail(char call)
+{
+    size_t length = strlen(journal);
+    if (length + 1 < sizeof(journal))
+        journal[length] = call;
+    if (calls_until_failure == NO_FAILURE)
+        return false;
+    if (calls_until_failure-- > 0)
+        return false;
+    calls_until_failure = NO_FAILURE;
+    errno = EIO;
+    return true;
+}
+
+ssize_t write(int descriptor, const void *data, size_t size_bytes)
+{
+    if (descriptor > STDERR_FILENO && must_fail('w'))
+        return -1;
+    size_t count = descriptor > STDERR_FILENO ? MIN(size_bytes, write_max) : size_bytes;
+    return (ssize_t)syscall(SYS_write, descriptor, data, count);
+}
+
+int fsync(int descriptor)
+{
+    return must_fail('s') ? -1 : (int)syscall(SYS_fsync, descriptor);
+}
+
+int rename(const char *old_path, const char *new_path)
+{
+    return must_fail('r') ? -1 : (int)syscall(SYS_rename, old_path, new_path);
+}
+
+static int enter_folder(void **state)
+{
+    char *folder = strdup("/tmp/firn-test-file-XXXXXX");
+    if (folder == NULL || mkdtemp(folder) == NULL)
+        return -1;
+    *state = folder;
+    calls_until_failure = NO_FAILURE;
+    write_max = SIZE_MAX;
+    memset(journal, 0, sizeof(journal));
+    return chdir(folder);
+}
+
+static int leave_folder(void **state)
+{
+    char command[128];
+    snprintf(command, sizeof(command), "rm -r '%s'", (char *)*state);
+    int r = chdir("/tmp") | system(command);
+    free(*state);
+    return r;
+}
+
+static unsigned entry_count(const char *folder)
+{
+    unsigned count = 0;
+    DIR *directory = opendir(folder);
+    assert_non_null(directory);
+    while (readdir(directory) != NULL)
+        count++;
+    closedir(directory);
+    return count - 2; /* "." and ".." */
+}
+
+static void assert_content(const char *path, const char *expected)
+{
+    struct bytes content = {0};
+    struct error error = {0};
+    assert_int_equal(file_read(path, 1 << 20, &content, &error), 0);
+    assert_string_equal((char *)content.data, expected);
+    assert_int_equal(content.size_bytes, strlen(expected));
+    bytes_done(&content);
+}
+
+static void read_is_bounded_and_closed_by_a_zero(void **state)
+{
+    (void)state;
+    struct bytes content = {0};
+    struct error error = {0};
+    assert_int_equal(file_replace("five", "abcde", 5, 0600, &error), 0);
+    assert_int_equal(file_read("five", 5, &content, &error), 0);
+    assert_int_equal(content.size_bytes, 5);
+    assert_string_equal((char *)content.data, "abcde");
+    bytes_done(&content);
+    assert_int_equal(file_read("five", 4, &content, &error), -EFBIG);
+    assert_non_null(strstr(error.text, "five"));
+    assert_null(content.data);
+}
+
+static void an_empty_file_reads_as_an_empty_text(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(file_replace("empty", "", 0, 0600, &error), 0);
+    assert_content("empty", "");
+}
+
+static void large_files_survive_short_writes(void **state)
+{
+    (void)state;
+    enum { SIZE = 200001 };
+    char *text = malloc(SIZE + 1);
+    struct error error = {0};
+    assert_non_null(text);
+    for (unsigned i = 0; i < SIZE; i++)
+        text[i] = (char)('a' + i % 23);
+    text[SIZE] = '\0';
+    write_max = 4099;
+    assert_int_equal(file_replace("large", text, SIZE, 0600, &error), 0);
+    assert_content("large", text);
+    free(text);
+}
+
+static void what_cannot_be_read_says_why(void **state)
+{
+    (void)state;
+    struct bytes content = {0};
+    struct error error = {0};
+    assert_int_equal(file_read("absent", 10, &content, &error), -ENOENT);
+    assert_string_equal(error.text, "cannot open absent: No such file or directory");
+    assert_int_equal(file_read(".", 10, &content, &error), -EISDIR);
+}
+
+static void replace_sets_the_mode_exactly(void **state)
+{
+    (void)state;
+    struct stat status;
+    struct error error = {0};
+    mode_t old_mask = umask(077);
+    assert_int_equal(file_replace("secret", "x", 1, 0644, &error), 0);
+    umask(old_mask);
+    assert_int_equal(stat("secret", &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0644);
+}
+
+static void replace_syncs_before_the_name_and_after(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(file_replace("a", "x", 1, 0600, &error), 0);
+    assert_string_equal(journal, "wsrs");
+}
+
+static void a_failure_at_any_call_leaves_old_or_new(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(file_make_directories("d", 0700, &error), 0);
+    assert_int_equal(file_replace("d/a", "old", 3, 0600, &error), 0);
+    int r = -EIO;
+    unsigned k;
+    for (k = 0; r < 0; k++) {
+        memset(journal, 0, sizeof(journal));
+        calls_until_failure = k;
+        r = file_replace("d/a", "new", 3, 0600, &error);
+        calls_until_failure = NO_FAILURE;
+        /* Only the sync of the directory comes after the name has changed. */
+        assert_content("d/a", strchr(journal, 'r') != NULL && k != 2 ? "new" : "old");
+        assert_int_equal(entry_count("d"), 1);
+        assert_int_equal(r, k < 4 ? -EIO : 0);
+        assert_int_equal(file_replace("d/a", r < 0 ? "old" : "new", 3, 0600, &error), 0);
+    }
+    assert_int_equal(k, 5);
+}
+
+static void replace_in_an_absent_folder_fails(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(file_replace("no/where", "x", 1, 0600, &error), -ENOENT);
+    assert_non_null(strstr(error.text, "no/where"));
+}
+
+static void directories_are_made_to_any_depth_twice(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    char absolute[256];
+    assert_int_equal(file_make_directories("a/b//c/", 0700, &error), 0);
+    assert_int_equal(file_make_directories("a/b/c", 0700, &error), 0);
+    assert_int_equal(entry_count("a/b"), 1);
+    snprintf(absolute, sizeof(absolute), "%s/x/y", (char *)*state);
+    assert_int_equal(file_make_directories(absolute, 0700, &error), 0);
+    assert_int_equal(file_sync_directory(absolute, &error), 0);
+    assert_int_equal(file_make_directories("", 0700, &error), -EINVAL);
+}
+
+static void a_file_in_the_way_is_named(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(file_replace("file", "x", 1, 0600, &error), 0);
+    assert_int_equal(file_make_directories("file/sub", 0700, &error), -ENOTDIR);
+    assert_string_equal(error.text, "cannot create the directory file: Not a directory");
+    assert_int_equal(file_sync_directory("file", &error), -ENOTDIR);
+}
+
+#define in_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        in_folder(read_is_bounded_and_closed_by_a_zero),
+        in_folder(an_empty_file_reads_as_an_empty_text),
+        in_folder(large_files_survive_short_writes),
+        in_folder(what_cannot_be_read_says_why),
+        in_folder(replace_sets_the_mode_exactly),
+        in_folder(replace_syncs_before_the_name_and_after),
+        in_folder(a_failure_at_any_call_leaves_old_or_new),
+        in_folder(replace_in_an_absent_folder_fails),
+        in_folder(directories_are_made_to_any_depth_twice),
+        in_folder(a_file_in_the_way_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
