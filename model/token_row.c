@@ -213,7 +213,7 @@ static int map_file(const struct token_row_options *options, const struct data_f
                     struct token_row *row, struct error *error)
 {
     struct source source;
-    struct token_extent extent;
+    struct token_extent extent = {0};
     int r = open_source(file, options->format, &source, error);
     if (r < 0)
         return r;
