@@ -15,7 +15,7 @@
 static const char *const phases[] = {
     [WORKER_STARTING] = "starting", [WORKER_PREPARED] = "prepared", [WORKER_RUNNING] = "running",
     [WORKER_STUCK] = "stuck",       [WORKER_FINISHED] = "finished", [WORKER_LEFT] = "left",
-    [WORKER_DEAD] = "dead",         [WORKER_BAD] = "bad",
+    [WORKER_DEAD] = "dead",         [WORKER_REFUSED] = "refused",   [WORKER_BAD] = "bad",
 };
 
 const char *worker_phase_word(enum worker_phase phase)

@@ -20,6 +20,8 @@ enum worker_phase {
     WORKER_FINISHED, /* all steps committed, final checkpoint written */
     WORKER_LEFT,     /* handed over, exited on purpose */
     WORKER_DEAD,     /* process gone */
+    WORKER_REFUSED,  /* the job itself cannot run on this node (its data is missing, say): `text`
+                        says why */
     WORKER_BAD, /* died at start again and again: the slot is out of service, `text` says why */
 };
 
