@@ -1,0 +1,44 @@
+/* The device of the CPU backend: one slot of a machine, a team of threads and their scratch. */
+#pragma once
+
+#include "kernels/kernel.h"
+
+struct team;
+
+/* A tile of attention scores: rows (queries) by columns (keys). Two of them and one row's sums lie
+   in half of a 1 MiB L2 cache together with the keys and values that they meet. */
+#define DEVICE_TILE_QUERIES 64
+#define DEVICE_TILE_KEYS    256
+
+struct device_scratch {
+    float scores[DEVICE_TILE_QUERIES * DEVICE_TILE_KEYS];
+    float gradients[DEVICE_TILE_QUERIES * DEVICE_TILE_KEYS];
+} __attribute__((aligned(64)));
+
+struct kernel_device {
+    struct team *team;
+    struct device_scratch *scratch; /* one a member of the team */
+};
+
+int device_open(const struct kernel_options *options, struct kernel_device **ret_device,
+                struct error *error) CHECK_RESULT;
+void device_close(struct kernel_device *device);
+int device_allocate(struct kernel_device *device, size_t size_bytes,
+                    void **ret_memory) CHECK_RESULT;
+void device_release(struct kernel_device *device, void *memory);
+void device_copy(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
+void device_zero(struct kernel_device *device, void *memory, size_t size_bytes);
+int device_synchronize(struct kernel_device *device, struct error *error) CHECK_RESULT;
+
+/* Part of an operation: the items [begin, end) of its rows, columns or elements. */
+typedef void (*device_share)(const void *context, size_t begin, size_t end,
+                             struct device_scratch *scratch);
+
+/**
+ * device_for() - split the items [0, @count) among the threads of the device
+ * @grain: shares begin at multiples of it, and fewer items than two grains stay on the caller
+ *
+ * Thread t of n gets the t-th of n equal runs of grains: a function of count and n alone.
+ */
+void device_for(struct kernel_device *device, size_t count, size_t grain, device_share share,
+                const void *context);

@@ -1,0 +1,55 @@
+/*
+ * The operations of one level of vector instructions (levels.h). CPU_LEVEL is given by the build:
+ * portable, avx2 or avx512; OPERATION(x) is the name of x at that level.
+ */
+#pragma once
+
+#include "kernels/cpu/device.h"
+
+#define OPERATION_PASTE(level, name)  cpu_##level##_##name
+#define OPERATION_EXPAND(level, name) OPERATION_PASTE(level, name)
+#define OPERATION(name)               OPERATION_EXPAND(CPU_LEVEL, name)
+
+void OPERATION(embedding_forward)(struct kernel_device *device, void *output, const int32_t *tokens,
+                                  const void *token_table, const void *position_table, size_t batch,
+                                  size_t context, size_t width);
+void OPERATION(embedding_backward)(struct kernel_device *device, float *d_token_table,
+                                   float *d_position_table, const void *d_output,
+                                   const int32_t *tokens, size_t batch, size_t context,
+                                   size_t width);
+void OPERATION(layernorm_forward)(struct kernel_device *device, void *output, float *mean,
+                                  float *rstd, const void *input, const void *weight,
+                                  const void *bias, size_t rows, size_t width);
+void OPERATION(layernorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
+                                   float *d_bias, const void *d_output, const void *input,
+                                   const void *weight, const float *mean, const float *rstd,
+                                   size_t rows, size_t width);
+void OPERATION(linear_forward)(struct kernel_device *device, void *output, const void *input,
+                               const void *weight, const void *bias, struct kernel_linear shape);
+void OPERATION(linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
+                                float *d_bias, const void *d_output, const void *input,
+                                const void *weight, struct kernel_linear shape);
+void OPERATION(attention_forward)(struct kernel_device *device, void *output, float *log_sum,
+                                  const void *qkv, struct kernel_attention shape);
+void OPERATION(attention_backward)(struct kernel_device *device, void *d_qkv, const void *d_output,
+                                   const void *output, const float *log_sum, const void *qkv,
+                                   struct kernel_attention shape);
+void OPERATION(gelu_forward)(struct kernel_device *device, void *output, const void *input,
+                             size_t count);
+void OPERATION(gelu_backward)(struct kernel_device *device, void *d_input, const void *d_output,
+                              const void *input, size_t count);
+void OPERATION(residual)(struct kernel_device *device, void *output, const void *a, const void *b,
+                         size_t count);
+void OPERATION(cross_entropy_forward)(struct kernel_device *device, float *losses,
+                                      const void *logits, const int32_t *targets, size_t rows,
+                                      size_t vocab);
+void OPERATION(cross_entropy_fused)(struct kernel_device *device, float *losses, void *logits,
+                                    const int32_t *targets, float scale, size_t rows, size_t vocab);
+void OPERATION(adamw)(struct kernel_device *device, float *parameter, float *first_moment,
+                      float *second_moment, const float *gradient, size_t count,
+                      const struct kernel_adamw *options);
+double OPERATION(norm_squared)(struct kernel_device *device, const float *values, size_t count);
+void OPERATION(tree_add)(struct kernel_device *device, float *output, const float *a,
+                         const float *b, size_t count);
+
+extern const struct kernel OPERATION(kernel);

@@ -1,0 +1,158 @@
+/*
+ * Linear layers: three matrix products by OpenBLAS, each called on one thread.
+ *
+ * Invariant: how a product is split is a function of its shape and the number of threads alone, and
+ * the sum over the inner dimension is never split; each thread makes whole columns (or rows) of the
+ * result. OpenBLAS's own threads are off (device.c).
+ */
+#include "kernels/cpu/level.h"
+#include "kernels/cpu/vector.h"
+
+#include <cblas.h>
+#include <limits.h>
+
+#define GRAIN     64 /* columns or rows of a share: a multiple of every OpenBLAS register tile */
+#define ROW_GRAIN 16
+
+/* result (m,n) = left (m,k) right (k,n) + beta result, each side stored as it is or transposed */
+struct product {
+    size_t m, n, k;
+    const float *left, *right;
+    bool left_transposed, right_transposed;
+    float beta;
+    float *result;
+};
+
+static void product_call(const struct product *p, size_t row, size_t rows, size_t column,
+                         size_t columns)
+{
+    size_t left_stride = p->left_transposed ? p->m : p->k;
+    size_t right_stride = p->right_transposed ? p->k : p->n;
+    const float *left = p->left + row * (p->left_transposed ? 1 : left_stride);
+    const float *right = p->right + column * (p->right_transposed ? right_stride : 1);
+
+    assert(p->m <= INT_MAX && p->n <= INT_MAX && p->k <= INT_MAX);
+    cblas_sgemm(CblasRowMajor, p->left_transposed ? CblasTrans : CblasNoTrans,
+                p->right_transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns,
+                (blasint)p->k, 1.0f, left, (blasint)left_stride, right, (blasint)right_stride,
+                p->beta, p->result + row * p->n + column, (blasint)p->n);
+}
+
+static void rows_share(const void *context, size_t begin, size_t end,
+                       struct device_scratch *scratch)
+{
+    const struct product *p = context;
+    (void)scratch;
+    product_call(p, begin, end - begin, 0, p->n);
+}
+
+static void columns_share(const void *context, size_t begin, size_t end,
+                          struct device_scratch *scratch)
+{
+    const struct product *p = context;
+    (void)scratch;
+    product_call(p, 0, p->m, begin, end - begin);
+}
+
+static void multiply(struct kernel_device *device, const struct product *p)
+{
+    if (p->m > p->n)
+        device_for(device, p->m, GRAIN, rows_share, p);
+    else
+        device_for(device, p->n, GRAIN, columns_share, p);
+}
+
+struct bias {
+    float *output;
+    const float *bias;
+    float *d_bias;
+    const float *d_output;
+    size_t rows, width;
+};
+
+static void fill_share(const void *context, size_t begin, size_t end,
+                       struct device_scratch *scratch)
+{
+    const struct bias *b = context;
+    (void)scratch;
+    for (size_t row = begin; row < end; row++)
+        memcpy(b->output + row * b->width, b->bias, b->width * sizeof(float));
+}
+
+/* A column's rows are added in index order, so the bits do not depend on the thread count. */
+static void sum_columns(const struct bias *b, size_t column, size_t left)
+{
+    vec sum = vec_zero();
+    for (size_t row = 0; row < b->rows; row++)
+        sum = vec_add(sum, vec_load_part(b->d_output + row * b->width + column, left, 0.0f));
+    vec before = vec_load_part(b->d_bias + column, left, 0.0f);
+    vec_store_part(b->d_bias + column, vec_add(before, sum), left);
+}
+
+static void sum_share(const void *context, size_t begin, size_t end, struct device_scratch *scratch)
+{
+    (void)scratch;
+    for (size_t column = begin; column < end; column += VEC_LANES)
+        sum_columns(context, column, end - column);
+}
+
+void OPERATION(linear_forward)(struct kernel_device *device, void *output, const void *input,
+                               const void *weight, const void *bias, struct kernel_linear shape)
+{
+    struct product p = {.m = shape.rows,
+                        .n = shape.out,
+                        .k = shape.in,
+                        .left = input,
+                        .right = weight,
+                        .right_transposed = shape.layout == KERNEL_WEIGHT_OUT_IN,
+                        .beta = bias ? 1.0f : 0.0f,
+                        .result = output};
+    if (bias) {
+        struct bias b = {.output = output, .bias = bias, .width = shape.out};
+        device_for(device, shape.rows, ROW_GRAIN, fill_share, &b);
+    }
+    multiply(device, &p);
+}
+
+static void input_gradient(struct kernel_device *device, float *d_input, const float *d_output,
+                           const float *weight, const struct kernel_linear *shape)
+{
+    struct product p = {.m = shape->rows,
+                        .n = shape->in,
+                        .k = shape->out,
+                        .left = d_output,
+                        .right = weight,
+                        .right_transposed = shape->layout == KERNEL_WEIGHT_IN_OUT,
+                        .result = d_input};
+    multiply(device, &p);
+}
+
+static void weight_gradient(struct kernel_device *device, float *d_weight, const float *d_output,
+                            const float *input, const struct kernel_linear *shape)
+{
+    bool in_out = shape->layout == KERNEL_WEIGHT_IN_OUT;
+    struct product p = {.m = in_out ? shape->in : shape->out,
+                        .n = in_out ? shape->out : shape->in,
+                        .k = shape->rows,
+                        .left = in_out ? input : d_output,
+                        .right = in_out ? d_output : input,
+                        .left_transposed = true,
+                        .beta = 1.0f,
+                        .result = d_weight};
+    multiply(device, &p);
+}
+
+void OPERATION(linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
+                                float *d_bias, const void *d_output, const void *input,
+                                const void *weight, struct kernel_linear shape)
+{
+    if (d_input)
+        input_gradient(device, d_input, d_output, weight, &shape);
+    if (d_weight)
+        weight_gradient(device, d_weight, d_output, input, &shape);
+    if (d_bias) {
+        struct bias b = {
+            .d_bias = d_bias, .d_output = d_output, .rows = shape.rows, .width = shape.out};
+        device_for(device, shape.out, GRAIN, sum_share, &b);
+    }
+}
