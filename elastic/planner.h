@@ -1,6 +1,6 @@
 /*
- * From costs and slots to a layout: K stages x R replicas, unit ranges, lanes per replica, and which
- * slot gets which rank. A pure function; minimizes the predicted step time over all K and R.
+ * From costs and slots to a layout: K stages x R replicas, unit ranges, lanes per replica, and
+ * which slot gets which rank. A pure function; minimizes the predicted step time over all K and R.
  *
  * The prediction simulates the 1F1B schedule (warm-up, bubble, transfers) of the slowest replica,
  * then adds the reduction and the optimizer. Stages of one replica are kept on one node where that
@@ -13,7 +13,8 @@
 #include "elastic/plan.h"
 
 struct planner_unit {
-    double forward_seconds, backward_seconds; /* one micro-batch on a slot of speed 1; backward 0 when frozen */
+    double forward_seconds,
+        backward_seconds; /* one micro-batch on a slot of speed 1; backward 0 when frozen */
     size_t parameter_bytes, activation_bytes, boundary_bytes;
     bool trained;
 };
@@ -34,7 +35,7 @@ struct planner_input {
     unsigned unit_count;
     const struct planner_slot *slots;
     unsigned slot_count;
-    unsigned devices_max;        /* use at most this many */
+    unsigned devices_max; /* use at most this many */
     unsigned lanes, micro_batches_per_lane;
     double link_bytes_per_second, link_latency_seconds;
     unsigned stages_wanted, replicas_wanted; /* 0: free; else only this K or R */
@@ -42,23 +43,37 @@ struct planner_input {
 
 struct planner_choice {
     unsigned stage_count, replica_count;
-    double step_seconds;   /* predicted */
+    double step_seconds; /* predicted */
     double bubble_share;
     size_t memory_bytes_max;
-    bool fits;             /* in every slot's memory */
+    bool fits; /* in every slot's memory */
 };
 
 #define PLANNER_CHOICES_MAX 64
 
 /**
- * planner_run() - fill the layout part of a plan: counts, workers, stage_first_unit, replica_first_lane, prediction
+ * planner_run() - fill the layout part of a plan: counts, workers, stage_first_unit,
+ * replica_first_lane, prediction
  * @ret_choices: the best candidates in order, for `firnctl plan`; may be NULL
- * Return: 0; -ENOSPC (no layout fits the memory or the pins; @error says which and what is missing); -ENOMEM
+ *
+ * Ties go to fewer devices, then to fewer stages. Layouts that do not fit come last among the
+ * choices, with fits false and a time that is only a lower bound.
+ *
+ * Return: 0; -ENOSPC (no layout fits the memory or the pins; @error says which and what is
+ * missing); -ENOMEM
  */
-int planner_run(const struct planner_input *input, struct plan *plan, struct planner_choice *ret_choices,
-                unsigned *ret_choice_count, struct error *error) CHECK_RESULT;
+int planner_run(const struct planner_input *input, struct plan *plan,
+                struct planner_choice *ret_choices, unsigned *ret_choice_count,
+                struct error *error) CHECK_RESULT;
 
-/** planner_units() - costs from the spec alone (arithmetic and bytes at @flops_per_second), before anything
-    is measured; units below the boundary of @frozen_layers have no backward. @ret_units: job_spec_unit_count() */
+/** planner_predict() - seconds of one step on the layout of @plan, whoever its slots are (those
+   that
+    @input does not list count as reference slots); 0 or -ENOMEM */
+int planner_predict(const struct planner_input *input, const struct plan *plan,
+                    double *ret_seconds) CHECK_RESULT;
+
+/** planner_units() - costs from the spec alone (arithmetic and bytes at @flops_per_second), before
+   anything is measured; units below the boundary of @frozen_layers have no backward. @ret_units:
+   job_spec_unit_count() */
 void planner_units(const struct job_spec *spec, unsigned frozen_layers, double flops_per_second,
                    struct planner_unit *ret_units);

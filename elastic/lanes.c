@@ -1,0 +1,79 @@
+/*
+ * Problem: when lanes do not divide evenly, some replicas carry one more; which ones decides how
+ * many partial sums have to travel.
+ *
+ * Design: dynamic programming over (replica, larger replicas used so far): the number used fixes
+ * where the next replica begins, so the state is complete and the answer exact.
+ */
+#include "elastic/lanes.h"
+
+#include <errno.h>
+#include <limits.h>
+
+/* In the subtree over [node, node + count), of lane numbers; its left child is a power of two. */
+static unsigned subtrees_inside(unsigned node, unsigned count, unsigned first, unsigned end)
+{
+    if (first <= node && node + count <= end)
+        return 1;
+    if (end <= node || node + count <= first)
+        return 0;
+    unsigned left = 1;
+    while (left * 2 < count)
+        left *= 2;
+    return subtrees_inside(node, left, first, end) +
+           subtrees_inside(node + left, count - left, first, end);
+}
+
+unsigned lanes_subtrees(unsigned lanes, unsigned first, unsigned end)
+{
+    return first < end ? subtrees_inside(0, lanes, first, end) : 0;
+}
+
+/* cost[replica][larger]: least subtrees of replicas from `replica` on, `larger` used before it. */
+struct split {
+    unsigned lanes, replicas, size, larger_count;
+    unsigned *cost;
+};
+
+static unsigned *cost_of(const struct split *split, unsigned replica, unsigned larger)
+{
+    return &split->cost[(size_t)replica * (split->larger_count + 1) + larger];
+}
+
+/* The cost when @replica carries `size` lanes, or one more; UINT_MAX when the count cannot be met.
+ */
+static unsigned choose(const struct split *split, unsigned replica, unsigned larger, unsigned more)
+{
+    if (larger + more > split->larger_count)
+        return UINT_MAX;
+    unsigned rest = *cost_of(split, replica + 1, larger + more);
+    if (rest == UINT_MAX)
+        return UINT_MAX;
+    unsigned first = replica * split->size + larger;
+    return rest + lanes_subtrees(split->lanes, first, first + split->size + more);
+}
+
+int lanes_split(unsigned lanes, unsigned replicas, unsigned *ret_first)
+{
+    assert(replicas > 0 && replicas <= lanes);
+    struct split split = {lanes, replicas, lanes / replicas, lanes % replicas, NULL};
+    split.cost = calloc((size_t)(replicas + 1) * (split.larger_count + 1), sizeof(*split.cost));
+    if (split.cost == NULL)
+        return -ENOMEM;
+    for (unsigned larger = 0; larger < split.larger_count; larger++)
+        *cost_of(&split, replicas, larger) = UINT_MAX;
+    for (unsigned replica = replicas; replica-- > 0;)
+        for (unsigned larger = 0; larger <= split.larger_count; larger++)
+            *cost_of(&split, replica, larger) =
+                MIN(choose(&split, replica, larger, 1), choose(&split, replica, larger, 0));
+
+    unsigned larger = 0;
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        ret_first[replica] = replica * split.size + larger;
+        if (choose(&split, replica, larger, 1) == *cost_of(&split, replica, larger))
+            larger++;
+    }
+    ret_first[replicas] = lanes;
+    free(split.cost);
+    return 0;
+}

@@ -1,0 +1,20 @@
+/*
+ * Which lanes each replica carries: contiguous, sizes that differ by at most one, and cut where the
+ * tree of additions (DESIGN 3.3) is cut, so that replicas reduce few and large subtrees.
+ */
+#pragma once
+
+#include "base/compiler.h"
+
+/**
+ * lanes_split() - @lanes lanes over @replicas replicas, 1 <= replicas <= lanes
+ * @ret_first: replicas + 1 entries; the last is @lanes
+ *
+ * Minimizes the number of subtrees that all replicas reduce together; ties: larger replicas first.
+ * Return: 0 or -ENOMEM.
+ */
+int lanes_split(unsigned lanes, unsigned replicas, unsigned *ret_first) CHECK_RESULT;
+
+/** lanes_subtrees() - how many maximal subtrees of the tree over @lanes lanes make up [first, end)
+ */
+unsigned lanes_subtrees(unsigned lanes, unsigned first, unsigned end);

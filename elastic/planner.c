@@ -1,0 +1,434 @@
+/*
+ * Problem: of all K stages x R replicas find the layout with the shortest step, fast enough to be
+ * asked at every change of a large cluster.
+ *
+ * Design: a layout's unit ranges depend on K alone (min-max partition of compute time), unless
+ * memory forbids them; then on K, the memory and the gradient buffers, solved under that
+ * restriction. Every (K, R) gets a lower bound of its step time; in order of the bounds layouts are
+ * simulated until no bound can beat what was found. Then slots are assigned (placement.h) and lanes
+ * split (lanes.h).
+ *
+ * With unlike slots a layout of N devices is computed for the slowest and smallest of the N best.
+ *
+ * Invariant: the answer is a function of the input alone; every comparison has a last tie-break.
+ */
+#include "elastic/planner.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "elastic/lanes.h"
+#include "elastic/partition.h"
+#include "elastic/placement.h"
+#include "elastic/planner_time.h"
+
+/* Partitions of all stage counts under one restriction; buffers 0: the free one. */
+struct restricted {
+    size_t memory_bytes;
+    unsigned buffers;
+    const struct planner_input *input;
+    struct partition_table *table;
+};
+
+struct candidate {
+    struct layout_shape shape;
+    size_t memory_limit; /* 0: none */
+    const struct partition_table *table;
+    double seconds; /* a lower bound until simulated */
+    double bubble_share;
+    size_t memory_bytes_max;
+    bool fits;
+};
+
+struct search {
+    const struct planner_input *input;
+    unsigned devices, stages_max;
+    double *costs;                 /* per unit, of the reference slot */
+    unsigned *best_slots;          /* indices, fastest and largest first */
+    size_t *memory_least;          /* of the first i + 1 of them; 0: not limited */
+    struct restricted *restricted; /* [0] is the free partition */
+    unsigned restricted_count;
+    struct candidate *candidates;
+    unsigned candidate_count, candidate_room;
+    unsigned *cuts;                     /* scratch: stages_max + 1 */
+    struct stage_cost *costs_of_stages; /* scratch: stages_max */
+    size_t least_memory_needed;         /* of layouts that do not fit, for the message */
+};
+
+static int compare_slots(const void *a, const void *b, void *context)
+{
+    const struct planner_slot *slots = context;
+    unsigned left = *(const unsigned *)a, right = *(const unsigned *)b;
+    double fast = slot_speed(&slots[left]), other = slot_speed(&slots[right]);
+    if (fast > other || fast < other)
+        return fast > other ? -1 : 1;
+    /* 0 stands for unlimited: as a size it wraps around to the largest. */
+    size_t room = slots[left].memory_bytes - 1, other_room = slots[right].memory_bytes - 1;
+    if (room != other_room)
+        return room > other_room ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+static void rank_slots(struct search *search)
+{
+    const struct planner_input *input = search->input;
+    for (unsigned i = 0; i < input->slot_count; i++)
+        search->best_slots[i] = i;
+    qsort_r(search->best_slots, input->slot_count, sizeof(unsigned), compare_slots,
+            (void *)(uintptr_t)input->slots);
+    size_t least = 0;
+    for (unsigned i = 0; i < input->slot_count; i++) {
+        size_t memory = input->slots[search->best_slots[i]].memory_bytes;
+        if (memory > 0 && (least == 0 || memory < least))
+            least = memory;
+        search->memory_least[i] = least;
+    }
+}
+
+static bool fits_memory(void *context, unsigned first, unsigned end, unsigned stages_left)
+{
+    const struct restricted *restricted = context;
+    return stage_memory_bytes(restricted->input->units, first, end, stages_left,
+                              restricted->buffers) <= restricted->memory_bytes;
+}
+
+#define RESTRICTED_MAX                                                                             \
+    64 /* (memory size, gradient buffers) pairs; more unlike slots are not solved */
+
+/* The partitions under @memory_bytes with @buffers; NULL into *ret_table when there are too many.
+ */
+static int restricted_table(struct search *search, size_t memory_bytes, unsigned buffers,
+                            const struct partition_table **ret_table)
+{
+    *ret_table = NULL;
+    for (unsigned i = 1; i < search->restricted_count; i++) {
+        const struct restricted *known = &search->restricted[i];
+        if (known->memory_bytes == memory_bytes && known->buffers == buffers) {
+            *ret_table = known->table;
+            return 0;
+        }
+    }
+    if (search->restricted_count == RESTRICTED_MAX)
+        return 0;
+    struct restricted *added = &search->restricted[search->restricted_count];
+    *added = (struct restricted){memory_bytes, buffers, search->input, NULL};
+    int r = partition_table_new(search->costs, search->input->unit_count, search->stages_max,
+                                fits_memory, added, &added->table);
+    if (r == 0) {
+        search->restricted_count++;
+        *ret_table = added->table;
+    }
+    return r;
+}
+
+/* The largest stage under the cuts in search->cuts. */
+static size_t largest_memory(const struct search *search, const struct layout_shape *shape)
+{
+    size_t largest = 0;
+    unsigned buffers = gradient_buffers(shape->lanes_held), stages = shape->stage_count;
+    for (unsigned stage = 0; stage < stages; stage++)
+        largest =
+            MAX(largest, stage_memory_bytes(search->input->units, search->cuts[stage],
+                                            search->cuts[stage + 1], stages - stage, buffers));
+    return largest;
+}
+
+static int add_candidate(struct search *search, const struct candidate *candidate)
+{
+    if (search->candidate_count == search->candidate_room) {
+        unsigned room = search->candidate_room == 0 ? 256 : 2 * search->candidate_room;
+        struct candidate *grown = realloc(search->candidates, room * sizeof(*grown));
+        if (grown == NULL)
+            return -ENOMEM;
+        search->candidates = grown;
+        search->candidate_room = room;
+    }
+    search->candidates[search->candidate_count++] = *candidate;
+    return 0;
+}
+
+/* One (K, R): the partition that it gets, its memory, and a bound of its time. */
+static int consider(struct search *search, unsigned stages, unsigned replicas)
+{
+    const struct planner_input *input = search->input;
+    unsigned slowest = search->best_slots[stages * replicas - 1];
+    struct candidate candidate = {
+        .shape = {stages, replicas, (input->lanes + replicas - 1) / replicas,
+                  slot_speed(&input->slots[slowest])},
+        .memory_limit = search->memory_least[stages * replicas - 1],
+        .table = search->restricted[0].table,
+        .fits = true,
+    };
+    partition_table_cuts(candidate.table, stages, search->cuts);
+    candidate.memory_bytes_max = largest_memory(search, &candidate.shape);
+    if (candidate.memory_limit > 0 && candidate.memory_bytes_max > candidate.memory_limit) {
+        const struct partition_table *table;
+        int r = restricted_table(search, candidate.memory_limit,
+                                 gradient_buffers(candidate.shape.lanes_held), &table);
+        if (r < 0)
+            return r;
+        candidate.fits = table != NULL && isfinite(partition_table_largest(table, stages));
+        if (candidate.fits) {
+            candidate.table = table;
+            partition_table_cuts(table, stages, search->cuts);
+            candidate.memory_bytes_max = largest_memory(search, &candidate.shape);
+        } else {
+            search->least_memory_needed =
+                MIN(search->least_memory_needed, candidate.memory_bytes_max);
+        }
+    }
+    stage_costs(input, &candidate.shape, search->cuts, search->costs_of_stages);
+    candidate.seconds = time_bound(input, &candidate.shape, search->costs_of_stages);
+    return add_candidate(search, &candidate);
+}
+
+static int consider_all(struct search *search)
+{
+    const struct planner_input *input = search->input;
+    for (unsigned stages = 1; stages <= search->stages_max; stages++) {
+        if (input->stages_wanted != 0 && stages != input->stages_wanted)
+            continue;
+        unsigned replicas_max = MIN(search->devices / stages, input->lanes);
+        for (unsigned replicas = 1; replicas <= replicas_max; replicas++) {
+            if (input->replicas_wanted != 0 && replicas != input->replicas_wanted)
+                continue;
+            int r = consider(search, stages, replicas);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *left = a, *right = b;
+    if (left->fits != right->fits)
+        return left->fits ? -1 : 1;
+    if (left->seconds < right->seconds || left->seconds > right->seconds)
+        return left->seconds < right->seconds ? -1 : 1;
+    unsigned devices = left->shape.stage_count * left->shape.replica_count;
+    unsigned other_devices = right->shape.stage_count * right->shape.replica_count;
+    if (devices != other_devices)
+        return devices < other_devices ? -1 : 1;
+    return (left->shape.stage_count > right->shape.stage_count) -
+           (left->shape.stage_count < right->shape.stage_count);
+}
+
+static int simulate(struct search *search, struct candidate *candidate)
+{
+    struct time_prediction time;
+    partition_table_cuts(candidate->table, candidate->shape.stage_count, search->cuts);
+    stage_costs(search->input, &candidate->shape, search->cuts, search->costs_of_stages);
+    int r = time_predict(search->input, &candidate->shape, search->costs_of_stages, &time);
+    if (r < 0)
+        return r;
+    candidate->seconds = time.step_seconds;
+    candidate->bubble_share = time.bubble_share;
+    return 0;
+}
+
+/*
+ * Put the true best @wanted candidates in front: simulate in order of the bounds, keep the
+ * simulated ones sorted, stop when a bound is above the last that is kept.
+ */
+static int find_best(struct search *search, unsigned wanted, unsigned *ret_count)
+{
+    struct candidate *list = search->candidates;
+    unsigned kept = 0;
+    if (search->candidate_count > 0)
+        qsort(list, search->candidate_count, sizeof(*list), compare_candidates);
+    for (unsigned i = 0; i < search->candidate_count; i++) {
+        struct candidate next = list[i];
+        if (!next.fits || (kept == wanted && next.seconds > list[kept - 1].seconds))
+            break;
+        int r = simulate(search, &next);
+        if (r < 0)
+            return r;
+        unsigned place = kept;
+        while (place > 0 && compare_candidates(&next, &list[place - 1]) < 0)
+            place--;
+        if (place == wanted)
+            continue;
+        kept = MIN(kept + 1, wanted);
+        memmove(&list[place + 1], &list[place], (kept - 1 - place) * sizeof(*list));
+        list[place] = next;
+    }
+    *ret_count = kept;
+    return 0;
+}
+
+static void report_choices(const struct search *search, unsigned kept,
+                           struct planner_choice *choices, unsigned *ret_count)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < search->candidate_count && count < PLANNER_CHOICES_MAX; i++) {
+        const struct candidate *candidate = &search->candidates[i];
+        if (i >= kept && candidate->fits)
+            continue;
+        choices[count++] = (struct planner_choice){
+            candidate->shape.stage_count, candidate->shape.replica_count, candidate->seconds,
+            candidate->bubble_share,      candidate->memory_bytes_max,    candidate->fits};
+    }
+    *ret_count = count;
+}
+
+static void fill_workers(const struct planner_input *input, const unsigned *slots,
+                         struct plan *plan)
+{
+    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        const struct planner_slot *slot = &input->slots[slots[rank]];
+        struct plan_worker *worker = &plan->workers[rank];
+        memcpy(worker->node, slot->node, sizeof(worker->node));
+        memcpy(worker->address, slot->address, sizeof(worker->address));
+        worker->slot = slot->slot;
+        worker->instance = slot->instance;
+    }
+}
+
+/* The layout part of @plan from the candidate that won. */
+static int fill_plan(const struct search *search, const struct candidate *best, struct plan *plan)
+{
+    unsigned stages = best->shape.stage_count, replicas = best->shape.replica_count;
+    unsigned *cuts = calloc((size_t)stages + 1, sizeof(unsigned));
+    unsigned *lanes = calloc((size_t)replicas + 1, sizeof(unsigned));
+    struct plan_worker *workers = calloc((size_t)stages * replicas, sizeof(*workers));
+    AUTO_FREE unsigned *slots = calloc((size_t)stages * replicas, sizeof(unsigned));
+    int r = cuts == NULL || lanes == NULL || workers == NULL || slots == NULL ? -ENOMEM : 0;
+    if (r == 0)
+        r = lanes_split(search->input->lanes, replicas, lanes);
+    if (r == 0) {
+        partition_table_cuts(best->table, stages, cuts);
+        struct placement_request request = {stages, replicas, cuts, best->shape.speed,
+                                            best->memory_limit};
+        r = placement_assign(search->input, &request, slots);
+    }
+    if (r < 0) {
+        free(cuts);
+        free(lanes);
+        free(workers);
+        return r;
+    }
+    free(plan->workers);
+    free(plan->stage_first_unit);
+    free(plan->replica_first_lane);
+    plan->workers = workers;
+    plan->stage_first_unit = cuts;
+    plan->replica_first_lane = lanes;
+    plan->stage_count = stages;
+    plan->replica_count = replicas;
+    plan->worker_count = stages * replicas;
+    plan->donor_count = 0;
+    plan->predicted_step_seconds = best->seconds;
+    fill_workers(search->input, slots, plan);
+    return 0;
+}
+
+static int explain_nothing(const struct search *search, struct error *error)
+{
+    const struct planner_input *input = search->input;
+    if (search->candidate_count > 0)
+        return error_set(error, -ENOSPC,
+                         "no layout fits: the least that a slot would need is %.1f MiB",
+                         (double)search->least_memory_needed / (1 << 20));
+    if (input->stages_wanted > input->unit_count)
+        return error_set(error, -ENOSPC, "%u stages are asked for, the model has %u units",
+                         input->stages_wanted, input->unit_count);
+    if (input->replicas_wanted > input->lanes)
+        return error_set(error, -ENOSPC, "%u replicas are asked for, the job has %u lanes",
+                         input->replicas_wanted, input->lanes);
+    return error_set(error, -ENOSPC, "%u stages x %u replicas are asked for, %u slots may be used",
+                     MAX(input->stages_wanted, 1u), MAX(input->replicas_wanted, 1u),
+                     search->devices);
+}
+
+static int search_init(struct search *search, const struct planner_input *input)
+{
+    *search = (struct search){
+        .input = input,
+        .devices = MIN(input->slot_count, input->devices_max),
+        .stages_max = MIN(input->unit_count, MIN(input->slot_count, input->devices_max)),
+        .least_memory_needed = SIZE_MAX,
+    };
+    if (search->stages_max == 0)
+        return 0;
+    search->costs = calloc(input->unit_count, sizeof(double));
+    search->best_slots = calloc(input->slot_count, sizeof(unsigned));
+    search->memory_least = calloc(input->slot_count, sizeof(size_t));
+    search->restricted = calloc(RESTRICTED_MAX, sizeof(*search->restricted));
+    search->cuts = calloc((size_t)search->stages_max + 1, sizeof(unsigned));
+    search->costs_of_stages = calloc(search->stages_max, sizeof(struct stage_cost));
+    if (search->costs == NULL || search->best_slots == NULL || search->memory_least == NULL ||
+        search->restricted == NULL || search->cuts == NULL || search->costs_of_stages == NULL)
+        return -ENOMEM;
+    for (unsigned unit = 0; unit < input->unit_count; unit++)
+        search->costs[unit] =
+            input->units[unit].forward_seconds + input->units[unit].backward_seconds;
+    rank_slots(search);
+    search->restricted_count = 1;
+    return partition_table_new(search->costs, input->unit_count, search->stages_max, NULL, NULL,
+                               &search->restricted[0].table);
+}
+
+static void search_done(struct search *search)
+{
+    for (unsigned i = 0; i < search->restricted_count; i++)
+        partition_table_free(search->restricted[i].table);
+    free(search->costs);
+    free(search->best_slots);
+    free(search->memory_least);
+    free(search->restricted);
+    free(search->cuts);
+    free(search->costs_of_stages);
+    free(search->candidates);
+}
+
+int planner_run(const struct planner_input *input, struct plan *plan,
+                struct planner_choice *ret_choices, unsigned *ret_choice_count, struct error *error)
+{
+    struct search search;
+    unsigned kept = 0;
+    int r = search_init(&search, input);
+    if (r == 0 && search.stages_max > 0)
+        r = consider_all(&search);
+    if (r == 0)
+        r = find_best(&search, ret_choices != NULL ? PLANNER_CHOICES_MAX : 1, &kept);
+    if (r == 0 && ret_choices != NULL)
+        report_choices(&search, kept, ret_choices, ret_choice_count);
+    if (r == 0)
+        r = kept > 0 ? fill_plan(&search, &search.candidates[0], plan)
+                     : explain_nothing(&search, error);
+    else
+        error_set(error, r, "planning %u units over %u slots: %s", input->unit_count,
+                  input->slot_count, strerror(-r));
+    search_done(&search);
+    return r;
+}
+
+static double slowest_speed(const struct planner_input *input, const struct plan *plan)
+{
+    double speed = INFINITY;
+    for (unsigned i = 0; i < input->slot_count; i++)
+        if (plan_find(plan, input->slots[i].node, input->slots[i].slot) >= 0)
+            speed = fmin(speed, slot_speed(&input->slots[i]));
+    return isfinite(speed) ? speed : 1;
+}
+
+int planner_predict(const struct planner_input *input, const struct plan *plan, double *ret_seconds)
+{
+    struct layout_shape shape = {plan->stage_count, plan->replica_count, 0,
+                                 slowest_speed(input, plan)};
+    for (unsigned replica = 0; replica < plan->replica_count; replica++)
+        shape.lanes_held = MAX(shape.lanes_held, plan->replica_first_lane[replica + 1] -
+                                                     plan->replica_first_lane[replica]);
+    AUTO_FREE struct stage_cost *costs = calloc(shape.stage_count, sizeof(*costs));
+    if (costs == NULL)
+        return -ENOMEM;
+    struct time_prediction time;
+    stage_costs(input, &shape, plan->stage_first_unit, costs);
+    int r = time_predict(input, &shape, costs, &time);
+    if (r == 0)
+        *ret_seconds = time.step_seconds;
+    return r;
+}

@@ -1,0 +1,253 @@
+/*
+ * Problem: thousands of layouts must be ranked in milliseconds, by a time that is true to what
+ * the workers do.
+ *
+ * Design: the schedule (elastic/schedule.h, the very one the workers run) is simulated over stages
+ * and micro-batches: an operation begins when its stage is free and its input has arrived. A closed
+ * form below every simulation lets the planner skip nearly all of them.
+ *
+ * Model: transfers overlap with computation and cost latency + bytes / bandwidth; the reduction
+ * begins when the backwards are done (an upper estimate: it overlaps), moves each trained byte
+ * twice but for the own share, and more often when the lanes of a replica are no whole subtrees;
+ * the optimizer goes at a fixed rate of bytes. The commit is a message up and down a tree.
+ */
+#include "elastic/planner_time.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "elastic/lanes.h"
+#include "elastic/schedule.h"
+
+/* Parameter bytes that a reference slot updates in a second: AdamW reads 4 and writes 3 arrays. */
+#define OPTIMIZER_BYTES_PER_SECOND 1.5e9
+
+/* Beyond so many micro-batches the pipeline is in its steady state, and its period is measured. */
+#define SIMULATED_MICRO_BATCHES_MAX 512u
+
+void stage_costs(const struct planner_input *input, const struct layout_shape *shape,
+                 const unsigned *first, struct stage_cost *ret_costs)
+{
+    bool trained = false;
+    for (unsigned stage = 0; stage < shape->stage_count; stage++) {
+        struct stage_cost cost = {0};
+        for (unsigned u = first[stage]; u < first[stage + 1]; u++) {
+            const struct planner_unit *unit = &input->units[u];
+            trained = trained || unit->trained;
+            cost.forward += unit->forward_seconds / shape->speed;
+            cost.backward += unit->backward_seconds / shape->speed;
+            cost.trained_bytes += unit->trained ? unit->parameter_bytes : 0;
+        }
+        cost.has_backward = trained;
+        if (stage + 1 < shape->stage_count) {
+            const struct planner_unit *last = &input->units[first[stage + 1] - 1];
+            cost.transfer = input->link_latency_seconds +
+                            (double)last->boundary_bytes / input->link_bytes_per_second;
+        }
+        ret_costs[stage] = cost;
+    }
+}
+
+static unsigned micro_batch_count(const struct planner_input *input,
+                                  const struct layout_shape *shape)
+{
+    return shape->lanes_held * input->micro_batches_per_lane;
+}
+
+static size_t largest_trained_bytes(const struct layout_shape *shape,
+                                    const struct stage_cost *costs)
+{
+    size_t largest = 0;
+    for (unsigned stage = 0; stage < shape->stage_count; stage++)
+        largest = MAX(largest, costs[stage].trained_bytes);
+    return largest;
+}
+
+/* Reduction, commit and optimizer, when each replica brings @subtrees partial sums on average. */
+static double closing_seconds(const struct planner_input *input, const struct layout_shape *shape,
+                              const struct stage_cost *costs, double subtrees)
+{
+    double bytes = (double)largest_trained_bytes(shape, costs);
+    double others = (double)(shape->replica_count - 1) / (double)shape->replica_count;
+    double seconds = bytes / OPTIMIZER_BYTES_PER_SECOND / shape->speed;
+    if (shape->replica_count > 1)
+        seconds += others * bytes * (subtrees + 1) / input->link_bytes_per_second +
+                   2 * input->link_latency_seconds;
+    unsigned levels = 0;
+    for (unsigned reach = 1; reach < shape->stage_count * shape->replica_count;
+         reach *= PLAN_TREE_FAN)
+        levels++;
+    return seconds + 2 * levels * input->link_latency_seconds;
+}
+
+double time_bound(const struct planner_input *input, const struct layout_shape *shape,
+                  const struct stage_cost *costs)
+{
+    unsigned stages = shape->stage_count;
+    double count = micro_batch_count(input, shape), bound = 0, behind = 0, ahead = 0;
+    for (unsigned stage = 0; stage < stages; stage++)
+        ahead += costs[stage].forward + costs[stage].backward + costs[stage].transfer +
+                 (costs[stage].has_backward ? costs[stage].transfer : 0);
+    for (unsigned stage = 0; stage < stages; stage++) {
+        const struct stage_cost *cost = &costs[stage];
+        double around = cost->transfer + (cost->has_backward ? cost->transfer : 0);
+        ahead -= cost->forward + cost->backward + around;
+        double own = count * (cost->forward + cost->backward);
+        /* A stage that runs only forwards has its last one ahead of the whole way down and back. */
+        if (!cost->has_backward)
+            own += ahead + cost->transfer;
+        bound = fmax(bound, behind + own);
+        behind += cost->forward + cost->backward + around;
+    }
+    /* The simulation adds in another order: stay below it whatever the rounding. */
+    return (bound + closing_seconds(input, shape, costs, 1)) * (1 - 1e-9);
+}
+
+/* One simulation: when each micro-batch left each stage, forward and backward; -1: not yet. */
+struct pipeline {
+    const struct stage_cost *costs;
+    unsigned stage_count, micro_batch_count;
+    double *forward_end, *backward_end; /* [stage][micro-batch] */
+    double *free_at;                    /* [stage] */
+    unsigned *done;                     /* [stage] operations */
+};
+
+static double *end_of(const struct pipeline *pipeline, bool backward, unsigned stage, unsigned m)
+{
+    double *ends = backward ? pipeline->backward_end : pipeline->forward_end;
+    return &ends[(size_t)stage * pipeline->micro_batch_count + m];
+}
+
+/* When the input of an operation is there; -1: nobody knows yet. */
+static double arrival(const struct pipeline *pipeline, unsigned stage,
+                      struct schedule_operation operation)
+{
+    double end, transfer;
+    if (operation.backward) {
+        if (stage + 1 == pipeline->stage_count)
+            return 0;
+        end = *end_of(pipeline, true, stage + 1, operation.micro_batch);
+        transfer = pipeline->costs[stage].transfer;
+    } else {
+        if (stage == 0)
+            return 0;
+        end = *end_of(pipeline, false, stage - 1, operation.micro_batch);
+        transfer = pipeline->costs[stage - 1].transfer;
+    }
+    return end < 0 ? -1 : end + transfer;
+}
+
+/* Run what can run on one stage; how many operations that were. */
+static unsigned advance_stage(struct pipeline *pipeline, unsigned stage)
+{
+    const struct stage_cost *cost = &pipeline->costs[stage];
+    struct schedule_position position = {stage, pipeline->stage_count, pipeline->micro_batch_count,
+                                         cost->has_backward};
+    unsigned total = schedule_operation_count(&position), begun = pipeline->done[stage];
+    while (pipeline->done[stage] < total) {
+        struct schedule_operation operation = schedule_operation(&position, pipeline->done[stage]);
+        double ready = arrival(pipeline, stage, operation);
+        if (ready < 0)
+            break;
+        double end = fmax(ready, pipeline->free_at[stage]) +
+                     (operation.backward ? cost->backward : cost->forward);
+        *end_of(pipeline, operation.backward, stage, operation.micro_batch) = end;
+        pipeline->free_at[stage] = end;
+        pipeline->done[stage]++;
+    }
+    return pipeline->done[stage] - begun;
+}
+
+static double run_pipeline(struct pipeline *pipeline)
+{
+    size_t cells = (size_t)pipeline->stage_count * pipeline->micro_batch_count;
+    for (size_t i = 0; i < cells; i++)
+        pipeline->forward_end[i] = pipeline->backward_end[i] = -1;
+    for (unsigned stage = 0; stage < pipeline->stage_count; stage++) {
+        pipeline->free_at[stage] = 0;
+        pipeline->done[stage] = 0;
+    }
+    unsigned advanced;
+    do {
+        advanced = 0;
+        for (unsigned stage = 0; stage < pipeline->stage_count; stage++)
+            advanced += advance_stage(pipeline, stage);
+        for (unsigned stage = pipeline->stage_count; stage-- > 0;)
+            advanced += advance_stage(pipeline, stage);
+    } while (advanced > 0);
+
+    double end = 0;
+    for (unsigned stage = 0; stage < pipeline->stage_count; stage++)
+        end = fmax(end, pipeline->free_at[stage]);
+    return end;
+}
+
+/* Seconds from the first forward to the last operation of @count micro-batches. */
+static int pipeline_seconds(const struct layout_shape *shape, const struct stage_cost *costs,
+                            unsigned count, double *ret_seconds)
+{
+    unsigned simulated = MIN(count, SIMULATED_MICRO_BATCHES_MAX);
+    size_t cells = (size_t)shape->stage_count * simulated;
+    AUTO_FREE double *ends = calloc(2 * cells + shape->stage_count, sizeof(double));
+    AUTO_FREE unsigned *done = calloc(shape->stage_count, sizeof(unsigned));
+    if (ends == NULL || done == NULL)
+        return -ENOMEM;
+    struct pipeline pipeline = {costs,        shape->stage_count, simulated, ends,
+                                ends + cells, ends + 2 * cells,   done};
+    double seconds = run_pipeline(&pipeline);
+    if (count > simulated) {
+        pipeline.micro_batch_count = simulated / 2;
+        double period = (seconds - run_pipeline(&pipeline)) / (simulated - simulated / 2);
+        seconds += period * (count - simulated);
+    }
+    *ret_seconds = seconds;
+    return 0;
+}
+
+/* Partial sums that one replica brings to the reduction, on average. */
+static double subtrees_per_replica(unsigned lanes, unsigned replicas)
+{
+    unsigned subtrees = 0;
+    for (unsigned replica = 0; replica < replicas; replica++)
+        subtrees +=
+            lanes_subtrees(lanes, replica * lanes / replicas, (replica + 1) * lanes / replicas);
+    return (double)subtrees / replicas;
+}
+
+int time_predict(const struct planner_input *input, const struct layout_shape *shape,
+                 const struct stage_cost *costs, struct time_prediction *ret_time)
+{
+    unsigned count = micro_batch_count(input, shape);
+    double seconds, busy = 0;
+    int r = pipeline_seconds(shape, costs, count, &seconds);
+    if (r < 0)
+        return r;
+    for (unsigned stage = 0; stage < shape->stage_count; stage++)
+        busy += count * (costs[stage].forward + costs[stage].backward);
+    ret_time->bubble_share = seconds > 0 ? 1 - busy / (seconds * shape->stage_count) : 0;
+    double subtrees = subtrees_per_replica(input->lanes, shape->replica_count);
+    ret_time->step_seconds = seconds + closing_seconds(input, shape, costs, subtrees);
+    return 0;
+}
+
+unsigned gradient_buffers(unsigned lanes_held)
+{
+    unsigned buffers = 1;
+    while (lanes_held > 1) {
+        lanes_held /= 2;
+        buffers++;
+    }
+    return buffers;
+}
+
+size_t stage_memory_bytes(const struct planner_unit *units, unsigned first, unsigned end,
+                          unsigned stages_left, unsigned buffers)
+{
+    size_t state = 0, in_flight = 0, boundary = 0;
+    for (unsigned u = first; u < end; u++) {
+        boundary = MAX(boundary, units[u].boundary_bytes);
+        state += units[u].parameter_bytes * (units[u].trained ? 3 + buffers : 1);
+        in_flight += units[u].activation_bytes;
+    }
+    return state + (in_flight + boundary) * stages_left;
+}

@@ -1,0 +1,57 @@
+/*
+ * How long a step takes and how much memory a stage needs on a layout that is not running yet.
+ * Private to the planner: planner.h says what it is for.
+ */
+#pragma once
+
+#include "elastic/planner.h"
+
+static inline double slot_speed(const struct planner_slot *slot)
+{
+    return slot->speed > 0 ? slot->speed : 1; /* 0: not measured */
+}
+
+/* What one stage costs, all on a slot of the speed that the layout's slowest slot has. */
+struct stage_cost {
+    double forward, backward; /* seconds of one micro-batch */
+    double transfer;          /* seconds to the next stage, and of the gradient back; 0: the last */
+    size_t trained_bytes;     /* parameters that are reduced and updated */
+    bool has_backward;        /* something at or below this stage is trained */
+};
+
+struct layout_shape {
+    unsigned stage_count, replica_count;
+    unsigned lanes_held; /* by the replica that carries most */
+    double speed;        /* of the slowest slot */
+};
+
+/** stage_costs() - of the stages that @first cuts the units into; @ret_costs: stage_count */
+void stage_costs(const struct planner_input *input, const struct layout_shape *shape,
+                 const unsigned *first, struct stage_cost *ret_costs);
+
+/**
+ * time_bound() - no schedule of these stages is faster than this; O(stages)
+ *
+ * Every stage must wait for its first micro-batch, compute all of them, and see the last one
+ * through the rest of the pipeline. Then reduction, commit and optimizer as in time_predict().
+ */
+double time_bound(const struct planner_input *input, const struct layout_shape *shape,
+                  const struct stage_cost *costs);
+
+struct time_prediction {
+    double step_seconds, bubble_share;
+};
+
+/** time_predict() - simulate the 1F1B schedule operation by operation; 0 or -ENOMEM */
+int time_predict(const struct planner_input *input, const struct layout_shape *shape,
+                 const struct stage_cost *costs, struct time_prediction *ret_time) CHECK_RESULT;
+
+/** gradient_buffers() - of a replica that runs @lanes_held lanes one after another */
+unsigned gradient_buffers(unsigned lanes_held);
+
+/**
+ * stage_memory_bytes() - parameters, gradient buffers and two moments of what is trained, and the
+ * activations of @stages_left micro-batches in flight (1F1B: so many stages from this one on)
+ */
+size_t stage_memory_bytes(const struct planner_unit *units, unsigned first, unsigned end,
+                          unsigned stages_left, unsigned buffers);

@@ -1,0 +1,67 @@
+/*
+ * What units cost before anything is measured: the multiplications of a GPT block and the arrays
+ * that its backward needs, per micro-batch.
+ */
+#include "elastic/planner.h"
+
+/* Parameters of one unit: matrices, biases and the norm's two vectors (model/unit.h). */
+static double parameter_count(const struct job_spec *spec, unsigned unit)
+{
+    double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
+    unsigned last = 2 * spec->model.layers + 1;
+    if (unit == 0)
+        return (vocab + context) * width;
+    if (unit == last)
+        return vocab * width + 2 * width;
+    if (unit % 2 == 1)
+        return 4 * width * width + 6 * width;
+    return 8 * width * width + 7 * width;
+}
+
+static double forward_flops(const struct job_spec *spec, unsigned unit, double tokens)
+{
+    double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
+    unsigned last = 2 * spec->model.layers + 1;
+    if (unit == 0)
+        return 2 * tokens * width;
+    if (unit == last)
+        return 2 * tokens * width * vocab;
+    if (unit % 2 == 1)
+        return 8 * tokens * width * width + 2 * tokens * context * width; /* half is masked */
+    return 16 * tokens * width * width;
+}
+
+/* f32 numbers kept from forward to backward. */
+static double activation_count(const struct job_spec *spec, unsigned unit, double tokens)
+{
+    double width = spec->model.width, vocab = spec->model.vocab;
+    unsigned last = 2 * spec->model.layers + 1;
+    if (unit == 0)
+        return tokens;
+    if (unit == last)
+        return 2 * tokens * width + tokens * vocab;
+    if (unit % 2 == 1)
+        return 6 * tokens * width + tokens * spec->model.heads;
+    return 10 * tokens * width;
+}
+
+void planner_units(const struct job_spec *spec, unsigned frozen_layers, double flops_per_second,
+                   struct planner_unit *ret_units)
+{
+    double tokens = (double)spec->train.micro_batch * spec->model.context;
+    unsigned count = 2 * spec->model.layers + 2;
+    unsigned frozen_units = frozen_layers > 0 ? 2 * frozen_layers + 1 : 0;
+    for (unsigned unit = 0; unit < count; unit++) {
+        bool trained = unit >= frozen_units;
+        double forward = forward_flops(spec, unit, tokens) / flops_per_second;
+        ret_units[unit] = (struct planner_unit){
+            .forward_seconds = forward,
+            .backward_seconds = trained ? 2 * forward : 0,
+            .parameter_bytes = (size_t)parameter_count(spec, unit) * sizeof(float),
+            .activation_bytes =
+                trained ? (size_t)activation_count(spec, unit, tokens) * sizeof(float) : 0,
+            .boundary_bytes = (size_t)(tokens * spec->model.width) * sizeof(float),
+            .trained = trained,
+        };
+    }
+}

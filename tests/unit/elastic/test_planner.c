@@ -1,0 +1,436 @@
+/* The planner against a search that leaves nothing out, and where it puts things. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "elastic/lanes.h"
+#include "elastic/partition.h"
+#include "elastic/planner.h"
+#include "elastic/planner_time.h"
+
+#define UNITS     14
+#define SLOTS_MAX 64
+
+static uint64_t random_state = 11;
+
+static unsigned next_random(unsigned below)
+{
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return (unsigned)(random_state >> 33) % below;
+}
+
+struct world {
+    struct planner_unit units[UNITS];
+    struct planner_slot slots[SLOTS_MAX];
+    struct planner_input input;
+    struct plan *plan;
+    struct error error;
+};
+
+static void add_slots(struct world *world, const char *node, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct planner_slot *slot = &world->slots[world->input.slot_count++];
+        snprintf(slot->node, sizeof(slot->node), "%s", node);
+        snprintf(slot->address, sizeof(slot->address), "127.0.0.1:%u", world->input.slot_count);
+        slot->slot = i;
+        slot->speed = 1;
+    }
+}
+
+static void world_init(struct world *world)
+{
+    memset(world, 0, sizeof(*world));
+    for (unsigned u = 0; u < UNITS; u++)
+        world->units[u] = (struct planner_unit){.forward_seconds = 0.01,
+                                                .backward_seconds = 0.02,
+                                                .parameter_bytes = 1 << 20,
+                                                .activation_bytes = 1 << 18,
+                                                .boundary_bytes = 1 << 16,
+                                                .trained = true};
+    world->input = (struct planner_input){.units = world->units,
+                                          .unit_count = UNITS,
+                                          .slots = world->slots,
+                                          .devices_max = SLOTS_MAX,
+                                          .lanes = 12,
+                                          .micro_batches_per_lane = 2,
+                                          .link_bytes_per_second = 1e9,
+                                          .link_latency_seconds = 50e-6};
+    world->plan = plan_new();
+    assert_non_null(world->plan);
+}
+
+static void world_done(struct world *world)
+{
+    plan_free(world->plan);
+}
+
+static int run(struct world *world)
+{
+    return planner_run(&world->input, world->plan, NULL, NULL, &world->error);
+}
+
+/* The event recurrence written down from the definition, on the real schedule's order. */
+static double naive_pipeline(const struct stage_cost *costs, unsigned stages, unsigned count)
+{
+    static double forward[UNITS][128], backward[UNITS][128];
+    double end = 0;
+    unsigned done[UNITS] = {0}, changed = 1;
+    double free_at[UNITS] = {0};
+    assert_in_range(count, 1, 128);
+    for (unsigned s = 0; s < stages; s++)
+        for (unsigned m = 0; m < count; m++)
+            forward[s][m] = backward[s][m] = NAN;
+    while (changed) {
+        changed = 0;
+        for (unsigned s = 0; s < stages; s++) {
+            unsigned total = costs[s].has_backward ? 2 * count : count;
+            if (done[s] == total)
+                continue;
+            /* 1F1B by hand: `ahead` forwards, pairs, the rest backwards. */
+            unsigned ahead = stages - 1 - s < count ? stages - 1 - s : count, i = done[s];
+            bool is_backward = costs[s].has_backward && i >= ahead &&
+                               (i >= ahead + 2 * (count - ahead) || (i - ahead) % 2 == 1);
+            unsigned m = is_backward
+                             ? (i >= ahead + 2 * (count - ahead) ? i - count : (i - ahead) / 2)
+                         : costs[s].has_backward && i >= ahead ? ahead + (i - ahead) / 2
+                                                               : i;
+            double ready = is_backward
+                               ? (s + 1 == stages ? 0 : backward[s + 1][m] + costs[s].transfer)
+                               : (s == 0 ? 0 : forward[s - 1][m] + costs[s - 1].transfer);
+            if (isnan(ready))
+                continue;
+            double finish =
+                fmax(ready, free_at[s]) + (is_backward ? costs[s].backward : costs[s].forward);
+            (is_backward ? backward : forward)[s][m] = finish;
+            free_at[s] = finish;
+            end = fmax(end, finish);
+            done[s]++;
+            changed = 1;
+        }
+    }
+    return end;
+}
+
+static void simulation_is_the_recurrence_and_above_its_bound(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    for (unsigned round = 0; round < 300; round++) {
+        unsigned frozen = next_random(UNITS), stages = 1 + next_random(8);
+        for (unsigned u = 0; u < UNITS; u++) {
+            world.units[u].forward_seconds = 0.001 * (1 + next_random(30));
+            world.units[u].trained = u >= frozen;
+            world.units[u].backward_seconds = u >= frozen ? 0.001 * (1 + next_random(60)) : 0;
+        }
+        world.input.link_latency_seconds = 0.001 * next_random(5);
+        unsigned cuts[UNITS + 1] = {0};
+        for (unsigned s = 1; s < stages; s++)
+            cuts[s] = cuts[s - 1] + 1 + next_random(UNITS - stages + s - cuts[s - 1]);
+        cuts[stages] = UNITS;
+        struct layout_shape shape = {stages, 1, 1 + next_random(12), 1};
+        struct stage_cost costs[UNITS];
+        struct time_prediction time;
+        stage_costs(&world.input, &shape, cuts, costs);
+        assert_int_equal(time_predict(&world.input, &shape, costs, &time), 0);
+        double naive = naive_pipeline(costs, stages, shape.lanes_held * 2);
+        size_t trained = 0;
+        unsigned levels = 0;
+        for (unsigned s = 0; s < stages; s++)
+            trained = costs[s].trained_bytes > trained ? costs[s].trained_bytes : trained;
+        for (unsigned reach = 1; reach < stages; reach *= PLAN_TREE_FAN)
+            levels++;
+        naive += (double)trained / 1.5e9 + 2 * levels * world.input.link_latency_seconds;
+        assert_true(fabs(time.step_seconds - naive) < 1e-12);
+        assert_true(time_bound(&world.input, &shape, costs) <= time.step_seconds);
+        assert_true(time.bubble_share >= -1e-12 && time.bubble_share < 1);
+    }
+    world_done(&world);
+}
+
+/* The best step over all K and R, each simulated. */
+static double naive_best(const struct world *world)
+{
+    const struct planner_input *input = &world->input;
+    double costs[UNITS], best = INFINITY;
+    unsigned devices = MIN(input->slot_count, input->devices_max);
+    for (unsigned u = 0; u < UNITS; u++)
+        costs[u] = input->units[u].forward_seconds + input->units[u].backward_seconds;
+    for (unsigned k = 1; k <= UNITS; k++)
+        for (unsigned replicas = 1; replicas <= input->lanes && k * replicas <= devices;
+             replicas++) {
+            unsigned cuts[UNITS + 1];
+            double largest;
+            struct stage_cost stage[UNITS];
+            struct time_prediction time;
+            assert_int_equal(partition_min_max(costs, UNITS, k, cuts, &largest), 0);
+            struct layout_shape shape = {k, replicas, (input->lanes + replicas - 1) / replicas, 1};
+            stage_costs(input, &shape, cuts, stage);
+            assert_int_equal(time_predict(input, &shape, stage, &time), 0);
+            best = fmin(best, time.step_seconds);
+        }
+    return best;
+}
+
+static void finds_the_best_of_all_layouts(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 60; round++) {
+        struct world world;
+        world_init(&world);
+        add_slots(&world, "a", 1 + next_random(30));
+        world.input.lanes = 1 + next_random(24);
+        world.input.devices_max = 1 + next_random(30);
+        world.input.link_bytes_per_second = 1e7 * (1 + next_random(1000));
+        for (unsigned u = 0; u < UNITS; u++)
+            world.units[u].forward_seconds = 0.001 * (1 + next_random(30));
+        assert_int_equal(run(&world), 0);
+        assert_true(world.plan->predicted_step_seconds == naive_best(&world));
+        double again;
+        assert_int_equal(planner_predict(&world.input, world.plan, &again), 0);
+        assert_true(again == world.plan->predicted_step_seconds);
+        world_done(&world);
+    }
+}
+
+static void more_slots_are_never_slower(void **state)
+{
+    (void)state;
+    double before = INFINITY;
+    for (unsigned slots = 1; slots <= 24; slots++) {
+        struct world world;
+        world_init(&world);
+        add_slots(&world, "a", slots);
+        assert_int_equal(run(&world), 0);
+        assert_true(world.plan->predicted_step_seconds <= before);
+        before = world.plan->predicted_step_seconds;
+        world_done(&world);
+    }
+}
+
+static void pins_are_kept_or_refused(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 6);
+    world.input.stages_wanted = 3;
+    world.input.replicas_wanted = 2;
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->stage_count, 3);
+    assert_int_equal(world.plan->replica_count, 2);
+    world.input.replicas_wanted = 3;
+    assert_int_equal(run(&world), -ENOSPC);
+    assert_non_null(strstr(world.error.text, "3 stages x 3 replicas"));
+    world.input.stages_wanted = 15;
+    assert_int_equal(run(&world), -ENOSPC);
+    world.input.slot_count = 0;
+    assert_int_equal(run(&world), -ENOSPC);
+    world_done(&world);
+}
+
+/* Rank's slot index, by name. */
+static const struct planner_slot *slot_of(const struct world *world, unsigned rank)
+{
+    for (unsigned i = 0; i < world->input.slot_count; i++)
+        if (world->slots[i].slot == world->plan->workers[rank].slot &&
+            strcmp(world->slots[i].node, world->plan->workers[rank].node) == 0)
+            return &world->slots[i];
+    fail();
+    return NULL;
+}
+
+static void every_rank_has_its_own_slot(const struct world *world)
+{
+    bool used[SLOTS_MAX] = {false};
+    for (unsigned rank = 0; rank < world->plan->worker_count; rank++) {
+        size_t index = (size_t)(slot_of(world, rank) - world->slots);
+        assert_false(used[index]);
+        used[index] = true;
+    }
+}
+
+static void replicas_stay_on_one_node(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 3);
+    add_slots(&world, "b", 5);
+    add_slots(&world, "c", 4);
+    world.input.stages_wanted = 3;
+    world.input.replicas_wanted = 4;
+    assert_int_equal(run(&world), 0);
+    every_rank_has_its_own_slot(&world);
+    unsigned spanning = 0;
+    for (unsigned replica = 0; replica < 4; replica++)
+        for (unsigned stage = 1; stage < 3; stage++)
+            spanning += strcmp(slot_of(&world, replica * 3)->node,
+                               slot_of(&world, replica * 3 + stage)->node) != 0;
+    assert_int_equal(spanning, 1); /* b's two left over and c's one: one cut */
+    world_done(&world);
+}
+
+static void workers_keep_the_stage_they_hold(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 3);
+    add_slots(&world, "b", 3);
+    world.input.stages_wanted = 3;
+    world.input.replicas_wanted = 2;
+    assert_int_equal(run(&world), 0);
+    /* The same layout again, with slots that hold its stages in another order. */
+    for (unsigned i = 0; i < 6; i++) {
+        unsigned stage = (i * 2 + i / 3) % 3;
+        world.slots[i].held_first_unit = world.plan->stage_first_unit[stage];
+        world.slots[i].held_unit_count =
+            world.plan->stage_first_unit[stage + 1] - world.slots[i].held_first_unit;
+    }
+    assert_int_equal(run(&world), 0);
+    every_rank_has_its_own_slot(&world);
+    for (unsigned rank = 0; rank < 6; rank++)
+        assert_int_equal(slot_of(&world, rank)->held_first_unit,
+                         world.plan->stage_first_unit[rank % 3]);
+    /* One slot each on six nodes: state decides alone. */
+    for (unsigned i = 0; i < 6; i++)
+        snprintf(world.slots[i].node, sizeof(world.slots[i].node), "n%u", i);
+    assert_int_equal(run(&world), 0);
+    for (unsigned rank = 0; rank < 6; rank++)
+        assert_int_equal(slot_of(&world, rank)->held_first_unit,
+                         world.plan->stage_first_unit[rank % 3]);
+    world_done(&world);
+}
+
+static void slots_with_state_come_before_empty_ones(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 2);
+    add_slots(&world, "b", 2);
+    world.input.devices_max = 2;
+    world.input.stages_wanted = 2;
+    for (unsigned i = 2; i < 4; i++) {
+        world.slots[i].held_first_unit = i == 2 ? 7 : 0;
+        world.slots[i].held_unit_count = 7;
+    }
+    assert_int_equal(run(&world), 0);
+    assert_string_equal(world.plan->workers[0].node, "b");
+    assert_int_equal(world.plan->workers[0].slot, 1);
+    assert_int_equal(world.plan->workers[1].slot, 0);
+    world_done(&world);
+}
+
+static void memory_limits_bend_the_partition_or_forbid_it(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 4);
+    world.input.stages_wanted = 2;
+    world.input.replicas_wanted = 1;
+    world.units[0].parameter_bytes = 10 << 20; /* heavy and, in time, like the others */
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->stage_first_unit[1], 7);
+    for (unsigned i = 0; i < 4; i++)
+        world.slots[i].memory_bytes = (size_t)110 << 20;
+    assert_int_equal(run(&world), 0);
+    unsigned cut = world.plan->stage_first_unit[1];
+    assert_in_range(cut, 1, 6);
+    unsigned buffers = gradient_buffers(12);
+    assert_true(stage_memory_bytes(world.units, 0, cut, 2, buffers) <= (size_t)110 << 20);
+    assert_true(stage_memory_bytes(world.units, cut, UNITS, 1, buffers) <= (size_t)110 << 20);
+    for (unsigned i = 0; i < 4; i++)
+        world.slots[i].memory_bytes = (size_t)20 << 20;
+    assert_int_equal(run(&world), -ENOSPC);
+    assert_non_null(strstr(world.error.text, "MiB"));
+    world_done(&world);
+}
+
+static void slow_slots_are_left_out_when_that_is_faster(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 2);
+    add_slots(&world, "b", 1);
+    world.slots[0].speed = 0.1;
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->worker_count, 2);
+    assert_int_equal(plan_find(world.plan, "a", 0), -1);
+    world_done(&world);
+}
+
+static void freezing_shrinks_the_pipeline_and_forks_replicas(void **state)
+{
+    (void)state;
+    struct job_spec spec = {
+        .model = {.layers = 6, .width = 128, .heads = 4, .context = 128, .vocab = 256},
+        .train = {.lanes = 12, .micro_batch = 4, .micro_batches_per_lane = 1}};
+    struct planner_unit units[UNITS];
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 2);
+    add_slots(&world, "b", 2);
+    add_slots(&world, "c", 2);
+    world.input.units = units;
+    planner_units(&spec, 0, 2e10, units);
+    assert_true(units[0].trained && units[1].backward_seconds > 0);
+    assert_int_equal(run(&world), 0);
+    double whole = world.plan->predicted_step_seconds;
+    planner_units(&spec, 4, 2e10, units);
+    assert_false(units[8].trained);
+    assert_true(units[9].trained);
+    assert_int_equal(run(&world), 0);
+    assert_true(world.plan->predicted_step_seconds < 0.75 * whole);
+    world_done(&world);
+}
+
+static void choices_are_in_order_and_true(void **state)
+{
+    (void)state;
+    struct world world;
+    struct planner_choice choices[PLANNER_CHOICES_MAX];
+    unsigned count = 0;
+    world_init(&world);
+    add_slots(&world, "a", 6);
+    for (unsigned i = 0; i < 6; i++)
+        world.slots[i].memory_bytes = (size_t)64 << 20;
+    assert_int_equal(planner_run(&world.input, world.plan, choices, &count, &world.error), 0);
+    assert_int_equal(count, 14); /* K * R <= 6: 6 + 3 + 2 + 1 + 1 + 1 */
+    assert_true(choices[0].step_seconds == world.plan->predicted_step_seconds);
+    for (unsigned i = 1; i < count; i++) {
+        assert_true(choices[i - 1].fits >= choices[i].fits);
+        if (choices[i - 1].fits == choices[i].fits)
+            assert_true(choices[i - 1].step_seconds <= choices[i].step_seconds);
+    }
+    assert_false(choices[count - 1].fits);
+    world_done(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simulation_is_the_recurrence_and_above_its_bound),
+        cmocka_unit_test(finds_the_best_of_all_layouts),
+        cmocka_unit_test(more_slots_are_never_slower),
+        cmocka_unit_test(pins_are_kept_or_refused),
+        cmocka_unit_test(replicas_stay_on_one_node),
+        cmocka_unit_test(workers_keep_the_stage_they_hold),
+        cmocka_unit_test(slots_with_state_come_before_empty_ones),
+        cmocka_unit_test(memory_limits_bend_the_partition_or_forbid_it),
+        cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
+        cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
+        cmocka_unit_test(choices_are_in_order_and_true),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
