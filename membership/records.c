@@ -1,0 +1,258 @@
+#include "membership/records.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define SECONDS_MAX 1e9
+
+static const char *const wishes[] = {
+    [RECORD_RUNNING] = "running",
+    [RECORD_PAUSED] = "paused",
+    [RECORD_CANCELLED] = "cancelled",
+};
+
+/* JSON has no NaN: unknown numbers are left out. */
+static int put_known(json_t *object, const char *key, double value)
+{
+    return isfinite(value) ? json_object_set_new(object, key, json_real(value)) : 0;
+}
+
+static int get_known(const json_t *object, const char *key, double *ret_value, struct error *error)
+{
+    *ret_value = NAN;
+    return json_has(object, key) ? json_get_double(object, key, ret_value, error) : 0;
+}
+
+static json_t *encode_slots(const struct node_record *record)
+{
+    json_t *slots = json_array();
+
+    for (unsigned i = 0; slots && i < record->slot_count; i++) {
+        json_t *slot = json_pack("{s:s, s:i, s:I, s:f, s:s}", "kind", record->slots[i].kind,
+                                 "threads", (int)record->slots[i].thread_count, "memory_bytes",
+                                 (json_int_t)record->slots[i].memory_bytes, "speed",
+                                 record->slots[i].speed, "bad", record->slots[i].bad);
+        if (json_array_append_new(slots, slot)) {
+            json_decref(slots);
+            return NULL;
+        }
+    }
+    return slots;
+}
+
+json_t *node_record_encode(const struct node_record *record)
+{
+    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:o}", "address", record->host, "link_port",
+                     (int)record->link_port, "http", record->http, "incarnation",
+                     record->incarnation, "state", record->draining ? "draining" : "ready",
+                     "version", record->version, "slots", encode_slots(record));
+}
+
+static int decode_slot(const json_t *tree, struct node_record *record, unsigned index,
+                       struct error *error)
+{
+    int status = json_get_text(tree, "kind", record->slots[index].kind,
+                               sizeof(record->slots[index].kind), error);
+
+    if (!status)
+        status =
+            json_get_unsigned(tree, "threads", 4096, &record->slots[index].thread_count, error);
+    if (!status)
+        status = json_get_u64(tree, "memory_bytes", INT64_MAX, &record->slots[index].memory_bytes,
+                              error);
+    if (!status)
+        status = json_get_double(tree, "speed", &record->slots[index].speed, error);
+    if (!status)
+        status = json_get_text(tree, "bad", record->slots[index].bad,
+                               sizeof(record->slots[index].bad), error);
+    if (!status && !(record->slots[index].speed > 0 && record->slots[index].speed < SECONDS_MAX))
+        status = error_set(error, -EINVAL, "speed: must be above 0");
+    return status;
+}
+
+int node_record_decode(const json_t *tree, struct node_record *ret_record, struct error *error)
+{
+    struct node_record record = {0};
+    char state[16];
+    json_t *slots;
+    int status = json_get_text(tree, "address", record.host, sizeof(record.host), error);
+
+    if (!status)
+        status = json_get_unsigned(tree, "link_port", 65535, &record.link_port, error);
+    if (!status)
+        status = json_get_text(tree, "http", record.http, sizeof(record.http), error);
+    if (!status)
+        status = json_get_text(tree, "incarnation", record.incarnation, sizeof(record.incarnation),
+                               error);
+    if (!status)
+        status = json_get_text(tree, "state", state, sizeof(state), error);
+    if (!status)
+        status = json_get_text(tree, "version", record.version, sizeof(record.version), error);
+    if (!status)
+        status = json_get_array(tree, "slots", RECORD_SLOTS_MAX, &slots, error);
+    if (status)
+        return status;
+    record.draining = !strcmp(state, "draining");
+    record.slot_count = (unsigned)json_array_size(slots);
+    for (unsigned i = 0; !status && i < record.slot_count; i++)
+        status = decode_slot(json_array_get(slots, i), &record, i, error);
+    if (!status)
+        *ret_record = record;
+    return status;
+}
+
+json_t *desired_record_encode(const struct desired_record *record)
+{
+    return json_pack("{s:s, s:i, s:i, s:i}", "state", wishes[record->wish], "devices",
+                     (int)record->devices, "stages", (int)record->stages, "replicas",
+                     (int)record->replicas);
+}
+
+int desired_record_decode(const json_t *tree, struct desired_record *ret_record,
+                          struct error *error)
+{
+    struct desired_record record = {0};
+    char word[16];
+    size_t wish = 0;
+    int status = json_get_text(tree, "state", word, sizeof(word), error);
+
+    if (!status)
+        status = json_get_unsigned(tree, "devices", 65536, &record.devices, error);
+    if (!status)
+        status = json_get_unsigned(tree, "stages", 65536, &record.stages, error);
+    if (!status)
+        status = json_get_unsigned(tree, "replicas", 65536, &record.replicas, error);
+    if (status)
+        return status;
+    while (wish < ARRAY_COUNT(wishes) && strcmp(word, wishes[wish]))
+        wish++;
+    if (wish == ARRAY_COUNT(wishes))
+        return error_set(error, -EINVAL, "state: \"%s\" is not running, paused or cancelled", word);
+    record.wish = (enum record_wish)wish;
+    *ret_record = record;
+    return 0;
+}
+
+json_t *state_record_encode(const struct state_record *record)
+{
+    return json_pack("{s:s, s:s, s:I}", "state", record->state, "text", record->text, "unix_ns",
+                     (json_int_t)record->unix_ns);
+}
+
+int state_record_decode(const json_t *tree, struct state_record *ret_record, struct error *error)
+{
+    struct state_record record = {0};
+    int status = json_get_text(tree, "state", record.state, sizeof(record.state), error);
+
+    if (!status)
+        status = json_get_text(tree, "text", record.text, sizeof(record.text), error);
+    if (!status)
+        status = json_get_u64(tree, "unix_ns", INT64_MAX, &record.unix_ns, error);
+    if (!status)
+        *ret_record = record;
+    return status;
+}
+
+json_t *progress_record_encode(const struct progress_record *record)
+{
+    json_t *tree =
+        json_pack("{s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:I, s:s, s:I}", "generation",
+                  (json_int_t)record->generation, "step", (json_int_t)record->step, "steps",
+                  (json_int_t)record->steps, "frozen_layers", (int)record->frozen_layers, "stages",
+                  (int)record->stages, "replicas", (int)record->replicas, "workers",
+                  (int)record->workers, "checkpoint_step", (json_int_t)record->checkpoint_step,
+                  "alarm", record->alarm, "unix_ns", (json_int_t)record->unix_ns);
+
+    if (tree &&
+        (put_known(tree, "loss", record->loss) || put_known(tree, "grad_norm", record->grad_norm) ||
+         put_known(tree, "val_loss", record->validation_loss) ||
+         put_known(tree, "step_seconds", record->step_seconds) ||
+         put_known(tree, "tokens_per_second", record->tokens_per_second) ||
+         put_known(tree, "pause_seconds", record->pause_seconds))) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
+}
+
+int progress_record_decode(const json_t *tree, struct progress_record *ret_record,
+                           struct error *error)
+{
+    struct progress_record record = {0};
+    const struct {
+        const char *key;
+        uint64_t *value;
+    } counts[] = {{"generation", &record.generation},
+                  {"step", &record.step},
+                  {"steps", &record.steps},
+                  {"checkpoint_step", &record.checkpoint_step},
+                  {"unix_ns", &record.unix_ns}};
+    const struct {
+        const char *key;
+        unsigned *value;
+    } sizes[] = {{"frozen_layers", &record.frozen_layers},
+                 {"stages", &record.stages},
+                 {"replicas", &record.replicas},
+                 {"workers", &record.workers}};
+    const struct {
+        const char *key;
+        double *value;
+    } numbers[] = {{"loss", &record.loss},
+                   {"grad_norm", &record.grad_norm},
+                   {"val_loss", &record.validation_loss},
+                   {"step_seconds", &record.step_seconds},
+                   {"tokens_per_second", &record.tokens_per_second},
+                   {"pause_seconds", &record.pause_seconds}};
+    int status = json_get_text(tree, "alarm", record.alarm, sizeof(record.alarm), error);
+
+    for (size_t i = 0; !status && i < ARRAY_COUNT(counts); i++)
+        status = json_get_u64(tree, counts[i].key, INT64_MAX, counts[i].value, error);
+    for (size_t i = 0; !status && i < ARRAY_COUNT(sizes); i++)
+        status = json_get_unsigned(tree, sizes[i].key, UINT32_MAX, sizes[i].value, error);
+    for (size_t i = 0; !status && i < ARRAY_COUNT(numbers); i++)
+        status = get_known(tree, numbers[i].key, numbers[i].value, error);
+    if (!status)
+        *ret_record = record;
+    return status;
+}
+
+json_t *checkpoint_record_encode(const struct checkpoint_record *record)
+{
+    return json_pack("{s:I, s:I, s:I, s:s, s:s, s:f, s:f, s:s, s:I}", "step",
+                     (json_int_t)record->step, "generation", (json_int_t)record->generation,
+                     "size_bytes", (json_int_t)record->size_bytes, "path", record->path,
+                     "manifest_sha256", record->manifest_sha256, "stall_seconds",
+                     record->stall_seconds, "write_seconds", record->write_seconds, "node",
+                     record->node, "unix_ns", (json_int_t)record->unix_ns);
+}
+
+int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_record,
+                             struct error *error)
+{
+    struct checkpoint_record record = {0};
+    int status = json_get_u64(tree, "step", INT64_MAX, &record.step, error);
+
+    if (!status)
+        status = json_get_u64(tree, "generation", INT64_MAX, &record.generation, error);
+    if (!status)
+        status = json_get_u64(tree, "size_bytes", INT64_MAX, &record.size_bytes, error);
+    if (!status)
+        status = json_get_text(tree, "path", record.path, sizeof(record.path), error);
+    if (!status)
+        status = json_get_text(tree, "manifest_sha256", record.manifest_sha256, RECORD_DIGEST_SIZE,
+                               error);
+    if (!status)
+        status = json_get_double(tree, "stall_seconds", &record.stall_seconds, error);
+    if (!status)
+        status = json_get_double(tree, "write_seconds", &record.write_seconds, error);
+    if (!status)
+        status = json_get_text(tree, "node", record.node, sizeof(record.node), error);
+    if (!status)
+        status = json_get_u64(tree, "unix_ns", INT64_MAX, &record.unix_ns, error);
+    if (!status)
+        *ret_record = record;
+    return status;
+}

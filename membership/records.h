@@ -1,0 +1,88 @@
+/*
+ * What lies under firn's keys, as structures: the JSON that firnd and firnctl write and read there.
+ * Plans and reports have their own forms in elastic/; everything else is here.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+
+#define RECORD_SLOTS_MAX   64
+#define RECORD_TEXT_SIZE   512
+#define RECORD_PATH_SIZE   1024
+#define RECORD_DIGEST_SIZE 65
+
+/* nodes/<node>, leased */
+struct node_record {
+    char host[ADDRESS_SIZE]; /* numeric address that links use */
+    unsigned link_port;      /* of slot 0; slot s listens at link_port + s */
+    char http[ADDRESS_SIZE]; /* "host:port" */
+    char incarnation[32];    /* of the daemon process */
+    bool draining;
+    char version[32];
+    unsigned slot_count;
+    struct {
+        char kind[16]; /* "cpu", "cuda" */
+        unsigned thread_count;
+        uint64_t memory_bytes;
+        double speed;  /* relative to the reference slot */
+        char bad[128]; /* why it is out of service; empty: it is in service */
+    } slots[RECORD_SLOTS_MAX];
+};
+
+/* jobs/<job>/desired */
+enum record_wish { RECORD_RUNNING, RECORD_PAUSED, RECORD_CANCELLED };
+struct desired_record {
+    enum record_wish wish;
+    unsigned devices, stages, replicas; /* 0: as the spec says / free */
+};
+
+/* jobs/<job>/state: the leader's word, changes only */
+struct state_record {
+    char state[16]; /* "waiting", "preparing", "running", "recovering", "pausing", "paused", ... */
+    char text[RECORD_TEXT_SIZE]; /* why, for people */
+    uint64_t unix_ns;
+};
+
+/* jobs/<job>/progress: rank 0's node, at most once a second */
+struct progress_record {
+    uint64_t generation, step, steps;
+    unsigned frozen_layers, stages, replicas, workers;
+    double loss, grad_norm, validation_loss; /* NaN: unknown */
+    double step_seconds, tokens_per_second, pause_seconds;
+    uint64_t checkpoint_step;
+    char alarm[RECORD_TEXT_SIZE];
+    uint64_t unix_ns;
+};
+
+/* jobs/<job>/checkpoints/<step> */
+struct checkpoint_record {
+    uint64_t step, generation, size_bytes, unix_ns;
+    char path[RECORD_PATH_SIZE];
+    char manifest_sha256[RECORD_DIGEST_SIZE];
+    double stall_seconds, write_seconds;
+    char node[NAME_SIZE]; /* whose firnd recorded it */
+};
+
+/* Encoders return a new reference, NULL when memory is short; decoders 0 or -EINVAL with the key in
+ * @error. */
+json_t *node_record_encode(const struct node_record *record);
+int node_record_decode(const json_t *tree, struct node_record *ret_record,
+                       struct error *error) CHECK_RESULT;
+json_t *desired_record_encode(const struct desired_record *record);
+int desired_record_decode(const json_t *tree, struct desired_record *ret_record,
+                          struct error *error) CHECK_RESULT;
+json_t *state_record_encode(const struct state_record *record);
+int state_record_decode(const json_t *tree, struct state_record *ret_record,
+                        struct error *error) CHECK_RESULT;
+json_t *progress_record_encode(const struct progress_record *record);
+int progress_record_decode(const json_t *tree, struct progress_record *ret_record,
+                           struct error *error) CHECK_RESULT;
+json_t *checkpoint_record_encode(const struct checkpoint_record *record);
+int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_record,
+                             struct error *error) CHECK_RESULT;
