@@ -1,6 +1,7 @@
 /*
- * Messages between firnd and its workers, over the worker's UNIX stream socket: a u32 length and JSON.
- * The worker listens (so a new firnd finds it), firnd connects; the latest connection wins.
+ * Messages between firnd and its workers, over the worker's UNIX stream socket: a little-endian u32
+ * length and JSON. The worker listens (so a new firnd finds it), firnd connects; the latest
+ * connection wins.
  */
 #pragma once
 
@@ -9,10 +10,12 @@
 #include "elastic/report.h"
 
 #define CONTROL_MESSAGE_MAX (16u << 20)
+#define CONTROL_TEXT_SIZE   512
 
 enum control_type {
     /* firnd -> worker */
-    CONTROL_PREPARE, /* `plan`: get ready for it (spawned for it, or told early); answer STATUS prepared */
+    CONTROL_PREPARE, /* `plan`: get ready for it (spawned for it, or told early); answer STATUS
+                        prepared */
     CONTROL_SWITCH,  /* `plan` is in force: if planned at the next boundary, else now */
     CONTROL_STOP,    /* leave at once (cancel, fenced); nothing is saved */
     /* worker -> firnd */
@@ -20,7 +23,7 @@ enum control_type {
     CONTROL_PROGRESS,   /* `progress`: after steps, at most four a second */
     CONTROL_EVENT,      /* `event`: one line for people, and fields in `progress` */
     CONTROL_CHECKPOINT, /* rank 0: `checkpoint` is complete on disk, commit it */
-    CONTROL_ALARM,      /* `text`: something an operator must see (disk full); empty text clears it */
+    CONTROL_ALARM, /* `text`: something an operator must see (disk full); empty text clears it */
 };
 
 struct control_progress {
@@ -28,7 +31,8 @@ struct control_progress {
     unsigned frozen_layers;
     double loss, grad_norm, validation_loss; /* NaN when unknown */
     double step_seconds, tokens_per_second;
-    double compute_seconds, wait_seconds; /* own work and waiting for others, per step: stragglers */
+    double compute_seconds,
+        wait_seconds;     /* own work and waiting for others, per step: stragglers */
     double pause_seconds; /* of the last switch of generation */
 };
 
@@ -46,15 +50,30 @@ struct control_message {
     struct worker_report status;
     struct control_progress progress;
     struct control_checkpoint checkpoint;
-    char text[512];
-    bool committed; /* CONTROL_CHECKPOINT answered by firnd: the etcd transaction went through (or not) */
+    char text[CONTROL_TEXT_SIZE];
+    bool committed; /* CONTROL_CHECKPOINT answered by firnd: the etcd transaction went through (or
+                       not) */
 };
 
+/** control_message_done() - frees the plan; the structure may be used again */
 void control_message_done(struct control_message *message);
-/** control_pack() - append the framed message; -ENOMEM */
+
+/**
+ * control_pack() - append the framed message
+ *
+ * Only what the type carries goes out (see enum control_type). PREPARE and SWITCH need a plan.
+ * Return: 0; -EMSGSIZE (over CONTROL_MESSAGE_MAX), -ENOMEM (both: @into is unchanged).
+ */
 int control_pack(const struct control_message *message, struct bytes *into) CHECK_RESULT;
+
 /**
  * control_unpack() - take one whole message off the front of @from
- * Return: 1 a message was taken, 0 more bytes are needed, -EBADMSG (too long, not JSON, wrong keys), -ENOMEM
+ * @ret_message: written only with 1; the caller then owns its plan
+ *
+ * Return: 1 a message was taken; 0 more bytes are needed; -EBADMSG (empty, too long, not JSON,
+ * wrong keys: the stream cannot be followed any further, close it); -ENOMEM (@from is unchanged,
+ * may be retried). Keys that are not known are left alone, so a newer firnd can speak to older
+ * workers.
  */
-int control_unpack(struct bytes *from, struct control_message *ret_message, struct error *error) CHECK_RESULT;
+int control_unpack(struct bytes *from, struct control_message *ret_message,
+                   struct error *error) CHECK_RESULT;

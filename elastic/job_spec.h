@@ -3,7 +3,8 @@
  *
  * One table (job_spec_schema) names every key with its type, unit, default, range and meaning; it
  * checks job files and what comes back from etcd, and docs/job.md is generated from it. The spec is
- * stored in etcd as JSON with the same keys; it never changes after submission but for elastic.devices.
+ * stored in etcd as JSON with the same keys; it never changes after submission but for
+ * elastic.devices.
  */
 #pragma once
 
@@ -15,9 +16,10 @@
 #include "base/error.h"
 #include "base/name.h"
 
-#define JOB_PATHS_MAX 32
-#define JOB_PATH_SIZE 1024
-#define JOB_LANES_MAX 1024
+#define JOB_PATHS_MAX   32
+#define JOB_PATH_SIZE   1024
+#define JOB_WORD_SIZE   16
+#define JOB_LANES_MAX   1024
 #define JOB_DEVICES_MAX 4096
 
 enum job_schedule { JOB_SCHEDULE_CONSTANT, JOB_SCHEDULE_COSINE, JOB_SCHEDULE_LINEAR };
@@ -27,23 +29,24 @@ enum job_format { JOB_FORMAT_BYTES, JOB_FORMAT_LLMC, JOB_FORMAT_UINT16 };
 struct job_spec {
     char name[NAME_SIZE];
     struct {
-        char family[16]; /* "gpt2" */
+        char family[JOB_WORD_SIZE]; /* "gpt2" */
         unsigned layers, width, heads, context, vocab;
         bool tied;
     } model;
     struct {
         enum job_format format;
-        char paths[JOB_PATHS_MAX][JOB_PATH_SIZE]; /* YAML: one text or a list; absolute after submission */
+        char paths[JOB_PATHS_MAX]
+                  [JOB_PATH_SIZE]; /* YAML: one text or a list; absolute after submission */
         unsigned path_count;
-        double validation_share;              /* YAML `validation`: a share ... */
-        char validation_path[JOB_PATH_SIZE];  /* ... or a path; empty when a share */
+        double validation_share;             /* YAML `validation`: a share ... */
+        char validation_path[JOB_PATH_SIZE]; /* ... or a path; empty when a share */
     } data;
     struct {
         uint64_t steps;
         unsigned lanes, micro_batch, micro_batches_per_lane;
         uint64_t seed;
         struct {
-            char name[16]; /* "adamw" */
+            char name[JOB_WORD_SIZE]; /* "adamw" */
             double lr, beta1, beta2, epsilon, weight_decay;
             uint64_t warmup; /* steps */
             enum job_schedule schedule;
@@ -76,21 +79,30 @@ struct job_spec {
  *   messages, 0 when unknown
  *
  * Unknown key (with the nearest known one), missing key, wrong type, out of range, and the rules
- * between keys (width % heads, min <= max, warmup <= steps, ...) give -EINVAL; @error names file,
- * line and key and says what is allowed.
+ * between keys (width % heads, min <= max, warmup <= steps, ...) give -EINVAL; @error has one line
+ * for each problem (the first JOB_PROBLEMS_SHOWN), which names file, line and key, what was found
+ * and what is allowed. -ENOMEM. *ret_spec is written only on success.
  */
 int job_spec_decode(const json_t *tree, const char *where,
                     unsigned (*line_of)(void *context, const char *key_path), void *context,
                     struct job_spec *ret_spec, struct error *error) CHECK_RESULT;
 
-/** job_spec_encode() - the JSON form, every key explicit; new reference, NULL when memory is short */
+/** job_spec_encode() - the JSON form, every key explicit; new reference, NULL when memory is short
+ */
 json_t *job_spec_encode(const struct job_spec *spec);
 
-/** job_spec_schema_markdown() - docs/job.md's table; malloc'ed */
+/** job_spec_schema_markdown() - docs/job.md's table; malloc'ed, NULL when memory is short */
 char *job_spec_schema_markdown(void);
 
-/** job_spec_learning_rate() - of step @step (from 1) */
+/**
+ * job_spec_learning_rate() - of step @step (from 1), the same bits on every machine
+ *
+ * Rises linearly to lr at step `warmup`; then constant, or falling to lr / 10 at the last step.
+ */
 double job_spec_learning_rate(const struct job_spec *spec, uint64_t step);
-/** job_spec_tokens_per_step() */
+
+/** job_spec_tokens_per_step() - lanes x micro_batches_per_lane x micro_batch x context */
 uint64_t job_spec_tokens_per_step(const struct job_spec *spec);
+
+/** job_spec_unit_count() - of the model: 2 * layers + 2 */
 unsigned job_spec_unit_count(const struct job_spec *spec);

@@ -1,0 +1,24 @@
+/*
+ * The list of what is wrong with a job file, one line each: "demo.yaml:12: train.lanes: ...". A
+ * user sees them all at once rather than one a try.
+ */
+#pragma once
+
+#include "elastic/job_spec.h"
+
+struct job_problems {
+    const char *where;
+    unsigned (*line_of)(void *context, const char *key_path); /* may be NULL */
+    void *context;
+    struct error *error; /* may be NULL */
+    unsigned count;
+};
+
+#define JOB_PROBLEMS_SHOWN 8
+
+/** job_problem() - one more line about @key_path; its line is the key's, or its section's */
+void job_problem(struct job_problems *problems, const char *key_path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** job_problems_result() - 0 when there are none, else -EINVAL with the last line added */
+int job_problems_result(struct job_problems *problems) CHECK_RESULT;

@@ -1,0 +1,71 @@
+#include "elastic/job_rules.h"
+
+/* Keeps a step's tokens, and products of them with a few bytes, far from overflow. */
+#define STEP_TOKENS_MAX (1ull << 40)
+/* Samples are counted in 64 bits; JSON readers are exact to 53. */
+#define JOB_SAMPLES_MAX (1ull << 53)
+#define BYTE_VALUES     256
+
+/* The nearest number of heads that divides the width, searching down: 1 always does. */
+static unsigned divisor_at_most(unsigned width, unsigned heads)
+{
+    while (heads > 1 && (heads > width || width % heads != 0))
+        heads--;
+    return heads;
+}
+
+/* Searching up: the width itself always does. */
+static unsigned divisor_at_least(unsigned width, unsigned heads)
+{
+    while (heads < width && width % heads != 0)
+        heads++;
+    return heads < width ? heads : width;
+}
+
+static void check_model(struct job_problems *problems, const struct job_spec *spec)
+{
+    unsigned width = spec->model.width, heads = spec->model.heads;
+    if (heads > width || width % heads != 0)
+        job_problem(problems, "model.heads",
+                    "%u heads do not divide model.width %u; the nearest that do are %u and %u",
+                    heads, width, divisor_at_most(width, heads), divisor_at_least(width, heads));
+    if (spec->data.format == JOB_FORMAT_BYTES && spec->model.vocab < BYTE_VALUES)
+        job_problem(problems, "model.vocab",
+                    "%u tokens are too few for data.format bytes, which has %d", spec->model.vocab,
+                    BYTE_VALUES);
+    if (spec->elastic.freeze.keep_active > spec->model.layers)
+        job_problem(problems, "elastic.freeze.keep_active",
+                    "%u is more than the %u of model.layers", spec->elastic.freeze.keep_active,
+                    spec->model.layers);
+}
+
+static void check_sizes(struct job_problems *problems, const struct job_spec *spec)
+{
+    uint64_t samples, tokens, all;
+    if (__builtin_mul_overflow((uint64_t)spec->train.lanes * spec->train.micro_batch,
+                               (uint64_t)spec->train.micro_batches_per_lane, &samples) ||
+        __builtin_mul_overflow(samples, (uint64_t)spec->model.context, &tokens) ||
+        tokens > STEP_TOKENS_MAX)
+        job_problem(problems, "train.micro_batch",
+                    "lanes x micro_batch x micro_batches_per_lane x model.context is more than "
+                    "2^40 tokens a step");
+    else if (__builtin_mul_overflow(samples, spec->train.steps, &all) || all > JOB_SAMPLES_MAX)
+        job_problem(problems, "train.steps", "the whole job would read more than 2^53 samples");
+    if (spec->train.optimizer.warmup > spec->train.steps)
+        job_problem(problems, "train.optimizer.warmup", "%llu steps are more than train.steps %llu",
+                    (unsigned long long)spec->train.optimizer.warmup,
+                    (unsigned long long)spec->train.steps);
+}
+
+void job_rules_check(struct job_problems *problems, const struct job_spec *spec)
+{
+    check_model(problems, spec);
+    check_sizes(problems, spec);
+    if (spec->elastic.devices_min > spec->elastic.devices_max)
+        job_problem(problems, "elastic.devices.min", "%u is more than elastic.devices.max %u",
+                    spec->elastic.devices_min, spec->elastic.devices_max);
+    if (spec->evaluate.every > 0 && spec->data.validation_share == 0 &&
+        spec->data.validation_path[0] == '\0')
+        job_problem(problems, "evaluate.every",
+                    "nothing is held out to evaluate on: data.validation is 0");
+}
