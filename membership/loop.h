@@ -21,7 +21,7 @@ struct loop {
                   void *user, struct loop_io **ret_io) CHECK_RESULT;
     int (*io_set)(void *context, struct loop_io *io, unsigned events) CHECK_RESULT;
     void (*io_remove)(void *context, struct loop_io *io);
-    /* fires once at @at_ns (monotonic); timer_remove() before or after */
+    /* fires once at @at_ns (monotonic; UINT64_MAX: never), and again only after timer_set(); timer_remove() before or after */
     int (*timer_add)(void *context, uint64_t at_ns, void (*fired)(void *user), void *user, struct loop_timer **ret_timer) CHECK_RESULT;
     int (*timer_set)(void *context, struct loop_timer *timer, uint64_t at_ns) CHECK_RESULT;
     void (*timer_remove)(void *context, struct loop_timer *timer);

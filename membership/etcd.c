@@ -1,0 +1,427 @@
+/*
+ * Requests to etcd: one HTTP exchange each, on whichever endpoint answers.
+ *
+ * Fail-over. All requests share one current endpoint. An attempt that fails moves it on and, when
+ * the request may be repeated, tries the next one; after each endpoint had its turn the request
+ * fails. May be repeated: reads and lease operations always; a transaction only when it surely was
+ * not carried out (not connected, nothing sent, no leader). Otherwise its outcome is unknown, and
+ * only the caller can find out, by reading.
+ *
+ * Every attempt has a deadline, so a request ends after endpoint_count attempts at the latest (plus
+ * one for a new token); nothing waits for ever.
+ */
+#include "membership/etcd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "membership/etcd_internal.h"
+
+#define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
+
+static const char *const paths[ETCD_OPERATION_COUNT] = {
+    [ETCD_RANGE] = "/v3/kv/range",
+    [ETCD_TXN] = "/v3/kv/txn",
+    [ETCD_LEASE_GRANT] = "/v3/lease/grant",
+    [ETCD_LEASE_KEEP_ALIVE] = "/v3/lease/keepalive",
+    [ETCD_LEASE_REVOKE] = "/v3/lease/revoke",
+    [ETCD_AUTHENTICATE] = "/v3/auth/authenticate",
+};
+
+void etcd_request_list(struct kv_request **list, struct kv_request *request)
+{
+    if (request->back != NULL) {
+        *request->back = request->next;
+        if (request->next != NULL)
+            request->next->back = request->back;
+    }
+    request->next = *list;
+    request->back = list;
+    if (request->next != NULL)
+        request->next->back = &request->next;
+    *list = request;
+}
+
+int etcd_request_new(struct etcd *etcd, enum etcd_operation operation, bool repeatable,
+                     kv_callback done, void *user, struct kv_request **ret_request)
+{
+    struct kv_request *request = calloc(1, sizeof(*request));
+    if (request == NULL)
+        return -ENOMEM;
+    request->etcd = etcd;
+    request->operation = operation;
+    request->repeatable = repeatable;
+    request->done = done;
+    request->user = user;
+    etcd_request_list(&etcd->requests, request);
+    *ret_request = request;
+    return 0;
+}
+
+void etcd_request_free(struct kv_request *request)
+{
+    if (request == NULL)
+        return;
+    http_cancel(request->http);
+    *request->back = request->next;
+    if (request->next != NULL)
+        request->next->back = request->back;
+    if (request->body.data != NULL)
+        explicit_bzero(request->body.data, request->body.capacity_bytes);
+    bytes_done(&request->body);
+    free(request);
+}
+
+void etcd_request_finish(struct kv_request *request, const struct kv_result *result)
+{
+    kv_callback done = request->done;
+    void *user = request->user;
+    etcd_request_free(request);
+    done(user, result);
+}
+
+static void finish_failed(struct kv_request *request, int status, const char *text)
+{
+    const struct etcd *etcd = request->etcd;
+    const char *endpoint = etcd->endpoints[request->endpoint];
+    struct kv_result result = {.status = status};
+    error_set(&result.error, status, "etcd at %s: %s", endpoint, text);
+    if (request->attempts > 1 && etcd->endpoint_count > 1)
+        error_set(&result.error, status, "none of %u etcd endpoints serves; the last, %s: %s",
+                  etcd->endpoint_count, endpoint, text);
+    etcd_request_finish(request, &result);
+}
+
+void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint)
+{
+    if (etcd->current == endpoint)
+        etcd->current = (endpoint + 1) % etcd->endpoint_count;
+}
+
+/* After a failed attempt: the next endpoint if that is allowed, else the failure. */
+static void try_next(struct kv_request *request, bool untouched, int status, const char *text)
+{
+    struct etcd *etcd = request->etcd;
+    etcd_endpoint_failed(etcd, request->endpoint);
+    bool again = (untouched || request->repeatable) && request->attempts < etcd->endpoint_count;
+    int r = again ? etcd_request_send(request) : 0;
+    if (!again || r < 0)
+        finish_failed(request, r < 0 ? r : status, text);
+}
+
+/* The token is refused: authenticate and ask once more, on the same endpoint. */
+static void renew_token(struct kv_request *request, const struct etcd_failure *failure)
+{
+    struct etcd *etcd = request->etcd;
+    if (etcd->user == NULL) {
+        finish_failed(request, -EACCES, "it wants a user and a password, and none is configured");
+        return;
+    }
+    etcd_auth_refused(etcd, request->token_number);
+    bool again = !request->token_renewed && request->operation != ETCD_AUTHENTICATE;
+    request->token_renewed = true;
+    int r = again ? etcd_request_send(request) : 0;
+    if (!again || r < 0)
+        finish_failed(request, r < 0 ? r : failure->status, failure->text);
+}
+
+static void refused(struct kv_request *request, const struct etcd_failure *failure)
+{
+    if (request->operation == ETCD_LEASE_REVOKE && failure->status == -ENOENT) {
+        struct kv_result gone = {0}; /* which is what was asked for */
+        etcd_request_finish(request, &gone);
+    } else if (failure->verdict == ETCD_VERDICT_TOKEN) {
+        renew_token(request, failure);
+    } else if (failure->verdict == ETCD_VERDICT_FINAL) {
+        finish_failed(request, failure->status, failure->text);
+    } else {
+        try_next(request, failure->verdict == ETCD_VERDICT_ELSEWHERE, failure->status,
+                 failure->text);
+    }
+}
+
+/* @tree is NULL, with @error, when the body was not JSON. */
+static void answered(struct kv_request *request, long code, const json_t *tree, struct error *error)
+{
+    struct etcd_failure failure;
+    if (code != 200 || json_has(tree, "error")) {
+        etcd_decode_failure(tree, code, &failure);
+        refused(request, &failure);
+        return;
+    }
+    struct etcd_reply reply = {0};
+    int r = tree == NULL ? -EPROTO : etcd_decode_reply(request->operation, tree, &reply, error);
+    if (r < 0) {
+        finish_failed(request, r, error->text);
+        return;
+    }
+    if (request->operation == ETCD_AUTHENTICATE) {
+        etcd_auth_set(request->etcd, reply.token);
+        reply.token = NULL;
+    }
+    etcd_request_finish(request, &reply.result);
+    etcd_reply_done(&reply);
+}
+
+static void http_finished(void *context, const struct http_answer *answer)
+{
+    struct kv_request *request = context;
+    request->http = NULL;
+    if (answer->status == -ENOMEM || answer->status == -EFBIG) {
+        finish_failed(request, answer->status, answer->text);
+    } else if (answer->status < 0) {
+        try_next(request, !answer->sent, answer->status, answer->text);
+    } else {
+        AUTO_JSON json_t *tree = NULL;
+        struct error error = {0};
+        int r =
+            json_parse((const char *)answer->body, answer->body_bytes, "the answer", &tree, &error);
+        if (r == -ENOMEM)
+            finish_failed(request, r, error.text);
+        else
+            answered(request, answer->code, tree, &error);
+    }
+}
+
+void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *path,
+                        char url[ETCD_URL_SIZE], struct http_order *order)
+{
+    assert(strlen(etcd->endpoints[endpoint]) + strlen(path) < ETCD_URL_SIZE);
+    stpcpy(stpcpy(url, etcd->endpoints[endpoint]), path);
+    *order = (struct http_order){
+        .url = url,
+        .authorization = etcd->token != NULL && *etcd->token != '\0' ? etcd->token : NULL,
+        .header = ETCD_REQUIRE_LEADER,
+        .answer_bytes_max = ETCD_ANSWER_BYTES_MAX,
+        /* A host that does not even take connections leaves time to ask another. */
+        .connect_timeout_ns = etcd->timeout_ns / 2,
+    };
+}
+
+int etcd_request_send(struct kv_request *request)
+{
+    struct etcd *etcd = request->etcd;
+    if (request->operation != ETCD_AUTHENTICATE && etcd_auth_needed(etcd))
+        return etcd_auth_wait(etcd, request);
+    char url[ETCD_URL_SIZE];
+    struct http_order order;
+    request->endpoint = etcd->current;
+    request->token_number = etcd->token_number;
+    etcd_order_prepare(etcd, request->endpoint, paths[request->operation], url, &order);
+    order.body = request->body.data;
+    order.body_bytes = request->body.size_bytes;
+    order.once = !request->repeatable;
+    order.timeout_ns = etcd->timeout_ns;
+    if (request->operation == ETCD_AUTHENTICATE)
+        order.authorization = NULL;
+    int r = http_start(etcd->http, &order, NULL, http_finished, request, &request->http);
+    if (r == 0)
+        request->attempts++;
+    return r;
+}
+
+/* The end of every starting function: @r is what encoding the body returned. */
+static int start(struct kv_request *request, int r, struct kv_request **ret_request)
+{
+    if (r == 0)
+        r = etcd_request_send(request);
+    if (r < 0) {
+        etcd_request_free(request);
+        return r;
+    }
+    if (ret_request != NULL)
+        *ret_request = request;
+    return 0;
+}
+
+static int etcd_range(void *context, const char *key, bool prefix, kv_callback done, void *user,
+                      struct kv_request **ret_request)
+{
+    struct kv_request *request;
+    int r = etcd_request_new(context, ETCD_RANGE, true, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(request, etcd_encode_range(&request->body, key, prefix, 0), ret_request);
+}
+
+static int etcd_txn(void *context, const struct kv_compare *compares, size_t compare_count,
+                    const struct kv_operation *operations, size_t operation_count, kv_callback done,
+                    void *user, struct kv_request **ret_request)
+{
+    if (compare_count > KV_TXN_MAX || operation_count > KV_TXN_MAX)
+        return -EINVAL;
+    for (size_t i = 0; i < operation_count; i++) {
+        if (operations[i].type == KV_PUT && strlen(operations[i].value) > KV_VALUE_MAX)
+            return -EFBIG;
+    }
+    struct kv_request *request;
+    int r = etcd_request_new(context, ETCD_TXN, false, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(
+        request,
+        etcd_encode_txn(&request->body, compares, compare_count, operations, operation_count),
+        ret_request);
+}
+
+static int etcd_lease_grant(void *context, int64_t ttl_seconds, kv_callback done, void *user,
+                            struct kv_request **ret_request)
+{
+    struct kv_request *request; /* repeatable: a lease granted twice expires unused */
+    int r = etcd_request_new(context, ETCD_LEASE_GRANT, true, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(request, etcd_encode_lease_grant(&request->body, ttl_seconds), ret_request);
+}
+
+static int etcd_lease_keep_alive(void *context, int64_t lease, kv_callback done, void *user,
+                                 struct kv_request **ret_request)
+{
+    struct kv_request *request;
+    int r = etcd_request_new(context, ETCD_LEASE_KEEP_ALIVE, true, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(request, etcd_encode_lease(&request->body, lease), ret_request);
+}
+
+static int etcd_lease_revoke(void *context, int64_t lease, kv_callback done, void *user,
+                             struct kv_request **ret_request)
+{
+    struct kv_request *request;
+    int r = etcd_request_new(context, ETCD_LEASE_REVOKE, true, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(request, etcd_encode_lease(&request->body, lease), ret_request);
+}
+
+static void etcd_cancel(void *context, struct kv_request *request)
+{
+    (void)context;
+    etcd_request_free(request);
+}
+
+static bool endpoint_valid(const char *url)
+{
+    const char *host = strncmp(url, "http://", 7) == 0    ? url + 7
+                       : strncmp(url, "https://", 8) == 0 ? url + 8
+                                                          : "";
+    return *host != '\0' && strpbrk(host, "/?#@ \t\r\n\"'\\") == NULL;
+}
+
+/* "a,b": spaces around and a slash at the end of each are forgiven. */
+static int read_endpoints(struct etcd *etcd, const char *text, struct error *error)
+{
+    while (text != NULL && *text != '\0') {
+        text += strspn(text, " ,");
+        size_t length = strcspn(text, " ,");
+        size_t url_length = length > 0 && text[length - 1] == '/' ? length - 1 : length;
+        char *url = etcd->endpoints[etcd->endpoint_count];
+        if (length == 0)
+            break;
+        if (etcd->endpoint_count == ETCD_ENDPOINTS_MAX)
+            return error_set(error, -EINVAL, "more than %d etcd endpoints", ETCD_ENDPOINTS_MAX);
+        if (url_length < ETCD_URL_SIZE / 2)
+            memcpy(url, text, url_length);
+        if (!endpoint_valid(url))
+            return error_set(error, -EINVAL,
+                             "\"%.*s\" is not an etcd endpoint; write http://host:2379",
+                             (int)MIN(length, (size_t)256), text);
+        etcd->endpoint_count++;
+        text += length;
+    }
+    if (etcd->endpoint_count == 0)
+        return error_set(error, -EINVAL, "no etcd endpoint is given; write http://host:2379");
+    return 0;
+}
+
+static int check_readable(const char *file, const char *what, struct error *error)
+{
+    if (file == NULL || access(file, R_OK) == 0)
+        return 0;
+    return error_set(error, -errno, "%s %s cannot be read: %s", what, file, strerror(errno));
+}
+
+static int check_options(const struct etcd_options *options, struct error *error)
+{
+    int r = check_readable(options->ca_file, "etcd's certificate authority", error);
+    if (r == 0)
+        r = check_readable(options->certificate_file, "the client certificate for etcd", error);
+    if (r == 0)
+        r = check_readable(options->key_file, "the client key for etcd", error);
+    if (r == 0 && (options->user == NULL) != (options->password == NULL))
+        r = error_set(error, -EINVAL, "etcd needs a user and a password, or neither");
+    return r;
+}
+
+static void fill_table(struct etcd *etcd)
+{
+    etcd->kv = (struct kv){.context = etcd,
+                           .range = etcd_range,
+                           .txn = etcd_txn,
+                           .lease_grant = etcd_lease_grant,
+                           .lease_keep_alive = etcd_lease_keep_alive,
+                           .lease_revoke = etcd_lease_revoke,
+                           .cancel = etcd_cancel,
+                           .watch = etcd_watch_start,
+                           .unwatch = etcd_watch_stop};
+}
+
+int etcd_new(const struct loop *loop, const struct etcd_options *options, struct etcd **ret_etcd,
+             struct error *error)
+{
+    int r = check_options(options, error);
+    if (r < 0)
+        return r;
+    struct etcd *etcd = calloc(1, sizeof(*etcd));
+    if (etcd == NULL)
+        return error_set(error, -ENOMEM, "no memory for the etcd client");
+    etcd->loop = loop;
+    etcd->timeout_ns =
+        options->request_timeout_ns > 0 ? options->request_timeout_ns : TIMEOUT_DEFAULT_NS;
+    fill_table(etcd);
+    r = read_endpoints(etcd, options->endpoints, error);
+    if (r < 0) {
+        etcd_free(etcd);
+        return r;
+    }
+    const struct http_client_options http = {options->ca_file, options->certificate_file,
+                                             options->key_file};
+    if (options->user != NULL) {
+        etcd->user = strdup(options->user);
+        etcd->password = strdup(options->password);
+    }
+    if (options->user != NULL && (etcd->user == NULL || etcd->password == NULL))
+        r = -ENOMEM;
+    if (r == 0)
+        r = etcd_auth_init(etcd);
+    if (r == 0)
+        r = http_client_new(loop, &http, &etcd->http);
+    if (r < 0) {
+        etcd_free(etcd);
+        return error_set(error, r, "the etcd client cannot start: %s", strerror(-r));
+    }
+    *ret_etcd = etcd;
+    return 0;
+}
+
+void etcd_free(struct etcd *etcd)
+{
+    if (etcd == NULL)
+        return;
+    etcd_watch_stop_all(etcd);
+    while (etcd->requests != NULL)
+        etcd_request_free(etcd->requests);
+    etcd_auth_done(etcd);
+    http_client_free(etcd->http);
+    free(etcd->user);
+    free(etcd);
+}
+
+const struct kv *etcd_kv(struct etcd *etcd)
+{
+    return &etcd->kv;
+}

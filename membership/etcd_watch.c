@@ -1,0 +1,407 @@
+/*
+ * A watch on all keys below a prefix, which goes on whatever happens to connections and members.
+ *
+ *   READING --- range of the prefix: the snapshot, at revision R
+ *      |
+ *   OPENING --- POST /v3/watch from R + 1 on, until etcd says "created"
+ *      |
+ *   STREAMING - events; R follows them
+ *      |  (broken, silent, refused)
+ *   PAUSED ---- backs off
+ *      |
+ *   PROBING --- a small linearizable read: finds a member that serves, renews the token, and shows
+ *               whether the store still is the one we knew; then OPENING at R + 1
+ *
+ * No event is lost or repeated: a stream starts at the revision after the last one delivered. When
+ * that is compacted, or the store is behind what we saw (restored from a backup, or emptied),
+ * history has a hole, and READING starts over with a new snapshot.
+ *
+ * A connection may die without a sign. So every request time-out each stream is asked for its
+ * progress, on the same connection; one that has said nothing by the next look is dead. The answer
+ * says the store's revision, but it may overtake events (etcd issue 15220), so R follows only
+ * events and the notifications that etcd puts in order behind them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "membership/etcd_internal.h"
+#include "membership/json_stream.h"
+
+#define BACKOFF_MIN_NS (50 * NS_PER_MS)
+#define BACKOFF_MAX_NS (2 * NS_PER_SECOND)
+
+enum watch_phase { WATCH_READING, WATCH_OPENING, WATCH_STREAMING, WATCH_PAUSED, WATCH_PROBING };
+
+struct kv_watch {
+    struct etcd *etcd;
+    struct kv_watch *next, **back;
+    char prefix[KV_KEY_MAX];
+    struct kv_watch_callbacks callbacks;
+    void *user;
+    enum watch_phase phase;
+    struct kv_request *request;  /* READING, PROBING */
+    struct http_request *stream; /* OPENING, STREAMING */
+    struct json_stream objects;
+    unsigned endpoint;     /* of the stream */
+    uint64_t token_number; /* of the stream */
+    bool heard;            /* anything since the last look */
+    struct alarm alarm;    /* PAUSED: go on; streams: look whether it lives */
+    uint64_t backoff_ns;
+    int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
+    int lost_status;  /* what `state` was last told; 0: all is well */
+    bool *gone;       /* set when a callback ends the watch */
+};
+
+static void pause_watch(struct kv_watch *watch, const struct error *error);
+
+/* Runs a callback of the user. Returns false when it ended the watch, which then is freed memory.
+ */
+#define CALL_USER(watch, call)                                                                     \
+    ({                                                                                             \
+        bool gone_ = false;                                                                        \
+        (watch)->gone = &gone_;                                                                    \
+        call;                                                                                      \
+        if (!gone_)                                                                                \
+            (watch)->gone = NULL;                                                                  \
+        !gone_;                                                                                    \
+    })
+
+static bool tell_lost(struct kv_watch *watch, const struct error *error)
+{
+    if (watch->lost_status == error->code || watch->callbacks.state == NULL)
+        return true;
+    watch->lost_status = error->code;
+    return CALL_USER(watch, watch->callbacks.state(watch->user, error));
+}
+
+static bool tell_back(struct kv_watch *watch)
+{
+    if (watch->lost_status == 0 || watch->callbacks.state == NULL)
+        return true;
+    watch->lost_status = 0;
+    return CALL_USER(watch, watch->callbacks.state(watch->user, NULL));
+}
+
+static void stop_stream(struct kv_watch *watch)
+{
+    http_cancel(watch->stream);
+    watch->stream = NULL;
+    json_stream_done(&watch->objects);
+}
+
+/* Something is due until then: "created", the answer to a question, or events. */
+static void look_later(struct kv_watch *watch)
+{
+    watch->heard = false;
+    alarm_set_in(&watch->alarm, watch->etcd->timeout_ns);
+}
+
+static void stream_broken(struct kv_watch *watch, int status, const char *text)
+{
+    struct error error;
+    error_set(&error, status, "the watch on etcd at %s broke off: %s",
+              watch->etcd->endpoints[watch->endpoint], text);
+    etcd_endpoint_failed(watch->etcd, watch->endpoint);
+    pause_watch(watch, &error);
+}
+
+/* Why etcd ends a stream: a hole in history, or something to wait for. */
+static void stream_canceled(struct kv_watch *watch, const struct etcd_watch_message *message)
+{
+    if (message->compact_revision > watch->revision) {
+        log_info("etcd compacted its history up to %lld while the watch was away: reading all keys",
+                 (long long)message->compact_revision);
+        watch->revision = 0;
+        stop_stream(watch);
+        watch->phase = WATCH_PAUSED;
+        alarm_set_in(&watch->alarm, 0);
+        return;
+    }
+    struct etcd_failure failure;
+    AUTO_JSON json_t *words = json_pack(
+        "{s:s}", "error", message->cancel_reason != NULL ? message->cancel_reason : "canceled");
+    etcd_decode_failure(words, 503, &failure);
+    /* A watch is not told whether its token is too old or its user has no rights. */
+    if (failure.status == -EACCES)
+        etcd_auth_refused(watch->etcd, watch->token_number);
+    stream_broken(watch, failure.status, failure.text);
+}
+
+static bool deliver_events(struct kv_watch *watch, const struct etcd_watch_message *message)
+{
+    int64_t revision = watch->revision;
+    for (size_t i = 0; i < message->event_count; i++)
+        revision = MAX(revision, message->events[i].entry.mod_revision);
+    if (message->event_count == 0) { /* a notification: nothing happened below the prefix */
+        watch->revision = MAX(revision, message->revision);
+        return true;
+    }
+    watch->revision = revision;
+    return CALL_USER(watch, watch->callbacks.events(watch->user, message->events,
+                                                    message->event_count, revision));
+}
+
+/* Returns false when the stream, or the whole watch, has ended. */
+static bool message_came(struct kv_watch *watch, const struct etcd_watch_message *message)
+{
+    if (message->canceled) {
+        stream_canceled(watch, message);
+        return false;
+    }
+    if (message->created) {
+        watch->phase = WATCH_STREAMING;
+        watch->backoff_ns = BACKOFF_MIN_NS;
+        return tell_back(watch);
+    }
+    return !message->answers_us || deliver_events(watch, message);
+}
+
+static bool object_came(struct kv_watch *watch, const char *object, size_t size_bytes)
+{
+    AUTO_JSON json_t *tree = NULL;
+    struct error error = {0};
+    struct etcd_watch_message message = {0};
+    int r = json_parse(object, size_bytes, "a watch", &tree, &error);
+    if (r == 0 && json_has(tree, "error")) {
+        struct etcd_failure failure;
+        etcd_decode_failure(tree, 503, &failure);
+        if (failure.verdict == ETCD_VERDICT_TOKEN)
+            etcd_auth_refused(watch->etcd, watch->token_number);
+        stream_broken(watch, failure.status, failure.text);
+        return false;
+    }
+    if (r == 0)
+        r = etcd_decode_watch(json_object_get(tree, "result"), &message, &error);
+    if (r < 0) {
+        stream_broken(watch, r == -ENOMEM ? r : -EPROTO, error.text);
+        return false;
+    }
+    bool goes_on = message_came(watch, &message);
+    etcd_watch_message_done(&message);
+    return goes_on;
+}
+
+static void stream_data(void *context, const uint8_t *data, size_t size_bytes)
+{
+    struct kv_watch *watch = context;
+    watch->heard = true;
+    int r = json_stream_feed(&watch->objects, data, size_bytes);
+    while (r == 0) {
+        AUTO_FREE char *object = NULL;
+        size_t object_bytes;
+        r = json_stream_next(&watch->objects, &object, &object_bytes);
+        if (r == 0)
+            return; /* the rest is still on its way */
+        if (r > 0 && !object_came(watch, object, object_bytes))
+            return;
+        r = MIN(r, 0);
+    }
+    stream_broken(watch, r, r == -EFBIG ? "a message is too large" : "a message is malformed");
+}
+
+static void stream_done(void *context, const struct http_answer *answer)
+{
+    struct kv_watch *watch = context;
+    watch->stream = NULL;
+    if (answer->status == 0 && answer->code != 200) {
+        AUTO_JSON json_t *tree = NULL;
+        struct etcd_failure failure;
+        if (json_parse((const char *)answer->body, answer->body_bytes, "a watch", &tree, NULL) < 0)
+            tree = NULL;
+        etcd_decode_failure(tree, answer->code, &failure);
+        if (failure.verdict == ETCD_VERDICT_TOKEN)
+            etcd_auth_refused(watch->etcd, watch->token_number);
+        stream_broken(watch, failure.status, failure.text);
+    } else {
+        bool closed = answer->status == 0;
+        stream_broken(watch, closed ? -ECONNRESET : answer->status,
+                      closed ? "the server closed it" : answer->text);
+    }
+}
+
+static int open_stream(struct kv_watch *watch)
+{
+    struct etcd *etcd = watch->etcd;
+    char url[ETCD_URL_SIZE];
+    struct http_order order;
+    struct bytes body CLEANUP(bytes_done) = {0};
+    int r = etcd_encode_watch(&body, watch->prefix, watch->revision + 1);
+    if (r < 0)
+        return r;
+    watch->endpoint = etcd->current;
+    watch->token_number = etcd->token_number;
+    etcd_order_prepare(etcd, watch->endpoint, "/v3/watch", url, &order);
+    order.body = body.data;
+    order.body_bytes = body.size_bytes;
+    order.open_ended = true;
+    json_stream_init(&watch->objects, ETCD_ANSWER_BYTES_MAX);
+    r = http_start(etcd->http, &order, stream_data, stream_done, watch, &watch->stream);
+    if (r < 0)
+        return r;
+    watch->phase = WATCH_OPENING;
+    look_later(watch);
+    return 0;
+}
+
+static void open_or_pause(struct kv_watch *watch)
+{
+    int r = open_stream(watch);
+    struct error error;
+    if (r < 0) {
+        error_set(&error, r, "a watch on etcd cannot start: %s", strerror(-r));
+        pause_watch(watch, &error);
+    }
+}
+
+static void read_done(void *context, const struct kv_result *result)
+{
+    struct kv_watch *watch = context;
+    watch->request = NULL;
+    if (result->status < 0) {
+        pause_watch(watch, &result->error);
+        return;
+    }
+    watch->revision = result->revision;
+    if (CALL_USER(watch, watch->callbacks.snapshot(watch->user, result->entries,
+                                                   result->entry_count, result->revision)))
+        open_or_pause(watch);
+}
+
+static int start_reading(struct kv_watch *watch)
+{
+    watch->phase = WATCH_READING;
+    return watch->etcd->kv.range(watch->etcd, watch->prefix, true, read_done, watch,
+                                 &watch->request);
+}
+
+static void probe_done(void *context, const struct kv_result *result)
+{
+    struct kv_watch *watch = context;
+    watch->request = NULL;
+    if (result->status < 0) {
+        pause_watch(watch, &result->error);
+    } else if (result->revision < watch->revision) {
+        log_warning("etcd is at revision %lld but was at %lld: it was restored or emptied; reading "
+                    "all keys",
+                    (long long)result->revision, (long long)watch->revision);
+        watch->revision = 0;
+        int r = start_reading(watch);
+        struct error error;
+        if (r < 0) {
+            error_set(&error, r, "the keys of etcd cannot be read: %s", strerror(-r));
+            pause_watch(watch, &error);
+        }
+    } else {
+        open_or_pause(watch);
+    }
+}
+
+static int start_probing(struct kv_watch *watch)
+{
+    watch->phase = WATCH_PROBING;
+    int r = etcd_request_new(watch->etcd, ETCD_RANGE, true, probe_done, watch, &watch->request);
+    if (r == 0)
+        r = etcd_encode_range(&watch->request->body, watch->prefix, true, 1);
+    if (r == 0)
+        r = etcd_request_send(watch->request);
+    if (r < 0) {
+        etcd_request_free(watch->request);
+        watch->request = NULL;
+    }
+    return r;
+}
+
+/* Stops what runs, says why, and goes on after a while. */
+static void pause_watch(struct kv_watch *watch, const struct error *error)
+{
+    stop_stream(watch);
+    watch->phase = WATCH_PAUSED;
+    alarm_set_in(&watch->alarm, watch->backoff_ns);
+    watch->backoff_ns = MIN(2 * watch->backoff_ns, BACKOFF_MAX_NS);
+    (void)tell_lost(watch, error); /* last, since it may end the watch */
+}
+
+static void resume(struct kv_watch *watch)
+{
+    int r = watch->revision == 0 ? start_reading(watch) : start_probing(watch);
+    struct error error;
+    if (r < 0) {
+        error_set(&error, r, "a watch on etcd cannot go on: %s", strerror(-r));
+        pause_watch(watch, &error);
+    }
+}
+
+/* The stream said something since it was last asked: ask again. It did not: it is dead. */
+static void alarm_fired(void *user)
+{
+    struct kv_watch *watch = user;
+    if (watch->phase == WATCH_PAUSED) {
+        resume(watch);
+    } else if (watch->phase == WATCH_OPENING || watch->phase == WATCH_STREAMING) {
+        int r = watch->heard
+                    ? http_send(watch->stream, ETCD_PROGRESS_REQUEST, strlen(ETCD_PROGRESS_REQUEST))
+                    : -ETIMEDOUT;
+        if (r < 0)
+            stream_broken(watch, r, "no answer for too long");
+        else
+            look_later(watch);
+    }
+}
+
+int etcd_watch_start(void *context, const char *prefix, const struct kv_watch_callbacks *callbacks,
+                     void *user, struct kv_watch **ret_watch)
+{
+    struct etcd *etcd = context;
+    size_t length = strlen(prefix);
+    if (length == 0 || length >= KV_KEY_MAX)
+        return -EINVAL;
+    struct kv_watch *watch = calloc(1, sizeof(*watch));
+    if (watch == NULL)
+        return -ENOMEM;
+    watch->etcd = etcd;
+    memcpy(watch->prefix, prefix, length + 1);
+    watch->callbacks = *callbacks;
+    watch->user = user;
+    watch->backoff_ns = BACKOFF_MIN_NS;
+    int r = alarm_init(&watch->alarm, etcd->loop, alarm_fired, watch);
+    if (r == 0)
+        r = start_reading(watch);
+    if (r < 0) {
+        alarm_done(&watch->alarm);
+        free(watch);
+        return r;
+    }
+    watch->next = etcd->watches;
+    watch->back = &etcd->watches;
+    if (watch->next != NULL)
+        watch->next->back = &watch->next;
+    etcd->watches = watch;
+    *ret_watch = watch;
+    return 0;
+}
+
+void etcd_watch_stop(void *context, struct kv_watch *watch)
+{
+    (void)context;
+    if (watch == NULL)
+        return;
+    if (watch->gone != NULL)
+        *watch->gone = true;
+    etcd_request_free(watch->request);
+    stop_stream(watch);
+    alarm_done(&watch->alarm);
+    *watch->back = watch->next;
+    if (watch->next != NULL)
+        watch->next->back = watch->back;
+    free(watch);
+}
+
+void etcd_watch_stop_all(struct etcd *etcd)
+{
+    while (etcd->watches != NULL)
+        etcd_watch_stop(etcd, etcd->watches);
+}

@@ -1,0 +1,368 @@
+#include "membership/http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "membership/curl_loop.h"
+
+/* A peer whose cable was cut is noticed by the kernel even on a connection that waits for nothing.
+ */
+#define KEEP_ALIVE_IDLE_S     5L
+#define KEEP_ALIVE_INTERVAL_S 2L
+
+struct http_client {
+    struct curl_loop *curl;
+    char *ca_file, *certificate_file, *key_file;
+    struct http_request *requests;
+};
+
+struct http_request {
+    struct curl_transfer transfer; /* first: libcurl's callbacks get it */
+    struct http_client *client;
+    struct http_request *next, **back; /* of the client's list */
+    struct curl_slist *headers;
+    struct bytes body; /* what is still to be sent from `sent_bytes` on */
+    size_t sent_bytes;
+    bool open_ended, paused;
+    struct bytes answer; /* what came and was not delivered */
+    size_t answer_bytes_max;
+    bool too_large;
+    http_data_callback data;
+    http_done_callback done;
+    void *context;
+    char text[CURL_ERROR_SIZE];
+};
+
+static int copy_text(const char *text, char **ret_copy)
+{
+    if (text == NULL)
+        return 0;
+    *ret_copy = strdup(text);
+    return *ret_copy != NULL ? 0 : -ENOMEM;
+}
+
+int http_client_new(const struct loop *loop, const struct http_client_options *options,
+                    struct http_client **ret_client)
+{
+    struct http_client *client = calloc(1, sizeof(*client));
+    if (client == NULL)
+        return -ENOMEM;
+    int r = curl_loop_new(loop, &client->curl);
+    if (r == 0)
+        r = copy_text(options->ca_file, &client->ca_file);
+    if (r == 0)
+        r = copy_text(options->certificate_file, &client->certificate_file);
+    if (r == 0)
+        r = copy_text(options->key_file, &client->key_file);
+    if (r < 0) {
+        http_client_free(client);
+        return r;
+    }
+    *ret_client = client;
+    return 0;
+}
+
+void http_client_free(struct http_client *client)
+{
+    if (client == NULL)
+        return;
+    while (client->requests != NULL)
+        http_cancel(client->requests);
+    curl_loop_free(client->curl);
+    free(client->ca_file);
+    free(client->certificate_file);
+    free(client->key_file);
+    free(client);
+}
+
+/* Bodies can hold a password or a token: they do not stay behind in freed memory. */
+static void forget_body(struct http_request *request)
+{
+    if (request->body.data != NULL)
+        explicit_bzero(request->body.data, request->body.capacity_bytes);
+    bytes_done(&request->body);
+}
+
+static void request_free(struct http_request *request)
+{
+    if (request->back != NULL) {
+        *request->back = request->next;
+        if (request->next != NULL)
+            request->next->back = request->back;
+    }
+    curl_easy_cleanup(request->transfer.easy);
+    curl_slist_free_all(request->headers);
+    forget_body(request);
+    bytes_done(&request->answer);
+    free(request);
+}
+
+void http_cancel(struct http_request *request)
+{
+    if (request == NULL)
+        return;
+    curl_loop_remove(request->client->curl, &request->transfer);
+    request_free(request);
+}
+
+/* libcurl wants up to @size bytes of the body. */
+static size_t body_wanted(char *buffer, size_t size, size_t count, void *user)
+{
+    struct http_request *request = user;
+    size_t left = request->body.size_bytes - request->sent_bytes;
+    size_t given = MIN(left, size * count);
+    if (given == 0 && request->open_ended) {
+        request->paused = true;
+        return CURL_READFUNC_PAUSE;
+    }
+    if (given > 0)
+        memcpy(buffer, request->body.data + request->sent_bytes, given);
+    request->sent_bytes += given;
+    return given;
+}
+
+static size_t answer_came(char *data, size_t size, size_t count, void *user)
+{
+    struct http_request *request = user;
+    size_t size_bytes = size * count;
+    if (size_bytes > request->answer_bytes_max - request->answer.size_bytes) {
+        request->too_large = true;
+        return CURL_WRITEFUNC_ERROR;
+    }
+    if (bytes_append(&request->answer, data, size_bytes) < 0)
+        return CURL_WRITEFUNC_ERROR;
+    if (request->data != NULL)
+        curl_loop_touch(request->client->curl, &request->transfer);
+    return size_bytes;
+}
+
+static long answer_code(const struct http_request *request)
+{
+    long code = 0;
+    curl_easy_getinfo(request->transfer.easy, CURLINFO_RESPONSE_CODE, &code);
+    return code;
+}
+
+/* Hands over what a stream brought. The callback may cancel the request, so the bytes leave it
+ * first. */
+static void deliver(struct curl_transfer *transfer)
+{
+    struct http_request *request = (struct http_request *)transfer;
+    if (request->answer.size_bytes == 0 || answer_code(request) / 100 != 2)
+        return; /* the text of a failure waits for the end */
+    struct bytes data = request->answer;
+    request->answer = (struct bytes){0};
+    request->data(request->context, data.data, data.size_bytes);
+    bytes_done(&data);
+}
+
+static int connect_status(const struct http_request *request)
+{
+    long number = 0;
+    curl_easy_getinfo(request->transfer.easy, CURLINFO_OS_ERRNO, &number);
+    bool route = number == EHOSTUNREACH || number == ENETUNREACH || number == EHOSTDOWN;
+    return route ? -EHOSTUNREACH : number == ETIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED;
+}
+
+static int status_of(const struct http_request *request, CURLcode code)
+{
+    switch (code) {
+    case CURLE_OK:
+        return 0;
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return -EHOSTUNREACH;
+    case CURLE_COULDNT_CONNECT:
+        return connect_status(request);
+    case CURLE_OPERATION_TIMEDOUT:
+        return -ETIMEDOUT;
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_SEND_FAIL_REWIND: /* the kept connection died and `once` forbids a second try */
+        return -ECONNRESET;
+    case CURLE_OUT_OF_MEMORY:
+        return -ENOMEM;
+    case CURLE_WRITE_ERROR:
+        return request->too_large ? -EFBIG : -ENOMEM;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return -EINVAL;
+    default:
+        return -EPROTO;
+    }
+}
+
+static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
+{
+    struct http_request *request = (struct http_request *)transfer;
+    long request_bytes = 0;
+    curl_easy_getinfo(transfer->easy, CURLINFO_REQUEST_SIZE, &request_bytes);
+    struct http_answer answer = {
+        .status = status_of(request, code),
+        .sent = request_bytes > 0,
+        .code = answer_code(request),
+        .text = request->too_large         ? "the answer is too large"
+                : request->text[0] != '\0' ? request->text
+                                           : curl_easy_strerror(code),
+        .body_bytes = request->answer.size_bytes,
+    };
+    if (bytes_append(&request->answer, "", 1) < 0) {
+        answer.status = -ENOMEM;
+        answer.body_bytes = 0;
+    }
+    answer.body = answer.body_bytes > 0 ? request->answer.data : (const uint8_t *)"";
+    request->done(request->context, &answer);
+    request_free(request);
+}
+
+static int add_header(struct http_request *request, const char *header)
+{
+    struct curl_slist *headers = curl_slist_append(request->headers, header);
+    if (headers == NULL)
+        return -ENOMEM;
+    request->headers = headers;
+    return 0;
+}
+
+static int set_headers(struct http_request *request, const struct http_order *order)
+{
+    int r = add_header(request, "Expect:"); /* no round trip before a large body */
+    if (r == 0 && order->body != NULL)
+        r = add_header(request, "Content-Type: application/json");
+    if (r == 0 && order->header != NULL)
+        r = add_header(request, order->header);
+    if (r == 0 && order->open_ended)
+        r = add_header(request, "Transfer-Encoding: chunked");
+    /* Go's server answers before the end of a body only on a connection that is not kept. */
+    if (r == 0 && order->open_ended)
+        r = add_header(request, "Connection: close");
+    if (r < 0 || order->authorization == NULL)
+        return r;
+    struct bytes line = {0};
+    r = bytes_append_format(&line, "Authorization: %s%c", order->authorization, 0);
+    if (r == 0)
+        r = add_header(request, (const char *)line.data);
+    bytes_done(&line);
+    return r;
+}
+
+static void set_body(struct http_request *request, const struct http_order *order)
+{
+    CURL *easy = request->transfer.easy;
+    if (order->body == NULL) {
+        curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+        return;
+    }
+    curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    if (!order->once && !order->open_ended) {
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)order->body_bytes);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
+                         request->body.data != NULL ? (const char *)request->body.data : "");
+        return;
+    }
+    /* A body that is read through a function, and that cannot be rewound, is never sent twice. */
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, body_wanted);
+    curl_easy_setopt(easy, CURLOPT_READDATA, request);
+    if (!order->open_ended)
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)order->body_bytes);
+}
+
+static long to_ms(uint64_t ns)
+{
+    return ns == 0 ? 0 : (long)MAX(ns / NS_PER_MS, (uint64_t)1);
+}
+
+static void set_security(CURL *easy, const struct http_client *client)
+{
+    if (client->ca_file != NULL)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
+    if (client->certificate_file != NULL)
+        curl_easy_setopt(easy, CURLOPT_SSLCERT, client->certificate_file);
+    if (client->key_file != NULL)
+        curl_easy_setopt(easy, CURLOPT_SSLKEY, client->key_file);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+}
+
+static void set_options(struct http_request *request, const struct http_order *order)
+{
+    CURL *easy = request->transfer.easy;
+    curl_easy_setopt(easy, CURLOPT_URL, order->url);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->text);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, answer_came);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(order->timeout_ns));
+    curl_easy_setopt(
+        easy, CURLOPT_CONNECTTIMEOUT_MS,
+        to_ms(order->connect_timeout_ns ? order->connect_timeout_ns : order->timeout_ns));
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEP_ALIVE_IDLE_S);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEP_ALIVE_INTERVAL_S);
+    set_security(easy, request->client);
+    set_body(request, order);
+}
+
+int http_start(struct http_client *client, const struct http_order *order, http_data_callback data,
+               http_done_callback done, void *context, struct http_request **ret_request)
+{
+    struct http_request *request = calloc(1, sizeof(*request));
+    if (request == NULL)
+        return -ENOMEM;
+    request->transfer = (struct curl_transfer){
+        .easy = curl_easy_init(), .received = deliver, .finished = transfer_finished};
+    request->client = client;
+    request->open_ended = order->open_ended;
+    request->answer_bytes_max = order->answer_bytes_max;
+    request->data = data;
+    request->done = done;
+    request->context = context;
+    int r = request->transfer.easy == NULL ? -ENOMEM : set_headers(request, order);
+    if (r == 0 && order->body != NULL)
+        r = bytes_append(&request->body, order->body, order->body_bytes);
+    if (r == 0) {
+        set_options(request, order);
+        r = curl_loop_add(client->curl, &request->transfer);
+    }
+    if (r < 0) {
+        request_free(request);
+        return r;
+    }
+    request->next = client->requests;
+    request->back = &client->requests;
+    if (request->next != NULL)
+        request->next->back = &request->next;
+    client->requests = request;
+    *ret_request = request;
+    return 0;
+}
+
+int http_get(struct http_client *client, const char *url, uint64_t timeout_ns,
+             http_data_callback data, http_done_callback done, void *context,
+             struct http_request **ret_request)
+{
+    struct http_order order = {
+        .url = url, .timeout_ns = timeout_ns, .answer_bytes_max = HTTP_GET_BYTES_MAX};
+    return http_start(client, &order, data, done, context, ret_request);
+}
+
+int http_send(struct http_request *request, const void *data, size_t size_bytes)
+{
+    assert(request->open_ended);
+    bytes_consume(&request->body, request->sent_bytes);
+    request->sent_bytes = 0;
+    int r = bytes_append(&request->body, data, size_bytes);
+    if (r < 0 || !request->paused)
+        return r;
+    request->paused = false;
+    curl_easy_pause(request->transfer.easy, CURLPAUSE_CONT);
+    return 0;
+}
