@@ -4,12 +4,15 @@
  *
  * Tensors appear in canonical order (the model's unit order; for each tensor its parameter, first
  * and second moment), whatever layout wrote them. state_digest is the XXH3-128 over, in canonical
- * order, every tensor's name, role and XXH3-128, then the freeze state's JSON text: equal on every layout.
+ * order, every tensor's name, role and XXH3-128, then the freeze state's JSON text (keys sorted):
+ * equal on every layout. docs/CHECKPOINT_FORMAT.md has it byte by byte.
  */
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
+#include "base/bytes.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -18,14 +21,16 @@
 #define MANIFEST_NAME     "manifest.json"
 #define MANIFEST_FILE_SIZE 128 /* of a file name in the folder */
 #define MANIFEST_TENSORS_MAX 65536
+#define MANIFEST_FILES_MAX   16384
 #define MANIFEST_CHUNK_BYTES (4u << 20)
+#define MANIFEST_BYTES_MAX   (256u << 20) /* of manifest.json itself */
 
 enum manifest_role { MANIFEST_PARAMETER, MANIFEST_FIRST_MOMENT, MANIFEST_SECOND_MOMENT };
 
 struct manifest_tensor {
     char name[128];
     enum manifest_role role;
-    unsigned order; /* canonical position */
+    unsigned order; /* canonical position among all tensors of all roles */
     char file[MANIFEST_FILE_SIZE];
     uint64_t offset, size_bytes;
     struct hash128 hash;
@@ -51,11 +56,35 @@ struct manifest {
 };
 
 void manifest_done(struct manifest *manifest);
-/** manifest_merge() - append the shards of @part (one worker's); same job, step, generation or -EINVAL */
+/** manifest_role_name() - "parameter", "first_moment", "second_moment" */
+const char *manifest_role_name(enum manifest_role role);
+/** manifest_file_valid() - a plain name inside the folder: [A-Za-z0-9._-], no leading dot */
+bool manifest_file_valid(const char *name);
+/** manifest_chunks() - how many chunks a file of @size_bytes has */
+size_t manifest_chunks(uint64_t size_bytes);
+
+/** manifest_is_sealed() - it has a digest: by manifest_seal(), or decoded with one */
+bool manifest_is_sealed(const struct manifest *manifest);
+
+/** manifest_merge() - append the shards of @part (one worker's), which stays the caller's; same job,
+    step, generation (an @into without a job takes @part's) and no file twice, or -EINVAL; -ENOMEM.
+    @into is unchanged on failure */
 int manifest_merge(struct manifest *into, const struct manifest *part, struct error *error) CHECK_RESULT;
-/** manifest_seal() - sort canonically, check that orders are complete (0..n-1), compute state_digest */
+/** manifest_seal() - sort canonically, check that orders are complete (0..n-1, each once over all
+    roles), compute state_digest; -EINVAL says what is missing or doubled */
 int manifest_seal(struct manifest *manifest, size_t tensor_count_expected, struct error *error) CHECK_RESULT;
+/** manifest_encode() - a part (no spec yet, not sealed) or a sealed manifest; NULL when memory is short */
 json_t *manifest_encode(const struct manifest *manifest);
+/** manifest_decode() - either of them back; a sealed one is checked against its state_digest. -EBADMSG, -ENOMEM */
 int manifest_decode(const json_t *tree, const char *where, struct manifest *ret_manifest, struct error *error) CHECK_RESULT;
+
+/** manifest_text() - the exact bytes of manifest.json: the tree, closed by the checksum of all that stands
+    before it; -ENOMEM, -EFBIG (more than a reader would take) */
+int manifest_text(const struct manifest *manifest, struct bytes *ret_text) CHECK_RESULT;
+/** manifest_parse() - those bytes back; any flipped bit is -EBADMSG */
+int manifest_parse(const char *text, size_t size_bytes, const char *where, struct manifest *ret_manifest,
+                   struct error *error) CHECK_RESULT;
+/** manifest_sha256() - of manifest.json's bytes, as the commit record carries it */
+void manifest_sha256(const void *text, size_t size_bytes, char ret_sha256[65]);
 /** manifest_load() - read @folder/manifest.json; @sha256: NULL or what it must hash to (-EBADMSG) */
 int manifest_load(const char *folder, const char *sha256, struct manifest *ret_manifest, struct error *error) CHECK_RESULT;

@@ -16,7 +16,7 @@
 
 #define SAFETENSORS_NAME_SIZE  256
 #define SAFETENSORS_RANK_MAX   8
-#define SAFETENSORS_HEADER_MAX (100u << 20)
+#define SAFETENSORS_HEADER_MAX 100000000u /* bytes of JSON: the reference implementation's bound */
 #define SAFETENSORS_ALIGN      4096
 
 enum safetensors_dtype { SAFETENSORS_F32, SAFETENSORS_BF16, SAFETENSORS_F16, SAFETENSORS_I64, SAFETENSORS_U8 };
@@ -27,6 +27,7 @@ struct safetensors_entry {
     unsigned rank;
     size_t shape[SAFETENSORS_RANK_MAX];
     uint64_t offset, size_bytes; /* in the file (absolute) */
+    size_t user;                 /* the writer's own number for it; travels along when entries are reordered */
 };
 
 struct safetensors_index {
@@ -37,9 +38,23 @@ struct safetensors_index {
 };
 
 void safetensors_index_done(struct safetensors_index *index);
-/** safetensors_layout() - give entries their offsets and make the header; entries are reordered */
+/** safetensors_dtype_bytes() - of one element; safetensors_dtype_name(): as the header spells it */
+unsigned safetensors_dtype_bytes(enum safetensors_dtype dtype);
+const char *safetensors_dtype_name(enum safetensors_dtype dtype);
+/**
+ * safetensors_layout() - give entries their sizes and offsets and make the header
+ * @index: name, dtype, rank and shape of every entry are set; entries are reordered: those of whole
+ *         4 KiB blocks first, then the wider elements, otherwise as they came
+ * @ret_header: the file's first header_bytes
+ *
+ * Return: 0; -EINVAL (empty, odd or repeated name, rank, overflowing shape), -EFBIG (header), -ENOMEM.
+ */
 int safetensors_layout(struct safetensors_index *index, struct bytes *ret_header) CHECK_RESULT;
-/** safetensors_parse() - @data: the file's first bytes (all of the header); -EBADMSG with the cause */
+/** safetensors_header_size() - *ret_bytes: 8 + JSON, from a file's first 8 bytes; -EBADMSG when it cannot be */
+int safetensors_header_size(const uint8_t data[8], uint64_t file_bytes, uint64_t *ret_bytes,
+                            struct error *error) CHECK_RESULT;
+/** safetensors_parse() - @data: the file's first bytes (all of the header); -EBADMSG with the cause, -ENOMEM.
+    Entries come back in the order of their offsets */
 int safetensors_parse(const uint8_t *data, size_t size_bytes, uint64_t file_bytes,
                       struct safetensors_index *ret_index, struct error *error) CHECK_RESULT;
 /** safetensors_open() - read and parse the header of a file; errors name the file */

@@ -7,10 +7,16 @@
  * may the optimizer run. When the arena is smaller than the share, staging waits for writes: the arena
  * bounds memory, not the size of a checkpoint.
  *
- * Files of a share: model-<rank>.safetensors and optimizer-<rank>.safetensors in
- * <folder>/step-<10 digits>.part/, each written as checkpoint/safetensors.h says: O_DIRECT data,
- * ftruncate to the exact length, header block last, fdatasync. Then the share's own manifest part is
- * handed back; the coordinator (worker rank 0) merges parts and calls checkpoint_commit().
+ * Files of a share: model-<rank + 1>-of-<world>.safetensors and optimizer-<rank + 1>-of-<world>.safetensors
+ * (five digits each, the names that Hugging Face uses; none for a share without such tensors) in
+ * <folder>/step-<10 digits>.g<generation>.part/, so that a late worker of an older generation can never
+ * touch what a newer one writes. Each is written as checkpoint/safetensors.h says: space reserved,
+ * O_DIRECT data, ftruncate to the exact length, header block last, fdatasync; then the folder is synced.
+ * The share's own manifest part is handed back; the coordinator (worker rank 0) merges parts, adds spec
+ * and state, seals, and calls checkpoint_commit().
+ *
+ * Any failure gives the whole share up: its files are removed, the reason is kept for poll, and the
+ * writer is ready for the next checkpoint. A failed fdatasync is not repeated on the same file.
  */
 #pragma once
 
@@ -22,14 +28,19 @@ struct checkpoint_writer;
 struct checkpoint_writer_options {
     const struct io *io; /* from io_probe() */
     size_t arena_bytes;  /* staging; at least 16 MiB; taken at start */
-    unsigned depth;      /* writes in flight; 0: default */
+    unsigned depth;      /* writes in flight, at most IO_DEPTH_MAX; 0: default */
+    size_t block_bytes;  /* of one write: a multiple of 4 KiB that divides MANIFEST_CHUNK_BYTES; 0: default (4 MiB) */
 };
+
+#define CHECKPOINT_ARENA_MIN  (16u << 20)
+#define CHECKPOINT_FOLDER_MAX 900 /* bytes of a job's checkpoint folder */
+#define CHECKPOINT_WORLD_MAX  99999
 
 struct checkpoint_tensor {
     char name[128];
     enum manifest_role role;
-    unsigned order;
-    unsigned rank;
+    unsigned order; /* canonical position among all tensors of all roles (manifest.h) */
+    unsigned rank;  /* dimensions */
     size_t shape[4];
     const float *data; /* host memory, f32, borrowed until release_wait() */
     size_t count;
@@ -39,8 +50,8 @@ struct checkpoint_share {
     char job[NAME_SIZE];
     uint64_t step, generation;
     char folder[1024]; /* the job's checkpoint folder */
-    unsigned rank, world; /* part number; file names say rank + 1 of world */
-    const struct checkpoint_tensor *tensors; /* copied */
+    unsigned rank, world; /* part number; file names say rank + 1 of world (at most CHECKPOINT_WORLD_MAX) */
+    const struct checkpoint_tensor *tensors; /* the descriptions are copied, their data is not */
     unsigned tensor_count;
 };
 
@@ -48,9 +59,15 @@ int checkpoint_writer_start(const struct checkpoint_writer_options *options, str
                             struct error *error) CHECK_RESULT;
 void checkpoint_writer_stop(struct checkpoint_writer *writer); /* abandons what is not done; NULL allowed */
 
-/** checkpoint_writer_begin() - -EBUSY while the previous share is still being written (skip this one) */
+/**
+ * checkpoint_writer_begin() - hand over a share; starts staging at once
+ *
+ * Return: 0; -EBUSY while the previous share is still being written or its result has not been polled
+ * (skip this one); -EINVAL (rank, names, shape does not give count), -ENAMETOOLONG, -ENOMEM.
+ */
 int checkpoint_writer_begin(struct checkpoint_writer *writer, const struct checkpoint_share *share) CHECK_RESULT;
-/** checkpoint_writer_release_wait() - until all tensors are staged; returns the nanoseconds waited */
+/** checkpoint_writer_release_wait() - until all tensors are staged (or the share has failed, or none was begun):
+    then their memory may change; returns the nanoseconds waited */
 uint64_t checkpoint_writer_release_wait(struct checkpoint_writer *writer);
 /** checkpoint_writer_poll() - 1: the share is durable, *ret_part is its manifest part (caller frees with manifest_done);
     0: still going, or nothing begun; negative: it failed, @error says file and cause; the partial files are removed */
@@ -63,13 +80,20 @@ int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_n
  * checkpoint_commit() - make a complete checkpoint out of its parts' folder
  * @manifest: sealed
  *
- * Writes model.safetensors.index.json, config.json (@config, Hugging Face's) and manifest.json (file
- * fsync each), fsyncs the folder, renames step-N.part to step-N, fsyncs the parent. Afterwards only the
- * etcd record is missing. -EEXIST when step-N is there already.
+ * Checks that every file of the manifest is there with its size (a part folder that is not shared by all
+ * nodes shows here), writes model.safetensors.index.json, config.json (@config, Hugging Face's) and
+ * manifest.json, which also lists the other two (each fdatasync'ed), fsyncs the folder, renames it to
+ * step-N, fsyncs the parent. Afterwards only the etcd record is missing.
+ *
+ * Return: 0; -EEXIST when step-N is there already; -ENOENT or -EBADMSG for a missing or short file;
+ * -ENOSPC, -EIO ... with file and cause. A failure before the rename removes the files of all parts. When
+ * only the last fsync fails, step-N is there, complete and valid, but may not survive a power cut.
  */
 int checkpoint_commit(const struct io *io, const char *folder, const struct manifest *manifest,
                       const json_t *config, char ret_path[1024], char ret_sha256[65], struct error *error) CHECK_RESULT;
 
-/** checkpoint_retain() - remove all but the newest @keep complete checkpoints and abandoned .part folders
-    older than the newest complete one; never the newest whose manifest loads */
+/** checkpoint_retain() - remove all but the newest @keep complete checkpoints (at least one is kept) and
+    abandoned .part folders not newer than the newest complete one. What is removed is renamed to .gone
+    first, durably, so a crash never leaves half a checkpoint; leftovers of such a crash are swept too.
+    A step folder whose manifest does not load is left for a person to look at */
 int checkpoint_retain(const char *folder, unsigned keep, struct error *error) CHECK_RESULT;

@@ -1,0 +1,28 @@
+/*
+ * Names in a job's checkpoint folder, which decide what a folder is:
+ *
+ *   step-0000000120          complete (the rename to this name is the commit on disk)
+ *   step-0000000120.g3.part  being written by generation 3, or abandoned
+ *   step-0000000120.gone     being removed
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "checkpoint/manifest.h"
+
+#define FOLDER_PATH_SIZE 1024
+#define FOLDER_FILE_SIZE                                                                           \
+    (FOLDER_PATH_SIZE + MANIFEST_FILE_SIZE) /* of a file in a checkpoint's folder */
+
+enum folder_kind { FOLDER_OTHER, FOLDER_COMPLETE, FOLDER_PART, FOLDER_GONE };
+
+/** folder_part_path() - <folder>/step-<10 digits>.g<generation>.part; @folder is at most
+ * CHECKPOINT_FOLDER_MAX */
+void folder_part_path(const char *folder, uint64_t step, uint64_t generation,
+                      char ret_path[FOLDER_PATH_SIZE]);
+/** folder_file_path() - <directory>/<name> */
+void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE]);
+/** folder_classify() - what an entry's name says; *ret_step unless FOLDER_OTHER */
+enum folder_kind folder_classify(const char *name, uint64_t *ret_step);

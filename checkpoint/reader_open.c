@@ -1,0 +1,203 @@
+/*
+ * What must be true before a single tensor is read: each file is there, is a plain file, has the
+ * size of the manifest; the chunks with its header are intact; and header and manifest describe the
+ * very same tensors at the same places. A foreign or swapped file fails here, with its name.
+ */
+#include "checkpoint/reader_open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_name.h"
+
+static int open_file(struct reader_file *file, struct error *error)
+{
+    struct stat status;
+    file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (file->descriptor < 0 || fstat(file->descriptor, &status) != 0) {
+        int code = -errno;
+        return error_set(error, code, "%s: %s", file->path, strerror(-code));
+    }
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, -EBADMSG, "%s: not a regular file", file->path);
+    if ((uint64_t)status.st_size != file->entry->size_bytes)
+        return error_set(
+            error, -EBADMSG, "%s: %s: %" PRIu64 " bytes, the manifest says %" PRIu64, file->path,
+            (uint64_t)status.st_size < file->entry->size_bytes ? "truncated" : "too long",
+            (uint64_t)status.st_size, file->entry->size_bytes);
+    return 0;
+}
+
+static bool is_safetensors(const char *name)
+{
+    static const char suffix[] = ".safetensors";
+    size_t length = strlen(name);
+    return length >= sizeof(suffix) - 1 &&
+           strcmp(name + length - (sizeof(suffix) - 1), suffix) == 0;
+}
+
+/* The chunks that hold the file's first @header_bytes, checked one by one, into @ret_header. */
+static int read_header_chunks(const struct reader_file *file, uint64_t header_bytes,
+                              uint8_t **ret_header, struct error *error)
+{
+    size_t chunks = manifest_chunks(header_bytes);
+    uint8_t *header = malloc(chunks * MANIFEST_CHUNK_BYTES);
+    if (header == NULL)
+        return error_set(error, -ENOMEM, "%s: no memory for its header of %" PRIu64 " bytes",
+                         file->path, header_bytes);
+    for (size_t i = 0; i < chunks; i++) {
+        int r =
+            reader_check_chunk(file, file->descriptor, i, header + i * MANIFEST_CHUNK_BYTES, error);
+        if (r != 0) {
+            free(header);
+            return r;
+        }
+    }
+    *ret_header = header;
+    return 0;
+}
+
+static int load_index(const struct reader_file *file, struct safetensors_index *ret_index,
+                      struct error *error)
+{
+    uint8_t first[8];
+    uint64_t header_bytes;
+    AUTO_FREE uint8_t *header = NULL;
+    if (file->entry->size_bytes < sizeof(first))
+        return error_set(error, -EBADMSG, "%s: shorter than 8 bytes", file->path);
+    int r = reader_pread(file, file->descriptor, first, sizeof(first), sizeof(first), 0, error);
+    if (r != 0)
+        return r;
+    r = safetensors_header_size(first, file->entry->size_bytes, &header_bytes, error);
+    if (r != 0) {
+        error_prefix(error, "%s: ", file->path);
+        return r;
+    }
+    r = read_header_chunks(file, header_bytes, &header, error);
+    if (r != 0)
+        return r;
+    r = safetensors_parse(header, header_bytes, file->entry->size_bytes, ret_index, error);
+    if (r != 0)
+        error_prefix(error, "%s: ", file->path);
+    return r;
+}
+
+struct named_entry {
+    char name[SAFETENSORS_NAME_SIZE];
+    const struct manifest_tensor *tensor;
+};
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct named_entry *a = left, *b = right;
+    return strcmp(a->name, b->name);
+}
+
+/* The manifest's tensors of @file by the names that its header should have. */
+static size_t expected_entries(const struct manifest *manifest, const char *file,
+                               struct named_entry *entries)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < manifest->tensor_count; i++) {
+        const struct manifest_tensor *tensor = &manifest->tensors[i];
+        if (strcmp(tensor->file, file) != 0)
+            continue;
+        entries[count].tensor = tensor;
+        tensor_name_in_file(tensor->name, tensor->role, entries[count].name);
+        count++;
+    }
+    if (count > 1)
+        qsort(entries, count, sizeof(*entries), compare_entries);
+    return count;
+}
+
+static int compare_index(const struct checkpoint_reader *reader, const struct reader_file *file,
+                         const struct safetensors_index *index, struct error *error)
+{
+    AUTO_FREE struct named_entry *expected =
+        calloc(reader->manifest.tensor_count + 1, sizeof(*expected));
+    if (expected == NULL)
+        return error_set(error, -ENOMEM, "%s: no memory to check it", file->path);
+    size_t count = expected_entries(&reader->manifest, file->entry->name, expected);
+    if (index->count != count)
+        return error_set(error, -EBADMSG, "%s: %zu tensors, the manifest says %zu", file->path,
+                         index->count, count);
+    for (size_t i = 0; i < index->count; i++) {
+        const struct safetensors_entry *entry = &index->entries[i];
+        struct named_entry key;
+        memcpy(key.name, entry->name, sizeof(key.name));
+        const struct named_entry *found =
+            bsearch(&key, expected, count, sizeof(key), compare_entries);
+        if (found == NULL || entry->dtype != SAFETENSORS_F32 ||
+            entry->offset != found->tensor->offset ||
+            entry->size_bytes != found->tensor->size_bytes)
+            return error_set(error, -EBADMSG, "%s: tensor %s is not the one that the manifest says",
+                             file->path, entry->name);
+    }
+    return 0;
+}
+
+static int check_file(const struct checkpoint_reader *reader, const struct reader_file *file,
+                      struct error *error)
+{
+    struct safetensors_index index;
+    if (!is_safetensors(file->entry->name))
+        return 0;
+    int r = load_index(file, &index, error);
+    if (r != 0)
+        return r;
+    r = compare_index(reader, file, &index, error);
+    safetensors_index_done(&index);
+    return r;
+}
+
+static int compare_tensors(const void *left, const void *right)
+{
+    const struct manifest_tensor *a = *(const struct manifest_tensor *const *)left;
+    const struct manifest_tensor *b = *(const struct manifest_tensor *const *)right;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : (int)a->role - (int)b->role;
+}
+
+static int sort_tensors(struct checkpoint_reader *reader, const char *folder, struct error *error)
+{
+    size_t count = reader->manifest.tensor_count;
+    for (size_t i = 0; i < count; i++)
+        reader->by_name[i] = &reader->manifest.tensors[i];
+    if (count > 1)
+        qsort(reader->by_name, count, sizeof(struct manifest_tensor *), compare_tensors);
+    for (size_t i = 0; i < count; i++) {
+        const struct manifest_tensor *tensor = reader->by_name[i];
+        if (!is_safetensors(tensor->file))
+            return error_set(error, -EBADMSG, "%s: tensor %s would lie in %s", folder, tensor->name,
+                             tensor->file);
+        if (i > 0 && compare_tensors(&reader->by_name[i - 1], &reader->by_name[i]) == 0)
+            return error_set(error, -EBADMSG, "%s: the manifest has tensor %s (%s) twice", folder,
+                             tensor->name, manifest_role_name(tensor->role));
+    }
+    return 0;
+}
+
+int reader_open_files(struct checkpoint_reader *reader, const char *folder, struct error *error)
+{
+    const struct manifest *manifest = &reader->manifest;
+    reader->files = calloc(manifest->file_count + 1, sizeof(*reader->files));
+    reader->by_name = calloc(manifest->tensor_count + 1, sizeof(struct manifest_tensor *));
+    if (reader->files == NULL || reader->by_name == NULL)
+        return error_set(error, -ENOMEM, "no memory to open %s", folder);
+    int r = sort_tensors(reader, folder, error);
+    for (size_t i = 0; r == 0 && i < manifest->file_count; i++) {
+        struct reader_file *file = &reader->files[reader->file_count++];
+        file->entry = &manifest->files[i];
+        file->descriptor = -1;
+        folder_file_path(folder, file->entry->name, file->path);
+        r = open_file(file, error);
+        if (r == 0)
+            r = check_file(reader, file, error);
+    }
+    return r;
+}

@@ -1,0 +1,32 @@
+/* Inside of a reader: shared by reading (reader.c) and scrubbing (verify.c). */
+#pragma once
+
+#include "checkpoint/folder.h"
+#include "checkpoint/reader.h"
+
+struct reader_file {
+    const struct manifest_file *entry;
+    char path[FOLDER_FILE_SIZE];
+    int descriptor; /* -1: not open */
+};
+
+struct checkpoint_reader {
+    struct manifest manifest;
+    struct reader_file *files; /* one for each of the manifest's, in its order */
+    size_t file_count;
+    const struct manifest_tensor **by_name; /* sorted by name, then role */
+};
+
+/** reader_pread() - at least @size_bytes at @offset, at most @room_bytes (what O_DIRECT, which
+   reads whole blocks, may deliver on top); -EBADMSG when the file ends before */
+int reader_pread(const struct reader_file *file, int descriptor, void *ret_data, size_t room_bytes,
+                 size_t size_bytes, uint64_t offset, struct error *error) CHECK_RESULT;
+/** reader_chunk_bytes() - of chunk @chunk: MANIFEST_CHUNK_BYTES, or what is left at the end */
+size_t reader_chunk_bytes(const struct reader_file *file, size_t chunk);
+/** reader_chunk_error() - -EBADMSG that names file, chunk and both checksums */
+int reader_chunk_error(const struct reader_file *file, size_t chunk, uint32_t found,
+                       struct error *error);
+/** reader_check_chunk() - read a chunk through @buffer (MANIFEST_CHUNK_BYTES) and compare its CRC
+ */
+int reader_check_chunk(const struct reader_file *file, int descriptor, size_t chunk,
+                       uint8_t *buffer, struct error *error) CHECK_RESULT;

@@ -1,0 +1,97 @@
+/*
+ * Retention: which checkpoints of a job stay.
+ *
+ * A folder is renamed to .gone and that name made durable before the first of its files goes, so
+ * after a crash anywhere a checkpoint is there or not there. Parts are garbage once a checkpoint of
+ * the same or a later step is complete: whoever still writes them is too late.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/writer.h"
+
+static int fail(struct error *error, const char *path)
+{
+    int code = -errno;
+    return error_set(error, code, "removing %s: %s", path, strerror(-code));
+}
+
+/* Checkpoint folders are flat; a folder inside one is not ours and makes rmdir refuse. */
+static int remove_folder(const char *path, struct error *error)
+{
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        return errno == ENOENT ? 0 : fail(error, path);
+    int r = 0;
+    const struct dirent *entry;
+    while (r == 0 && (entry = readdir(directory)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(directory), entry->d_name, 0) != 0 && errno != ENOENT)
+            r = fail(error, path);
+    }
+    closedir(directory);
+    if (r == 0 && rmdir(path) != 0 && errno != ENOENT)
+        r = fail(error, path);
+    return r;
+}
+
+static int remove_checkpoint(const char *folder, uint64_t step, struct error *error)
+{
+    char path[FOLDER_PATH_SIZE], gone[FOLDER_FILE_SIZE];
+    checkpoint_path(folder, step, path);
+    snprintf(gone, sizeof(gone), "%s.gone", path);
+    int r = remove_folder(gone, error); /* left by a crash, then written again and now due again */
+    if (r != 0)
+        return r;
+    if (rename(path, gone) != 0)
+        return fail(error, path);
+    r = file_sync_directory(folder, error);
+    return r != 0 ? r : remove_folder(gone, error);
+}
+
+static bool is_garbage(const char *name, uint64_t newest)
+{
+    uint64_t step;
+    enum folder_kind kind = folder_classify(name, &step);
+    return kind == FOLDER_GONE || (kind == FOLDER_PART && step <= newest);
+}
+
+static int sweep(const char *folder, uint64_t newest, struct error *error)
+{
+    DIR *directory = opendir(folder);
+    if (directory == NULL)
+        return fail(error, folder);
+    int r = 0;
+    const struct dirent *entry;
+    while (r == 0 && (entry = readdir(directory)) != NULL) {
+        char path[FOLDER_PATH_SIZE + sizeof(entry->d_name)];
+        if (!is_garbage(entry->d_name, newest))
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        r = remove_folder(path, error);
+    }
+    closedir(directory);
+    return r;
+}
+
+int checkpoint_retain(const char *folder, unsigned keep, struct error *error)
+{
+    AUTO_FREE uint64_t *steps = NULL;
+    size_t count = 0;
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    int r = checkpoint_list(folder, &steps, &count, error);
+    if (r != 0 || count == 0)
+        return r;
+    for (size_t i = MAX(keep, 1u); r == 0 && i < count; i++)
+        r = remove_checkpoint(folder, steps[i], error);
+    return r != 0 ? r : sweep(folder, steps[0], error);
+}
