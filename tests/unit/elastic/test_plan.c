@@ -1,0 +1,407 @@
+/* Plans: through JSON and back, who talks to whom, and what is refused. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "unit/elastic/sample_plan.h"
+
+static void assert_same_json(const struct plan *a, const struct plan *b)
+{
+    AUTO_JSON json_t *left = plan_encode(a);
+    AUTO_JSON json_t *right = plan_encode(b);
+    assert_non_null(left);
+    assert_true(json_equal(left, right));
+}
+
+static struct plan *through_json(const struct plan *plan)
+{
+    struct error error = {0};
+    struct plan *back = NULL;
+    AUTO_JSON json_t *tree = plan_encode(plan);
+    AUTO_FREE char *text = json_text(tree);
+    AUTO_JSON json_t *again = NULL;
+    assert_int_equal(json_parse(text, strlen(text), "plan", &again, &error), 0);
+    int r = plan_decode(again, &back, &error);
+    if (r != 0)
+        print_error("%s\n", error.text);
+    assert_int_equal(r, 0);
+    return back;
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    struct plan *back = through_json(plan);
+    assert_same_json(plan, back);
+    assert_string_equal(back->job, "demo");
+    assert_int_equal(back->worker_count, 6);
+    assert_int_equal(back->donor_count, 1);
+    assert_memory_equal(back->workers, plan->workers, 7 * sizeof(*plan->workers));
+    assert_memory_equal(back->stage_first_unit, plan->stage_first_unit, 3 * sizeof(unsigned));
+    assert_memory_equal(back->replica_first_lane, plan->replica_first_lane, 4 * sizeof(unsigned));
+    assert_memory_equal(back->moves, plan->moves, 3 * sizeof(*plan->moves));
+    assert_memory_equal(back->histories, plan->histories, sizeof(*plan->histories));
+    assert_true(back->has_commit && back->commit.step == 42);
+    assert_true(back->commit.lane_losses[7] == 0.1);
+    assert_true(back->predicted_step_seconds == 0.1);
+    assert_int_equal(plan_unit_count(back), SAMPLE_UNITS);
+    assert_int_equal(plan_lane_count(back), SAMPLE_LANES);
+    plan_free(plan);
+    plan_free(back);
+}
+
+static void test_copy_is_its_own(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    struct plan *copy = plan_copy(plan);
+    assert_same_json(plan, copy);
+    assert_ptr_not_equal(plan->workers, copy->workers);
+    plan_free(plan);
+    assert_int_equal(copy->moves[2].unit, 5);
+    plan_free(copy);
+    plan_free(NULL);
+}
+
+static void test_empty_plan(void **state)
+{
+    (void)state;
+    struct plan *plan = plan_new();
+    strcpy(plan->job, "demo");
+    plan->generation = 2;
+    plan->reason = PLAN_REASON_PAUSE;
+    plan->planned = true;
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->resume_step = 10;
+    struct plan *copy = plan_copy(plan);
+    struct plan *back = through_json(copy);
+    assert_same_json(plan, back);
+    assert_int_equal(plan_unit_count(back), 0);
+    assert_int_equal(plan_lane_count(back), 0);
+    plan_free(plan);
+    plan_free(copy);
+    plan_free(back);
+}
+
+static void test_sentence_with_broken_utf8_still_travels(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    strcpy(plan->reason_text, "caf\xc3\xa9 closed");
+    struct plan *back = through_json(plan);
+    assert_string_equal(back->reason_text, "caf\xc3\xa9 closed");
+    plan_free(back);
+    strcpy(plan->reason_text, "cut in a letter: \xc3");
+    back = through_json(plan);
+    assert_string_equal(back->reason_text, "cut in a letter: ?");
+    plan_free(plan);
+    plan_free(back);
+}
+
+static void test_find(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    assert_int_equal(plan_find(plan, "node1", 1), 3);
+    assert_int_equal(plan_find(plan, "node3", 0), 6); /* a donor */
+    assert_int_equal(plan_find(plan, "node3", 1), -1);
+    assert_int_equal(plan_find(plan, "node", 1), -1);
+    plan_free(plan);
+}
+
+static void assert_peers(const struct plan *plan, unsigned rank, const unsigned *expected,
+                         unsigned count)
+{
+    unsigned peers[64];
+    assert_int_equal(plan_peers(plan, rank, peers), count);
+    assert_memory_equal(peers, expected, count * sizeof(unsigned));
+}
+#define ASSERT_PEERS(plan, rank, ...)                                                              \
+    assert_peers(plan, rank, (const unsigned[]){__VA_ARGS__},                                      \
+                 ARRAY_COUNT(((const unsigned[]){__VA_ARGS__})))
+
+static void test_peers(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    ASSERT_PEERS(plan, 0, 1, 2, 3, 4, 5, 6); /* root of the tree, and the donor */
+    ASSERT_PEERS(plan, 1, 0, 3, 5);          /* neighbour, replicas of stage 1, move from 3 */
+    ASSERT_PEERS(plan, 2, 0, 3, 4);
+    ASSERT_PEERS(plan, 4, 0, 2, 5);
+    ASSERT_PEERS(plan, 5, 0, 1, 3, 4);
+    ASSERT_PEERS(plan, 6, 0); /* a donor: only its moves */
+    plan_free(plan);
+}
+
+static void test_peers_of_a_pipeline_and_the_tree(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    plan->stage_count = plan->worker_count = 20; /* only the counts matter to peers */
+    plan->replica_count = 1;
+    plan->donor_count = plan->move_count = plan->history_count = 0;
+    ASSERT_PEERS(plan, 0, 1, 2, 3, 4, 5, 6, 7, 8);
+    ASSERT_PEERS(plan, 1, 0, 2, 9, 10, 11, 12, 13, 14, 15, 16);
+    ASSERT_PEERS(plan, 2, 0, 1, 3, 17, 18, 19);
+    ASSERT_PEERS(plan, 9, 1, 8, 10);
+    ASSERT_PEERS(plan, 19, 2, 18);
+    plan_free(plan);
+}
+
+/* Who is a peer of mine has me for a peer: a link with one end would wait for ever. */
+static void test_peers_are_mutual(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    for (unsigned rank = 0; rank < 7; rank++) {
+        unsigned peers[7];
+        unsigned count = plan_peers(plan, rank, peers);
+        for (unsigned i = 0; i < count; i++) {
+            unsigned back[7];
+            unsigned back_count = plan_peers(plan, peers[i], back);
+            bool found = false;
+            for (unsigned j = 0; j < back_count; j++)
+                found |= back[j] == rank;
+            assert_true(found);
+        }
+    }
+    plan_free(plan);
+}
+
+static void break_generation(struct plan *plan)
+{
+    plan->generation = 0;
+}
+static void break_job(struct plan *plan)
+{
+    strcpy(plan->job, "Not A Name");
+}
+static void break_key(struct plan *plan)
+{
+    plan->key[63] = 'g';
+}
+static void break_key_length(struct plan *plan)
+{
+    plan->key[62] = '\0';
+}
+static void break_time(struct plan *plan)
+{
+    plan->predicted_step_seconds = -1;
+}
+static void break_counts(struct plan *plan)
+{
+    plan->worker_count = 5;
+    plan->donor_count = 2;
+}
+static void break_first_unit(struct plan *plan)
+{
+    plan->stage_first_unit[0] = 1;
+}
+static void break_empty_stage(struct plan *plan)
+{
+    plan->stage_first_unit[1] = SAMPLE_UNITS;
+}
+static void break_lane_order(struct plan *plan)
+{
+    plan->replica_first_lane[2] = 2;
+}
+static void break_lane_count(struct plan *plan)
+{
+    plan->replica_first_lane[3] = JOB_LANES_MAX + 1;
+}
+static void break_frozen(struct plan *plan)
+{
+    plan->frozen_layers = SAMPLE_UNITS;
+}
+static void break_two_ranks_on_a_slot(struct plan *plan)
+{
+    plan->workers[6] = plan->workers[2];
+}
+static void break_node(struct plan *plan)
+{
+    strcpy(plan->workers[3].node, "");
+}
+static void break_address(struct plan *plan)
+{
+    plan->workers[3].address[0] = '\0';
+}
+static void break_slot(struct plan *plan)
+{
+    plan->workers[3].slot = PLAN_SLOTS_MAX;
+}
+static void break_fresh(struct plan *plan)
+{
+    plan->source = PLAN_SOURCE_FRESH;
+    plan->has_commit = false;
+    plan->move_count = 0;
+}
+static void break_moves_from_checkpoint(struct plan *plan)
+{
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    plan->has_commit = false;
+    strcpy(plan->restore_path, "/c/42");
+}
+static void break_commit_from_checkpoint(struct plan *plan)
+{
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    plan->move_count = 0;
+    strcpy(plan->restore_path, "/c/42");
+}
+static void break_restore_path(struct plan *plan)
+{
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    plan->move_count = 0;
+    plan->has_commit = false;
+}
+static void break_commit_step(struct plan *plan)
+{
+    plan->commit.step = 41;
+}
+static void break_commit_incomplete(struct plan *plan)
+{
+    plan->commit.unit_squares[3] = step_record_unknown();
+}
+static void break_commit_shape(struct plan *plan)
+{
+    plan->commit.lane_count--;
+}
+static void break_move_from(struct plan *plan)
+{
+    plan->moves[0].from_rank = 7;
+}
+static void break_move_to_donor(struct plan *plan)
+{
+    plan->moves[2].to_rank = 6;
+}
+static void break_move_to_itself(struct plan *plan)
+{
+    plan->moves[2].from_rank = 1;
+}
+static void break_move_to_other_stage(struct plan *plan)
+{
+    plan->moves[2].unit = 1;
+}
+static void break_move_twice(struct plan *plan)
+{
+    plan->moves[1].unit = 0;
+}
+static void break_history_rank(struct plan *plan)
+{
+    plan->histories[0].to_rank = 7;
+}
+static void break_history_to_itself(struct plan *plan)
+{
+    plan->histories[0].to_rank = 0;
+}
+
+static void test_check_refuses_every_broken_invariant(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*break_it)(struct plan *plan);
+        const char *named;
+    } cases[] = {
+        {break_generation, "generation"},
+        {break_job, "job"},
+        {break_key, "key"},
+        {break_key_length, "key"},
+        {break_time, "predicted_step_seconds"},
+        {break_counts, "2 stages x 3 replicas are not 5 workers"},
+        {break_first_unit, "stage_first_unit"},
+        {break_empty_stage, "range 1 is empty"},
+        {break_lane_order, "replica_first_lane"},
+        {break_lane_count, "replica_first_lane"},
+        {break_frozen, "frozen_layers"},
+        {break_two_ranks_on_a_slot, "slot 0 of node node1 has two ranks"},
+        {break_node, "workers[3]"},
+        {break_address, "workers[3]"},
+        {break_slot, "slot"},
+        {break_fresh, "fresh"},
+        {break_moves_from_checkpoint, "memory"},
+        {break_commit_from_checkpoint, "memory"},
+        {break_restore_path, "restore_path"},
+        {break_commit_step, "commit"},
+        {break_commit_incomplete, "not complete"},
+        {break_commit_shape, "7"},
+        {break_move_from, "moves[0]"},
+        {break_move_to_donor, "moves[2]"},
+        {break_move_to_itself, "itself"},
+        {break_move_to_other_stage, "does not own unit 1"},
+        {break_move_twice, "unit 0 moves to rank 0 twice"},
+        {break_history_rank, "histories[0]"},
+        {break_history_to_itself, "histories[0]"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct plan *plan = sample_plan();
+        struct plan *back = NULL;
+        struct error error = {0};
+        assert_int_equal(plan_check(plan, &error), 0);
+        cases[i].break_it(plan);
+        assert_int_equal(plan_check(plan, &error), -EINVAL);
+        if (strstr(error.text, cases[i].named) == NULL)
+            fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
+        AUTO_JSON json_t *tree = plan_encode(plan);
+        assert_int_equal(plan_decode(tree, &back, &error), -EINVAL);
+        assert_null(back);
+        plan_free(plan);
+    }
+}
+
+/* Every key is needed (but commit) and every wrong type is refused. */
+static void test_decode_refuses_missing_and_mistyped_keys(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    AUTO_JSON json_t *tree = plan_encode(plan);
+    const char *key;
+    json_t *value;
+    json_object_foreach(tree, key, value)
+    {
+        struct error error = {0};
+        struct plan *back = NULL;
+        AUTO_JSON json_t *without = json_deep_copy(tree);
+        AUTO_JSON json_t *mistyped = json_deep_copy(tree);
+        assert_int_equal(json_object_del(without, key), 0);
+        assert_int_equal(json_object_set_new(mistyped, key, json_pack("{si}", "x", 1)), 0);
+        assert_int_equal(plan_decode(mistyped, &back, &error), -EINVAL);
+        assert_non_null(strstr(error.text, strcmp(key, "commit") == 0 ? "step" : key));
+        if (strcmp(key, "commit") == 0)
+            continue;
+        assert_int_equal(plan_decode(without, &back, &error), -EINVAL);
+        assert_non_null(strstr(error.text, key));
+    }
+    plan_free(plan);
+}
+
+static void test_words_cover_every_value(void **state)
+{
+    (void)state;
+    assert_string_equal(plan_reason_word(PLAN_REASON_START), "start");
+    assert_string_equal(plan_reason_word(PLAN_REASON_CANCEL), "cancel");
+    assert_string_equal(plan_source_word(PLAN_SOURCE_FRESH), "fresh");
+    assert_string_equal(plan_source_word(PLAN_SOURCE_CHECKPOINT), "checkpoint");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_copy_is_its_own),
+        cmocka_unit_test(test_empty_plan),
+        cmocka_unit_test(test_sentence_with_broken_utf8_still_travels),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_peers_of_a_pipeline_and_the_tree),
+        cmocka_unit_test(test_peers_are_mutual),
+        cmocka_unit_test(test_check_refuses_every_broken_invariant),
+        cmocka_unit_test(test_decode_refuses_missing_and_mistyped_keys),
+        cmocka_unit_test(test_words_cover_every_value),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
