@@ -1,0 +1,120 @@
+/*
+ * The tiny model against Hugging Face's GPT2LMHeadModel: names, shapes, logits, loss, gradients.
+ * Skipped where python3 (or the one named by FIRN_PYTHON) has no torch and transformers.
+ */
+#include <ftw.h>
+#include <libgen.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "parity/tiny_model.h"
+
+#define EXIT_SKIPPED 77
+
+static char folder[64] = "/tmp/firn-reference-XXXXXX";
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+static FILE *create(const char *name, const char *suffix)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s%s", folder, name, suffix);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    return file;
+}
+
+static void write_values(const char *name, const char *suffix, const void *values, size_t count)
+{
+    FILE *file = create(name, suffix);
+    assert_int_equal(fwrite(values, 4, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void write_unit(struct tiny_model *tiny, unsigned unit, FILE *json)
+{
+    const struct unit_layout *layout = &tiny->layouts[unit];
+    float *gradient = tiny_gradient(tiny, unit);
+    for (unsigned i = 0; i < layout->tensor_count; i++) {
+        const struct unit_tensor *tensor = &layout->tensors[i];
+        const float *parameter = tiny->host_parameters[unit] + tensor->offset;
+        write_values(tensor->name, ".parameter", parameter, tensor->count);
+        write_values(tensor->name, ".gradient", gradient + tensor->offset, tensor->count);
+        fprintf(json, "%s\"%s\": [%zu", unit + i == 0 ? "" : ", ", tensor->name, tensor->shape[0]);
+        fprintf(json, tensor->rank == 2 ? ", %zu]" : "]", tensor->shape[1]);
+    }
+    free(gradient);
+}
+
+static void write_model(struct tiny_model *tiny)
+{
+    static float logits[TINY_ROWS * TINY_VOCAB];
+    struct stage *stage = tiny_stage(tiny, 0, TINY_UNITS, 1);
+
+    stage_forward(stage, 0, tiny->parameters, tiny->tokens[0], tiny->targets[0], false, 0.0f);
+    stage_logits(stage, 0, logits);
+    stage_forward(stage, 0, tiny->parameters, tiny->tokens[0], tiny->targets[0], true,
+                  1.0f / (float)TINY_ROWS);
+    for (unsigned unit = TINY_UNITS; unit-- > 0;)
+        stage_backward_unit(stage, 0, unit, tiny->parameters[unit], tiny->gradients[unit],
+                            unit > 0);
+
+    write_values("tokens", "", tiny->tokens[0], TINY_ROWS);
+    write_values("targets", "", tiny->targets[0], TINY_ROWS);
+    write_values("logits", "", logits, ARRAY_COUNT(logits));
+    FILE *json = create("model", ".json");
+    fprintf(json,
+            "{\"vocab\": %u, \"context\": %u, \"width\": %u, \"layers\": %u, \"heads\": %u, "
+            "\"batch\": %u, \"loss\": %.9g, \"tensors\": {",
+            tiny_spec.vocab, tiny_spec.context, tiny_spec.width, tiny_spec.layers, tiny_spec.heads,
+            TINY_BATCH, stage_loss_sum(stage, 0) / TINY_ROWS);
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++)
+        write_unit(tiny, unit, json);
+    fprintf(json, "}}\n");
+    assert_int_equal(fclose(json), 0);
+    stage_free(stage);
+}
+
+static int run_reference(void)
+{
+    const char *python = getenv("FIRN_PYTHON");
+    char source[] = __FILE__, script[512];
+    snprintf(script, sizeof(script), "%s/gpt2_reference.py", dirname(source));
+    char *const arguments[] = {(char *)(python == NULL ? "python3" : python), script, folder, NULL};
+    pid_t child;
+    int status;
+
+    if (posix_spawnp(&child, arguments[0], NULL, NULL, arguments, environ) != 0)
+        return EXIT_SKIPPED;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_as_hugging_face(void **state)
+{
+    (void)state;
+    struct tiny_model tiny;
+    tiny_open(&tiny);
+    assert_non_null(mkdtemp(folder));
+    write_model(&tiny);
+    int status = run_reference();
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    tiny_close(&tiny);
+    if (status == EXIT_SKIPPED)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_hugging_face)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,409 @@
+/*
+ * The whole model: logits, loss and every gradient against an oracle of its own, and the bits of a
+ * step on every way to cut it into stages.
+ */
+#include <errno.h>
+
+#include "parity/gpt2_oracle.h"
+#include "parity/tiny_model.h"
+
+#define LOSS_SCALE (1.0f / (float)TINY_ROWS)
+
+static struct tiny_model tiny;
+static double *oracle_parameters[TINY_UNITS];
+static const struct oracle oracle = {.spec = tiny_spec, .parameters = oracle_parameters};
+
+static int set_up(void **state)
+{
+    (void)state;
+    tiny_open(&tiny);
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
+        size_t count = tiny.layouts[unit].count;
+        oracle_parameters[unit] = calloc(count, sizeof(double));
+        for (size_t i = 0; i < count; i++)
+            oracle_parameters[unit][i] = (double)tiny.host_parameters[unit][i];
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++)
+        free(oracle_parameters[unit]);
+    tiny_close(&tiny);
+    return 0;
+}
+
+static void expect_close(double value, double want, double tolerance)
+{
+    if (!(fabs(value - want) <= tolerance * fmax(1.0, fabs(want))))
+        fail_msg("%.9g is not %.9g", value, want);
+}
+
+/* ---- against the oracle ---- */
+
+static void test_logits_and_loss(void **state)
+{
+    (void)state;
+    static float logits[TINY_ROWS * TINY_VOCAB];
+    static double want[TINY_ROWS * TINY_VOCAB];
+    struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
+
+    stage_forward(stage, 0, tiny.parameters, tiny.tokens[0], tiny.targets[0], false, 0.0f);
+    double loss = stage_loss_sum(stage, 0);
+    stage_logits(stage, 0, logits);
+    for (size_t b = 0; b < TINY_BATCH; b++)
+        oracle_logits(&oracle, tiny.tokens[0] + b * TINY_CONTEXT,
+                      want + b * TINY_CONTEXT * TINY_VOCAB);
+    for (size_t i = 0; i < ARRAY_COUNT(logits); i++)
+        expect_close((double)logits[i], want[i], 2e-5);
+    expect_close(loss, oracle_loss_sum(&oracle, tiny.tokens[0], tiny.targets[0], TINY_BATCH), 1e-5);
+    stage_free(stage);
+}
+
+/* The mean loss of the first micro-batch with unit @unit moved by @distance along @direction. */
+static double moved_loss(unsigned unit, const double *direction, double distance)
+{
+    size_t count = tiny.layouts[unit].count;
+    double *kept = oracle_parameters[unit], *moved = calloc(count, sizeof(double));
+
+    for (size_t i = 0; i < count; i++)
+        moved[i] = kept[i] + distance * direction[i];
+    oracle_parameters[unit] = moved;
+    double loss = oracle_loss_sum(&oracle, tiny.tokens[0], tiny.targets[0], TINY_BATCH);
+    oracle_parameters[unit] = kept;
+    free(moved);
+    return loss * (double)LOSS_SCALE;
+}
+
+static double slope(unsigned unit, const double *direction)
+{
+    const double distance = 1e-5;
+    return (moved_loss(unit, direction, distance) - moved_loss(unit, direction, -distance)) /
+           (2.0 * distance);
+}
+
+/* A few single elements of every tensor, spread over it. */
+static void expect_elements(unsigned unit, const float *gradient, double *direction)
+{
+    const unsigned samples = 6;
+    const struct unit_layout *layout = &tiny.layouts[unit];
+
+    for (unsigned i = 0; i < layout->tensor_count; i++) {
+        const struct unit_tensor *tensor = &layout->tensors[i];
+        for (unsigned k = 0; k < samples; k++) {
+            size_t at = tensor->offset + (tensor->count - 1) * k / (samples - 1);
+            direction[at] = 1.0;
+            expect_close((double)gradient[at], slope(unit, direction), 2e-6);
+            direction[at] = 0.0;
+        }
+    }
+}
+
+/* All elements at once: slopes along random directions. */
+static void expect_directions(unsigned unit, const float *gradient, double *direction)
+{
+    size_t count = tiny.layouts[unit].count;
+    float *random = calloc(count, sizeof(float));
+
+    for (unsigned k = 0; k < 4; k++) {
+        double product = 0.0;
+        philox_fill_normal(philox_key_make(8, TINY_STREAM), k, 0.0f, 0.1f, random, count);
+        for (size_t i = 0; i < count; i++) {
+            direction[i] = (double)random[i];
+            product += direction[i] * (double)gradient[i];
+        }
+        expect_close(product, slope(unit, direction), 1e-5);
+    }
+    memset(direction, 0, count * sizeof(double));
+    free(random);
+}
+
+static void run_whole(struct stage *stage, unsigned slot, unsigned micro)
+{
+    stage_forward(stage, slot, tiny.parameters, tiny.tokens[micro], tiny.targets[micro], true,
+                  LOSS_SCALE);
+    for (unsigned unit = TINY_UNITS; unit-- > 0;)
+        stage_backward_unit(stage, slot, unit, tiny.parameters[unit], tiny.gradients[unit],
+                            unit > 0);
+}
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
+    tiny_zero_gradients(&tiny);
+    run_whole(stage, 0, 0);
+
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
+        float *gradient = tiny_gradient(&tiny, unit);
+        double *direction = calloc(tiny.layouts[unit].count, sizeof(double));
+        expect_elements(unit, gradient, direction);
+        expect_directions(unit, gradient, direction);
+        free(gradient);
+        free(direction);
+    }
+    stage_free(stage);
+}
+
+/* ---- the bits of a step ---- */
+
+struct step {
+    double losses[TINY_MICROS];
+    float *gradients[TINY_UNITS];
+};
+
+static void step_done(struct step *step)
+{
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++)
+        free(step->gradients[unit]);
+}
+
+static void take_gradients(struct step *step)
+{
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++)
+        step->gradients[unit] = tiny_gradient(&tiny, unit);
+}
+
+static void expect_same_units(const struct step *a, const struct step *b, unsigned first_unit)
+{
+    assert_memory_equal(a->losses, b->losses, sizeof(a->losses));
+    for (unsigned unit = first_unit; unit < TINY_UNITS; unit++)
+        assert_memory_equal(a->gradients[unit], b->gradients[unit],
+                            tiny.layouts[unit].count * sizeof(float));
+}
+
+/* One stage, one slot, one micro-batch after another. */
+static struct step reference_step(void)
+{
+    struct step step;
+    struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
+    tiny_zero_gradients(&tiny);
+    for (unsigned micro = 0; micro < TINY_MICROS; micro++) {
+        run_whole(stage, 0, micro);
+        step.losses[micro] = stage_loss_sum(stage, 0);
+    }
+    stage_free(stage);
+    take_gradients(&step);
+    return step;
+}
+
+struct pipeline {
+    struct stage *stages[TINY_UNITS];
+    unsigned first_units[TINY_UNITS + 1]; /* one past the last stage: TINY_UNITS */
+    unsigned stage_count;
+};
+
+static void pipeline_forward(struct pipeline *pipeline, unsigned slot, unsigned micro)
+{
+    for (unsigned k = 0; k < pipeline->stage_count; k++) {
+        struct stage *stage = pipeline->stages[k];
+        if (k > 0)
+            tiny.kernel->copy(tiny.device, stage_input(stage, slot),
+                              stage_output(pipeline->stages[k - 1], slot),
+                              stage_boundary_bytes(stage));
+        stage_forward(stage, slot, tiny.parameters + pipeline->first_units[k], tiny.tokens[micro],
+                      tiny.targets[micro], true, LOSS_SCALE);
+    }
+}
+
+static void pipeline_backward(struct pipeline *pipeline, unsigned slot, unsigned first_trained)
+{
+    for (unsigned k = pipeline->stage_count; k-- > 0;) {
+        struct stage *stage = pipeline->stages[k];
+        unsigned end = pipeline->first_units[k + 1];
+        unsigned first = MAX(pipeline->first_units[k], first_trained);
+        if (end <= first)
+            return;
+        if (k + 1 < pipeline->stage_count)
+            tiny.kernel->copy(tiny.device, stage_output_gradient(stage),
+                              stage_input_gradient(pipeline->stages[k + 1]),
+                              stage_boundary_bytes(stage));
+        for (unsigned unit = end; unit-- > first;)
+            stage_backward_unit(stage, slot, unit, tiny.parameters[unit], tiny.gradients[unit],
+                                unit > first_trained);
+    }
+}
+
+/* @cuts: bit i set, unit i begins a new stage. All forwards run before the backwards. */
+static struct step pipelined_step(unsigned cuts, unsigned first_trained)
+{
+    struct step step;
+    struct pipeline pipeline = {.stage_count = 1};
+
+    for (unsigned unit = 1; unit < TINY_UNITS; unit++)
+        if (cuts & 1u << unit)
+            pipeline.first_units[pipeline.stage_count++] = unit;
+    pipeline.first_units[pipeline.stage_count] = TINY_UNITS;
+    for (unsigned k = 0; k < pipeline.stage_count; k++) {
+        unsigned first = pipeline.first_units[k];
+        pipeline.stages[k] =
+            tiny_stage(&tiny, first, pipeline.first_units[k + 1] - first, TINY_MICROS);
+    }
+
+    tiny_zero_gradients(&tiny);
+    for (unsigned micro = 0; micro < TINY_MICROS; micro++)
+        pipeline_forward(&pipeline, micro, micro);
+    for (unsigned micro = 0; micro < TINY_MICROS; micro++) {
+        pipeline_backward(&pipeline, micro, first_trained);
+        step.losses[micro] = stage_loss_sum(pipeline.stages[pipeline.stage_count - 1], micro);
+    }
+    for (unsigned k = 0; k < pipeline.stage_count; k++)
+        stage_free(pipeline.stages[k]);
+    take_gradients(&step);
+    return step;
+}
+
+static void test_every_cut_gives_the_same_bits(void **state)
+{
+    (void)state;
+    struct step want = reference_step();
+    for (unsigned cuts = 0; cuts < 1u << TINY_UNITS; cuts += 2) {
+        struct step step = pipelined_step(cuts, 0);
+        expect_same_units(&step, &want, 0);
+        step_done(&step);
+    }
+    step_done(&want);
+}
+
+static void expect_zero(const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_true(values[i] == 0.0f);
+}
+
+static void test_frozen_units_change_nothing_above(void **state)
+{
+    (void)state;
+    struct step want = reference_step();
+    for (unsigned first_trained = 1; first_trained < TINY_UNITS; first_trained++) {
+        for (unsigned cuts = 0; cuts < 1u << TINY_UNITS; cuts += 6) {
+            struct step step = pipelined_step(cuts, first_trained);
+            expect_same_units(&step, &want, first_trained);
+            for (unsigned unit = 0; unit < first_trained; unit++)
+                expect_zero(step.gradients[unit], tiny.layouts[unit].count);
+            step_done(&step);
+        }
+    }
+    step_done(&want);
+}
+
+static void test_gradients_accumulate(void **state)
+{
+    (void)state;
+    struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
+    struct step apart[2], together;
+
+    for (unsigned micro = 0; micro < 2; micro++) {
+        tiny_zero_gradients(&tiny);
+        run_whole(stage, 0, micro);
+        take_gradients(&apart[micro]);
+    }
+    tiny_zero_gradients(&tiny);
+    run_whole(stage, 0, 0);
+    run_whole(stage, 0, 1);
+    take_gradients(&together);
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++)
+        for (size_t i = 0; i < tiny.layouts[unit].count; i++)
+            expect_close((double)together.gradients[unit][i],
+                         (double)apart[0].gradients[unit][i] + (double)apart[1].gradients[unit][i],
+                         1e-6);
+    step_done(&apart[0]);
+    step_done(&apart[1]);
+    step_done(&together);
+    stage_free(stage);
+}
+
+static void test_padding_stays_zero(void **state)
+{
+    (void)state;
+    struct step step = reference_step();
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
+        const struct unit_layout *layout = &tiny.layouts[unit];
+        for (unsigned i = 0; i < layout->tensor_count; i++) {
+            const struct unit_tensor *tensor = &layout->tensors[i];
+            size_t end =
+                i + 1 < layout->tensor_count ? layout->tensors[i + 1].offset : layout->count;
+            size_t used = tensor->offset + tensor->count;
+            expect_zero(step.gradients[unit] + used, end - used);
+        }
+    }
+    step_done(&step);
+}
+
+/* ---- the stage's own promises ---- */
+
+static void test_evaluation_gives_the_loss_of_training(void **state)
+{
+    (void)state;
+    struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
+
+    stage_forward(stage, 0, tiny.parameters, tiny.tokens[1], tiny.targets[1], true, LOSS_SCALE);
+    double trained = stage_loss_sum(stage, 0);
+    stage_forward(stage, 0, tiny.parameters, tiny.tokens[1], tiny.targets[1], false, 0.0f);
+    double evaluated = stage_loss_sum(stage, 0);
+    assert_memory_equal(&trained, &evaluated, sizeof(trained));
+    stage_free(stage);
+}
+
+static void test_memory_is_foretold(void **state)
+{
+    (void)state;
+    struct stage_options options = {.kernel = tiny.kernel,
+                                    .device = tiny.device,
+                                    .spec = &tiny_spec,
+                                    .unit_count = TINY_UNITS,
+                                    .batch = TINY_BATCH,
+                                    .slots = 1};
+    size_t one = stage_memory_bytes(&options), kept = 0;
+    struct unit_cost cost;
+
+    options.slots = 2;
+    size_t slot_bytes = stage_memory_bytes(&options) - one;
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
+        model_unit_cost(&tiny_spec, unit, TINY_BATCH, &cost);
+        kept += cost.activation_bytes;
+    }
+    assert_in_range(slot_bytes, kept, kept + kept / 50); /* alignment apart, what the units say */
+
+    struct stage *stage = NULL;
+    struct error error = {0};
+    options.batch = UINT32_MAX;
+    options.slots = UINT32_MAX;
+    assert_int_equal(stage_memory_bytes(&options), SIZE_MAX);
+    assert_int_equal(stage_new(&options, &stage, &error), -ENOMEM);
+    assert_null(stage);
+}
+
+static void test_activations_must_be_f32(void **state)
+{
+    (void)state;
+    struct kernel half = *tiny.kernel;
+    struct stage_options options = {.kernel = &half,
+                                    .device = tiny.device,
+                                    .spec = &tiny_spec,
+                                    .unit_count = 1,
+                                    .batch = 1,
+                                    .slots = 1};
+    struct stage *stage = NULL;
+    struct error error = {0};
+    half.activation_size = 2;
+    assert_int_equal(stage_new(&options, &stage, &error), -ENOTSUP);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_logits_and_loss),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_every_cut_gives_the_same_bits),
+        cmocka_unit_test(test_frozen_units_change_nothing_above),
+        cmocka_unit_test(test_gradients_accumulate),
+        cmocka_unit_test(test_padding_stays_zero),
+        cmocka_unit_test(test_evaluation_gives_the_loss_of_training),
+        cmocka_unit_test(test_memory_is_foretold),
+        cmocka_unit_test(test_activations_must_be_f32),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,140 @@
+/*
+ * A small GPT-2 with parameters large enough that every part of it matters (at GPT-2's own
+ * initialization attention is nearly uniform and biases are zero), and its gradients.
+ */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/philox.h"
+#include "kernels/kernel.h"
+#include "model/stage.h"
+
+#define TINY_BATCH     2
+#define TINY_UNITS     6
+#define TINY_CONTEXT   16
+#define TINY_ROWS      (TINY_BATCH * TINY_CONTEXT)
+#define TINY_VOCAB     61
+#define TINY_MICROS    3 /* micro-batches of data */
+#define TINY_THREADS   2
+#define TINY_STREAM    77
+#define TINY_DEVIATION 0.25f
+
+static const struct model_spec tiny_spec = {.family = MODEL_GPT2,
+                                            .layers = 2,
+                                            .width =
+                                                36, /* no multiple of 16: vectors have padding */
+                                            .heads = 4,
+                                            .context = TINY_CONTEXT,
+                                            .vocab = TINY_VOCAB,
+                                            .tied = true};
+
+struct tiny_model {
+    const struct kernel *kernel;
+    struct kernel_device *device;
+    struct unit_layout layouts[TINY_UNITS];
+    float *host_parameters[TINY_UNITS];                    /* the same values as on the device */
+    float *parameters[TINY_UNITS], *gradients[TINY_UNITS]; /* device */
+    int32_t tokens[TINY_MICROS][TINY_ROWS], targets[TINY_MICROS][TINY_ROWS];
+};
+
+static inline void tiny_fill_parameters(struct tiny_model *tiny, unsigned unit)
+{
+    const struct unit_layout *layout = &tiny->layouts[unit];
+    float *values = calloc(layout->count, sizeof(float));
+    assert_non_null(values);
+    for (unsigned i = 0; i < layout->tensor_count; i++) {
+        const struct unit_tensor *tensor = &layout->tensors[i];
+        bool norm_weight = i == 0 && layout->kind != UNIT_EMBEDDING;
+        philox_fill_normal(philox_key_make(5, TINY_STREAM), unit * 16 + i,
+                           norm_weight ? 1.0f : 0.0f, TINY_DEVIATION, values + tensor->offset,
+                           tensor->count);
+    }
+    tiny->host_parameters[unit] = values;
+}
+
+static inline void tiny_fill_tokens(struct tiny_model *tiny)
+{
+    uint32_t words[4];
+    for (unsigned m = 0; m < TINY_MICROS; m++) {
+        for (unsigned i = 0; i < TINY_ROWS; i++) {
+            philox_block(philox_key_make(6, TINY_STREAM), m, i, words);
+            tiny->tokens[m][i] = (int32_t)(words[0] % TINY_VOCAB);
+            tiny->targets[m][i] = (int32_t)(words[1] % TINY_VOCAB);
+        }
+    }
+}
+
+static inline void tiny_open(struct tiny_model *tiny)
+{
+    const struct kernel_options options = {.thread_count = TINY_THREADS};
+    struct error error = {0};
+
+    memset(tiny, 0, sizeof(*tiny));
+    tiny->kernel = kernel_cpu();
+    assert_int_equal(tiny->kernel->open(&options, &tiny->device, &error), 0);
+    tiny_fill_tokens(tiny);
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
+        void *parameters, *gradients;
+        model_unit_layout(&tiny_spec, unit, &tiny->layouts[unit]);
+        size_t size_bytes = tiny->layouts[unit].count * sizeof(float);
+        tiny_fill_parameters(tiny, unit);
+        assert_int_equal(tiny->kernel->allocate(tiny->device, size_bytes, &parameters), 0);
+        assert_int_equal(tiny->kernel->allocate(tiny->device, size_bytes, &gradients), 0);
+        tiny->kernel->upload(tiny->device, parameters, tiny->host_parameters[unit], size_bytes);
+        tiny->parameters[unit] = parameters;
+        tiny->gradients[unit] = gradients;
+    }
+}
+
+static inline void tiny_close(struct tiny_model *tiny)
+{
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
+        free(tiny->host_parameters[unit]);
+        tiny->kernel->release(tiny->device, tiny->parameters[unit]);
+        tiny->kernel->release(tiny->device, tiny->gradients[unit]);
+    }
+    tiny->kernel->close(tiny->device);
+}
+
+static inline struct stage *tiny_stage(struct tiny_model *tiny, unsigned first_unit,
+                                       unsigned unit_count, unsigned slots)
+{
+    const struct stage_options options = {.kernel = tiny->kernel,
+                                          .device = tiny->device,
+                                          .spec = &tiny_spec,
+                                          .first_unit = first_unit,
+                                          .unit_count = unit_count,
+                                          .batch = TINY_BATCH,
+                                          .slots = slots};
+    struct stage *stage = NULL;
+    struct error error = {0};
+    if (stage_new(&options, &stage, &error) < 0)
+        fail_msg("%s", error.text);
+    return stage;
+}
+
+static inline void tiny_zero_gradients(struct tiny_model *tiny)
+{
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++)
+        tiny->kernel->zero(tiny->device, tiny->gradients[unit],
+                           tiny->layouts[unit].count * sizeof(float));
+}
+
+/* The gradients on the host, from malloc(). */
+static inline float *tiny_gradient(struct tiny_model *tiny, unsigned unit)
+{
+    size_t size_bytes = tiny->layouts[unit].count * sizeof(float);
+    float *values = malloc(size_bytes);
+    struct error error = {0};
+    assert_non_null(values);
+    tiny->kernel->download(tiny->device, values, tiny->gradients[unit], size_bytes);
+    assert_int_equal(tiny->kernel->synchronize(tiny->device, &error), 0);
+    return values;
+}
