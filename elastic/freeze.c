@@ -33,14 +33,20 @@ static unsigned calmest_layer(const struct freeze_state *state, unsigned layers)
     return calmest;
 }
 
+/* Rounded up to whole layers; the slack keeps 0.07 * 100 = 7.000000000000001 at 7. */
+static unsigned whole_layers(double layers)
+{
+    return (unsigned)ceil(layers - 1e-9);
+}
+
 static unsigned decide_gradient(const struct freeze_state *state, const struct job_spec *spec)
 {
     unsigned layers = spec->model.layers;
     double frozen = state->frozen_layers;
-    double bound = ceil(frozen + spec->elastic.freeze.alpha * (layers - frozen));
+    double bound = frozen + spec->elastic.freeze.alpha * (layers - frozen);
     if (state->frozen_layers >= layers)
         return layers;
-    return MIN((unsigned)bound, calmest_layer(state, layers) + 1);
+    return MIN(whole_layers(bound), calmest_layer(state, layers) + 1);
 }
 
 /*
@@ -52,7 +58,7 @@ static unsigned decide_schedule(const struct freeze_state *state, const struct j
     double left = spec->model.layers;
     for (uint64_t t = 0; t < state->decisions && left > 1e-9; t++)
         left *= 1 - spec->elastic.freeze.alpha;
-    return (unsigned)ceil(spec->model.layers - left);
+    return whole_layers(spec->model.layers - left);
 }
 
 static void decide(struct freeze_state *state, const struct job_spec *spec)

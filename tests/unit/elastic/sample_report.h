@@ -1,0 +1,29 @@
+/* A report with every part in use: stuck at HOLD with a partial record, and who it lost. */
+#pragma once
+
+#include <string.h>
+
+#include "elastic/report.h"
+
+static inline void sample_report(struct worker_report *report, unsigned slot)
+{
+    memset(report, 0, sizeof(*report));
+    report->slot = slot;
+    report->instance = 0xffffffffffffffffu - slot;
+    report->phase = WORKER_STUCK;
+    report->generation = 3;
+    report->applied_step = 41;
+    report->held_first_unit = 2;
+    report->held_unit_count = 4;
+    report->old_first_unit = 0;
+    report->old_unit_count = 3;
+    report->holds = true;
+    step_record_init(&report->record, 42, 6, 8);
+    report->record.unit_squares[2] = 0.1;
+    report->record.lane_losses[7] = -0.0;
+    report->frozen_layers = 1;
+    report->lost_count = 2;
+    strcpy(report->lost[0], "b/0");
+    strcpy(report->lost[1], "b/1");
+    strcpy(report->text, "link to b/0: connection reset");
+}

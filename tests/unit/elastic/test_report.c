@@ -1,0 +1,181 @@
+/* Reports: through JSON and back, and refused when they contradict themselves. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "unit/elastic/sample_report.h"
+
+static void test_worker_round_trip(void **state)
+{
+    (void)state;
+    struct worker_report report, back;
+    struct error error = {0};
+    sample_report(&report, 5);
+    AUTO_JSON json_t *tree = worker_report_encode(&report);
+    assert_int_equal(worker_report_decode(tree, &back, &error), 0);
+    AUTO_JSON json_t *again = worker_report_encode(&back);
+    assert_true(json_equal(tree, again));
+    assert_true(back.instance == report.instance);
+    assert_int_equal(back.phase, WORKER_STUCK);
+    assert_int_equal(back.held_first_unit, 2);
+    assert_int_equal(back.held_unit_count, 4);
+    assert_int_equal(back.old_unit_count, 3);
+    assert_true(back.holds);
+    assert_true(back.record.unit_squares[2] == 0.1);
+    assert_false(step_record_is_known(back.record.unit_squares[3]));
+    assert_string_equal(back.lost[1], "b/1");
+    assert_string_equal(back.text, report.text);
+}
+
+static void test_every_phase_has_a_word(void **state)
+{
+    (void)state;
+    for (unsigned phase = WORKER_STARTING; phase <= WORKER_BAD; phase++) {
+        struct worker_report report = {.phase = (enum worker_phase)phase}, back;
+        AUTO_JSON json_t *tree = worker_report_encode(&report);
+        assert_int_equal(worker_report_decode(tree, &back, NULL), 0);
+        assert_int_equal(back.phase, phase);
+        assert_int_equal(back.record.step, 0);
+    }
+    assert_string_equal(worker_phase_word(WORKER_PREPARED), "prepared");
+}
+
+/* What a dying program printed last may be anything. */
+static void test_text_that_is_not_utf8(void **state)
+{
+    (void)state;
+    struct worker_report report = {.text = "oops \xff\xfe"}, back;
+    AUTO_JSON json_t *tree = worker_report_encode(&report);
+    assert_int_equal(worker_report_decode(tree, &back, NULL), 0);
+    assert_string_equal(back.text, "oops ??");
+}
+
+static void test_worker_refusals_name_the_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value, *named;
+    } cases[] = {
+        {"slot", "64", "slot"},
+        {"slot", "\"a\"", "slot"},
+        {"instance", "\"12\"", "instance"},
+        {"instance", "\"000000000000000g\"", "instance"},
+        {"phase", "\"asleep\"", "phase"},
+        {"generation", "-1", "generation"},
+        {"applied_step", "9223372036854775807", "applied_step"},
+        {"held", "[1]", "held"},
+        {"held", "[-1,1]", "held"},
+        {"held", "[2,513]", "held"},
+        {"held", "[515,0]", "held"},
+        {"old", "[0,1,2]", "old"},
+        {"old", "{}", "old"},
+        {"holds", "1", "holds"},
+        {"frozen_layers", "515", "frozen_layers"},
+        {"text", "null", "text"},
+        {"lost", "[1]", "lost"},
+        {"lost", "[\"0123456789012345678901234567890123456789012345678901234567890123456789012\"]",
+         "lost"},
+        {"record", "{}", "record"},
+        {"applied_step", "40", "instead of 41"},
+        {"holds", "false", "instead of 41"},
+    };
+    struct worker_report report, back;
+    sample_report(&report, 0);
+    AUTO_JSON json_t *whole = worker_report_encode(&report);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct error error = {0};
+        AUTO_JSON json_t *tree = json_deep_copy(whole);
+        json_t *value = json_loads(cases[i].value, JSON_DECODE_ANY, NULL);
+        assert_int_equal(json_object_set_new(tree, cases[i].key, value), 0);
+        assert_int_equal(worker_report_decode(tree, &back, &error), -EINVAL);
+        if (strstr(error.text, cases[i].named) == NULL)
+            fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
+    }
+}
+
+static void test_missing_keys(void **state)
+{
+    (void)state;
+    struct worker_report report, back;
+    sample_report(&report, 0);
+    AUTO_JSON json_t *whole = worker_report_encode(&report);
+    const char *key;
+    json_t *value;
+    json_object_foreach(whole, key, value)
+    {
+        struct error error = {0};
+        AUTO_JSON json_t *tree = json_deep_copy(whole);
+        assert_int_equal(json_object_del(tree, key), 0);
+        int r = worker_report_decode(tree, &back, &error);
+        assert_int_equal(r, strcmp(key, "record") == 0 ? 0 : -EINVAL);
+    }
+}
+
+static void test_an_applied_record_must_be_complete(void **state)
+{
+    (void)state;
+    struct worker_report report, back;
+    struct error error = {0};
+    sample_report(&report, 0);
+    report.holds = false;
+    report.applied_step = 42;
+    AUTO_JSON json_t *partial = worker_report_encode(&report);
+    assert_int_equal(worker_report_decode(partial, &back, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "not complete"));
+    memset(report.record.unit_squares, 0, sizeof(report.record.unit_squares));
+    memset(report.record.lane_losses, 0, sizeof(report.record.lane_losses));
+    AUTO_JSON json_t *complete = worker_report_encode(&report);
+    assert_int_equal(worker_report_decode(complete, &back, &error), 0);
+}
+
+static void test_node_round_trip(void **state)
+{
+    (void)state;
+    struct node_report *report = calloc(1, sizeof(*report));
+    struct node_report *back = calloc(1, sizeof(*back));
+    struct error error = {0};
+    strcpy(report->node, "a");
+    report->generation = 3;
+    report->worker_count = REPORT_WORKERS_MAX;
+    for (unsigned i = 0; i < report->worker_count; i++)
+        sample_report(&report->workers[i], REPORT_WORKERS_MAX - 1 - i);
+    AUTO_JSON json_t *tree = node_report_encode(report);
+    assert_int_equal(node_report_decode(tree, back, &error), 0);
+    AUTO_JSON json_t *again = node_report_encode(back);
+    assert_true(json_equal(tree, again));
+
+    report->workers[1].slot = report->workers[0].slot;
+    AUTO_JSON json_t *twice = node_report_encode(report);
+    assert_int_equal(node_report_decode(twice, back, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "slot 63 is reported twice"));
+
+    report->workers[1].slot = REPORT_WORKERS_MAX;
+    AUTO_JSON json_t *outside = node_report_encode(report);
+    assert_int_equal(node_report_decode(outside, back, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "workers[1]: \"slot\""));
+
+    report->worker_count = 0;
+    strcpy(report->node, "A B");
+    AUTO_JSON json_t *unnamed = node_report_encode(report);
+    assert_int_equal(node_report_decode(unnamed, back, &error), -EINVAL);
+    free(report);
+    free(back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_worker_round_trip),
+        cmocka_unit_test(test_every_phase_has_a_word),
+        cmocka_unit_test(test_text_that_is_not_utf8),
+        cmocka_unit_test(test_worker_refusals_name_the_key),
+        cmocka_unit_test(test_missing_keys),
+        cmocka_unit_test(test_an_applied_record_must_be_complete),
+        cmocka_unit_test(test_node_round_trip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
