@@ -58,6 +58,20 @@ static void format_appends_without_its_zero(void **state)
     bytes_done(&bytes);
 }
 
+/* The closing zero must have room too: the sanitizer sees it when it has not. */
+static void format_fits_at_every_length(void **state)
+{
+    (void)state;
+    for (int length = 1; length < 600; length++) {
+        struct bytes bytes = {0};
+        assert_int_equal(bytes_append_format(&bytes, "%0*d", length, 7), 0);
+        assert_int_equal(bytes.size_bytes, length);
+        assert_true(bytes.size_bytes < bytes.capacity_bytes);
+        assert_int_equal(bytes.data[length - 1], '7');
+        bytes_done(&bytes);
+    }
+}
+
 static void consume_drops_from_the_front(void **state)
 {
     (void)state;
@@ -98,6 +112,7 @@ int main(void)
         cmocka_unit_test(nothing_appended_is_nothing_allocated),
         cmocka_unit_test(a_size_that_overflows_changes_nothing),
         cmocka_unit_test(format_appends_without_its_zero),
+        cmocka_unit_test(format_fits_at_every_length),
         cmocka_unit_test(consume_drops_from_the_front),
         cmocka_unit_test(words_are_little_endian_anywhere),
     };

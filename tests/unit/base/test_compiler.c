@@ -32,11 +32,15 @@ static void auto_close_closes_and_keeps_errno(void **state)
         assert_true(descriptor >= 0);
         assert_int_equal(none, -1);
         copy = descriptor;
+    }
+    assert_int_equal(fcntl(copy, F_GETFD), -1);
+    assert_int_equal(errno, EBADF);
+    {
+        AUTO_CLOSE int closed_before = copy; /* so that this close fails */
+        assert_int_equal(closed_before, copy);
         errno = ENOSPC;
     }
     assert_int_equal(errno, ENOSPC);
-    assert_int_equal(fcntl(copy, F_GETFD), -1);
-    assert_int_equal(errno, EBADF);
 }
 
 static void checked_arithmetic_sees_the_edge(void **state)
