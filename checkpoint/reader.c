@@ -59,8 +59,8 @@ int reader_check_chunk(const struct reader_file *file, int descriptor, size_t ch
                        uint8_t *buffer, struct error *error)
 {
     size_t size = reader_chunk_bytes(file, chunk);
-    int r =
-        reader_pread(file, descriptor, buffer, size, (uint64_t)chunk * MANIFEST_CHUNK_BYTES, error);
+    uint64_t offset = (uint64_t)chunk * MANIFEST_CHUNK_BYTES;
+    int r = reader_pread(file, descriptor, buffer, MANIFEST_CHUNK_BYTES, size, offset, error);
     if (r != 0)
         return r;
     uint32_t found = hash_crc32c(0, buffer, size);
