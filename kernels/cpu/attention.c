@@ -12,6 +12,7 @@
  * neither on the thread count nor on which thread takes which head.
  */
 #include "kernels/cpu/level.h"
+#include "kernels/cpu/row.h"
 #include "kernels/cpu/vector_math.h"
 
 #include <cblas.h>
@@ -121,27 +122,11 @@ static void zero_rows(float *rows, size_t row_count, size_t stride, size_t depth
         memset(rows + r * stride, 0, depth * sizeof(float));
 }
 
-static void scale_row(float *row, float factor, size_t count)
-{
-    for (size_t c = 0; c < count; c += VEC_LANES) {
-        vec x = vec_load_part(row + c, count - c, 0.0f);
-        vec_store_part(row + c, vec_mul(x, vec_set(factor)), count - c);
-    }
-}
-
 static float exp_of(float x)
 {
     float lanes[VEC_LANES];
     vec_store(lanes, vec_exp(vec_set(x)));
     return lanes[0];
-}
-
-static float highest_score(const float *row, size_t count)
-{
-    vec highest = vec_set(-INFINITY);
-    for (size_t c = 0; c < count; c += VEC_LANES)
-        highest = vec_max(highest, vec_load_part(row + c, count - c, -INFINITY));
-    return vec_highest(highest);
 }
 
 /* row = exp(row - shift), zero beyond the visible keys; returns the sum */
@@ -171,11 +156,11 @@ static void softmax_tile(struct running_softmax *state, const struct head *h, co
     for (size_t r = 0; r < t->queries; r++) {
         float *row = scores + r * KEYS;
         size_t visible = visible_keys(t, r);
-        float highest = highest_score(row, visible);
+        float highest = row_highest(row, visible);
         if (highest > state->highest[r]) {
             float factor = exp_of(state->highest[r] - highest);
             if (t->key > 0)
-                scale_row(h->new_output + (t->query + r) * h->width, factor, h->depth);
+                row_scale(h->new_output + (t->query + r) * h->width, factor, h->depth);
             state->sum[r] *= factor;
             state->highest[r] = highest;
         }
@@ -202,7 +187,7 @@ static void forward_queries(const struct head *h, size_t query, float *scores)
         add_scores_times(&t, h, output, h->width, 1.0f, scores, h->value + key * h->stride);
     }
     for (size_t r = 0; r < queries; r++) {
-        scale_row(output + r * h->width, 1.0f / state.sum[r], h->depth);
+        row_scale(output + r * h->width, 1.0f / state.sum[r], h->depth);
         h->new_log_sum[query + r] = (float)((double)state.highest[r] + log((double)state.sum[r]));
     }
 }
@@ -215,16 +200,6 @@ static void forward_share(const void *context, size_t begin, size_t end,
         for (size_t query = 0; query < h.context; query += QUERIES)
             forward_queries(&h, query, scratch->scores);
     }
-}
-
-/* d_output . output of a row: the sum over keys of probability times its gradient */
-static float row_dot(const float *a, const float *b, size_t count)
-{
-    vec sum = vec_zero();
-    for (size_t c = 0; c < count; c += VEC_LANES)
-        sum = vec_fma(vec_load_part(a + c, count - c, 0.0f), vec_load_part(b + c, count - c, 0.0f),
-                      sum);
-    return vec_sum(sum);
 }
 
 /* gradients = probabilities (gradients - dot): through the softmax of one row */
@@ -270,6 +245,7 @@ static void backward_head(const struct head *h, struct device_scratch *scratch)
         size_t queries = MIN((size_t)QUERIES, h->context - query);
         for (size_t r = 0; r < queries; r++) {
             size_t row = (query + r) * h->width;
+            /* d_output . output: the sum over keys of probability times its gradient */
             dots[r] = row_dot(h->d_output + row, h->output + row, h->depth);
         }
         for (size_t key = 0; key < query + queries; key += KEYS) {

@@ -9,6 +9,7 @@
  * the row while it adds them, so each is computed once.
  */
 #include "kernels/cpu/level.h"
+#include "kernels/cpu/row.h"
 #include "kernels/cpu/vector_math.h"
 
 /* Exponentials are added in blocks: fewer roundings meet a large sum. */
@@ -22,14 +23,6 @@ struct cross_entropy {
     float scale;
     size_t vocab;
 };
-
-static float highest_of(const float *row, size_t count)
-{
-    vec highest = vec_set(-INFINITY);
-    for (size_t c = 0; c < count; c += VEC_LANES)
-        highest = vec_max(highest, vec_load_part(row + c, count - c, -INFINITY));
-    return vec_highest(highest);
-}
 
 /* @exponentials: NULL, or where they go; may be @row itself */
 static float sum_block(float *exponentials, const float *row, float highest, size_t count)
@@ -45,14 +38,6 @@ static float sum_block(float *exponentials, const float *row, float highest, siz
     return vec_sum(sum);
 }
 
-static void scale_row(float *row, float factor, size_t count)
-{
-    for (size_t c = 0; c < count; c += VEC_LANES) {
-        vec x = vec_load_part(row + c, count - c, 0.0f);
-        vec_store_part(row + c, vec_mul(x, vec_set(factor)), count - c);
-    }
-}
-
 static void entropy_row(const struct cross_entropy *ce, size_t row)
 {
     const float *logits = ce->logits + row * ce->vocab;
@@ -61,13 +46,13 @@ static void entropy_row(const struct cross_entropy *ce, size_t row)
     assert(target >= 0 && (size_t)target < ce->vocab);
 
     float target_logit = logits[target];
-    float highest = highest_of(logits, ce->vocab), sum = 0.0f;
+    float highest = row_highest(logits, ce->vocab), sum = 0.0f;
     for (size_t c = 0; c < ce->vocab; c += BLOCK)
         sum += sum_block(gradients ? gradients + c : NULL, logits + c, highest,
                          MIN(ce->vocab - c, (size_t)BLOCK));
     ce->losses[row] = (float)(log((double)sum) + (double)highest - (double)target_logit);
     if (gradients) {
-        scale_row(gradients, ce->scale / sum, ce->vocab);
+        row_scale(gradients, ce->scale / sum, ce->vocab);
         gradients[target] -= ce->scale;
     }
 }

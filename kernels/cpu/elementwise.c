@@ -1,6 +1,6 @@
 /* Sums of two tensors: the residual stream and the nodes of the reduction tree. */
 #include "kernels/cpu/level.h"
-#include "kernels/cpu/vector.h"
+#include "kernels/cpu/row.h"
 
 #define GRAIN 16384
 
@@ -13,11 +13,7 @@ static void sum_share(const void *context, size_t begin, size_t end, struct devi
 {
     const struct sum *sum = context;
     (void)scratch;
-    for (size_t i = begin; i < end; i += VEC_LANES) {
-        vec a = vec_load_part(sum->a + i, end - i, 0.0f);
-        vec b = vec_load_part(sum->b + i, end - i, 0.0f);
-        vec_store_part(sum->output + i, vec_add(a, b), end - i);
-    }
+    row_add(sum->output + begin, sum->a + begin, sum->b + begin, end - begin);
 }
 
 void OPERATION(residual)(struct kernel_device *device, void *output, const void *a, const void *b,

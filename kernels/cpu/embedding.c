@@ -3,7 +3,7 @@
  * rows may have the same token, and each column must see the rows in index order.
  */
 #include "kernels/cpu/level.h"
-#include "kernels/cpu/vector.h"
+#include "kernels/cpu/row.h"
 
 #define ROW_GRAIN    4
 #define COLUMN_GRAIN 64
@@ -17,16 +17,6 @@ struct embedding {
     size_t rows, context, width;
 };
 
-/* to = a + b */
-static void add_rows(float *to, const float *a, const float *b, size_t count)
-{
-    for (size_t c = 0; c < count; c += VEC_LANES) {
-        vec sum =
-            vec_add(vec_load_part(a + c, count - c, 0.0f), vec_load_part(b + c, count - c, 0.0f));
-        vec_store_part(to + c, sum, count - c);
-    }
-}
-
 static size_t token_at(const struct embedding *e, size_t row)
 {
     assert(e->tokens[row] >= 0);
@@ -39,8 +29,8 @@ static void forward_share(const void *context, size_t begin, size_t end,
     const struct embedding *e = context;
     (void)scratch;
     for (size_t row = begin; row < end; row++)
-        add_rows(e->output + row * e->width, e->token_table + token_at(e, row) * e->width,
-                 e->position_table + row % e->context * e->width, e->width);
+        row_add(e->output + row * e->width, e->token_table + token_at(e, row) * e->width,
+                e->position_table + row % e->context * e->width, e->width);
 }
 
 static void backward_share(const void *context, size_t begin, size_t end,
@@ -52,8 +42,8 @@ static void backward_share(const void *context, size_t begin, size_t end,
         const float *d_output = e->d_output + row * e->width + begin;
         float *d_token = e->d_token_table + token_at(e, row) * e->width + begin;
         float *d_position = e->d_position_table + row % e->context * e->width + begin;
-        add_rows(d_token, d_token, d_output, end - begin);
-        add_rows(d_position, d_position, d_output, end - begin);
+        row_add(d_token, d_token, d_output, end - begin);
+        row_add(d_position, d_position, d_output, end - begin);
     }
 }
 

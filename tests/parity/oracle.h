@@ -1,0 +1,31 @@
+/*
+ * What every operation of kernels/kernel.h means, in f64 and as plainly as it can be written. No
+ * code is shared with what is tested. There is no backward here: gradients are checked against
+ * finite differences of these functions (gradient.h). Letters as in kernel.h.
+ */
+#pragma once
+
+#include "kernels/kernel.h"
+
+void oracle_embedding(double *output, const int32_t *tokens, const double *token_table,
+                      const double *position_table, size_t batch, size_t context, size_t width);
+
+/* mean and rstd may be NULL */
+void oracle_layernorm(double *output, double *mean, double *rstd, const double *input,
+                      const double *weight, const double *bias, size_t rows, size_t width);
+
+/* bias may be NULL */
+void oracle_linear(double *output, const double *input, const double *weight, const double *bias,
+                   struct kernel_linear shape);
+
+/* log_sum may be NULL */
+void oracle_attention(double *output, double *log_sum, const double *qkv,
+                      struct kernel_attention shape);
+
+void oracle_gelu(double *output, const double *input, size_t count);
+
+void oracle_cross_entropy(double *losses, const double *logits, const int32_t *targets, size_t rows,
+                          size_t vocab);
+
+void oracle_adamw(double *parameter, double *first_moment, double *second_moment,
+                  const double *gradient, size_t count, const struct kernel_adamw *options);

@@ -1,0 +1,70 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "parity/backend.h"
+#include "parity/oracle.h"
+#include "parity/tensor.h"
+
+#define COUNT 33001 /* two shares and a tail */
+
+static void check_adamw(const struct backend *backend)
+{
+    struct tensor parameter = tensor_random(COUNT, 1, 1);
+    struct tensor first = tensor_random(COUNT, 0, 0), second = tensor_random(COUNT, 0, 0);
+
+    for (uint64_t step = 1; step <= 5; step++) {
+        struct tensor gradient = tensor_random(COUNT, 10 + step, 0.1f);
+        struct kernel_adamw options = {.lr = 0.01f,
+                                       .beta1 = 0.9f,
+                                       .beta2 = 0.95f,
+                                       .epsilon = 1e-8f,
+                                       .weight_decay = 0.1f,
+                                       .gradient_scale = step == 3 ? 0.5f : 1.0f,
+                                       .step = step};
+        backend->kernel->adamw(backend->device, parameter.f32, first.f32, second.f32, gradient.f32,
+                               COUNT, &options);
+        oracle_adamw(parameter.f64, first.f64, second.f64, gradient.f64, COUNT, &options);
+        tensor_free(&gradient);
+    }
+    assert_tensor(&parameter, 1e-6);
+    assert_tensor(&first, 1e-7);
+    assert_tensor(&second, 1e-8);
+    tensor_free(&parameter);
+    tensor_free(&first);
+    tensor_free(&second);
+}
+
+/* Padding between tensors is zero, and must stay zero through every step. */
+static void check_zeros_stay(const struct backend *backend)
+{
+    float parameter[16] = {0}, first[16] = {0}, second[16] = {0};
+    const float gradient[16] = {0}, zeros[16] = {0};
+    struct kernel_adamw options = {0.1f, 0.9f, 0.999f, 1e-8f, 0.1f, 1.0f, 1000000};
+
+    backend->kernel->adamw(backend->device, parameter, first, second, gradient, 16, &options);
+    assert_memory_equal(parameter, zeros, sizeof(zeros));
+}
+
+static void test_adamw(void **state)
+{
+    (void)state;
+    backend_each(check_adamw);
+}
+
+static void test_zeros_stay(void **state)
+{
+    (void)state;
+    backend_each(check_zeros_stay);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_zeros_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "parity/backend.h"
+#include "parity/gradient.h"
+#include "parity/oracle.h"
+#include "parity/tensor.h"
+
+struct entropy {
+    size_t rows, vocab;
+    const int32_t *targets;
+    float scale;
+    struct tensor logits, losses;
+};
+
+static double loss(const void *context)
+{
+    const struct entropy *e = context;
+    double sum = 0;
+    oracle_cross_entropy(e->losses.f64, e->logits.f64, e->targets, e->rows, e->vocab);
+    for (size_t n = 0; n < e->rows; n++)
+        sum += e->losses.f64[n] * (double)e->scale;
+    return sum;
+}
+
+static void check_shape(const struct backend *backend, size_t rows, size_t vocab, float deviation,
+                        size_t every)
+{
+    const struct kernel *k = backend->kernel;
+    int32_t *targets = tokens_random(rows, 1, vocab);
+    struct entropy e = {.rows = rows,
+                        .vocab = vocab,
+                        .targets = targets,
+                        .scale = 0.25f,
+                        .logits = tensor_random(rows * vocab, 2, deviation),
+                        .losses = tensor_poison(rows)};
+    struct tensor fused = tensor_poison(rows);
+
+    k->cross_entropy_forward(backend->device, e.losses.f32, e.logits.f32, targets, rows, vocab);
+    loss(&e);
+    assert_tensor(&e.losses, 1e-6);
+
+    k->cross_entropy_fused(backend->device, fused.f32, e.logits.f32, targets, e.scale, rows, vocab);
+    assert_memory_equal(fused.f32, e.losses.f32, rows * sizeof(float));
+    assert_gradient(loss, &e, e.logits.f64, e.logits.f32, NULL, rows * vocab, every, 1e-6);
+    tensor_free(&e.logits);
+    tensor_free(&e.losses);
+    tensor_free(&fused);
+    free(targets);
+}
+
+static void check_entropy(const struct backend *backend)
+{
+    check_shape(backend, 1, 1, 1, 1);
+    check_shape(backend, 5, 37, 1, 1);
+    check_shape(backend, 3, 5003, 30, 571); /* several blocks; exponentials far below 1 */
+}
+
+static void check_not_a_number(const struct backend *backend)
+{
+    float logits[20] = {1, 2, NAN, 3}, loss_of_row;
+    const int32_t target = 1;
+
+    backend->kernel->cross_entropy_forward(backend->device, &loss_of_row, logits, &target, 1, 20);
+    assert_true(isnan(loss_of_row));
+}
+
+static void test_entropy(void **state)
+{
+    (void)state;
+    backend_each(check_entropy);
+}
+
+static void test_not_a_number_shows_in_the_loss(void **state)
+{
+    (void)state;
+    backend_each(check_not_a_number);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_entropy),
+        cmocka_unit_test(test_not_a_number_shows_in_the_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

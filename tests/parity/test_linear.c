@@ -1,0 +1,102 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "parity/backend.h"
+#include "parity/gradient.h"
+#include "parity/oracle.h"
+#include "parity/tensor.h"
+
+struct linear {
+    struct kernel_linear shape;
+    struct tensor input, weight, bias, output, d_output;
+};
+
+static double loss(const void *context)
+{
+    const struct linear *l = context;
+    oracle_linear(l->output.f64, l->input.f64, l->weight.f64, l->bias.f64, l->shape);
+    return weighted_sum(l->output.f64, l->d_output.f64, l->output.count);
+}
+
+static void check_forward(const struct backend *backend, struct linear *l)
+{
+    const struct kernel *k = backend->kernel;
+
+    k->linear_forward(backend->device, l->output.f32, l->input.f32, l->weight.f32, l->bias.f32,
+                      l->shape);
+    oracle_linear(l->output.f64, l->input.f64, l->weight.f64, l->bias.f64, l->shape);
+    assert_tensor(&l->output, 1e-5);
+
+    struct tensor plain = tensor_poison(l->output.count);
+    k->linear_forward(backend->device, plain.f32, l->input.f32, l->weight.f32, NULL, l->shape);
+    oracle_linear(plain.f64, l->input.f64, l->weight.f64, NULL, l->shape);
+    assert_tensor(&plain, 1e-5);
+    tensor_free(&plain);
+}
+
+static void check_backward(const struct backend *backend, struct linear *l, size_t every)
+{
+    const struct kernel *k = backend->kernel;
+    struct tensor d_input = tensor_poison(l->input.count);
+    struct tensor d_weight = tensor_random(l->weight.count, 5, 1);
+    struct tensor d_bias = tensor_random(l->bias.count, 6, 1);
+
+    k->linear_backward(backend->device, d_input.f32, d_weight.f32, d_bias.f32, l->d_output.f32,
+                       l->input.f32, l->weight.f32, l->shape);
+    assert_gradient(loss, l, l->input.f64, d_input.f32, NULL, d_input.count, every, 1e-5);
+    assert_gradient(loss, l, l->weight.f64, d_weight.f32, d_weight.f64, d_weight.count, every,
+                    1e-5);
+    assert_gradient(loss, l, l->bias.f64, d_bias.f32, d_bias.f64, d_bias.count, every > 1 ? 53 : 1,
+                    1e-5);
+
+    /* What is not wanted is left alone, and what is wanted does not change by it. */
+    struct tensor again = tensor_random(l->weight.count, 5, 1);
+    k->linear_backward(backend->device, NULL, again.f32, NULL, l->d_output.f32, l->input.f32,
+                       l->weight.f32, l->shape);
+    assert_memory_equal(again.f32, d_weight.f32, again.count * sizeof(float));
+    tensor_free(&again);
+    tensor_free(&d_input);
+    tensor_free(&d_weight);
+    tensor_free(&d_bias);
+}
+
+static void check_shape(const struct backend *backend, struct kernel_linear shape, size_t every)
+{
+    struct linear l = {.shape = shape,
+                       .input = tensor_random(shape.rows * shape.in, 1, 1),
+                       .weight = tensor_random(shape.in * shape.out, 2, 0.2f),
+                       .bias = tensor_random(shape.out, 3, 1),
+                       .output = tensor_poison(shape.rows * shape.out),
+                       .d_output = tensor_random(shape.rows * shape.out, 4, 0.2f)};
+    check_forward(backend, &l);
+    check_backward(backend, &l, every);
+    tensor_free(&l.input);
+    tensor_free(&l.weight);
+    tensor_free(&l.bias);
+    tensor_free(&l.output);
+    tensor_free(&l.d_output);
+}
+
+static void check_linear(const struct backend *backend)
+{
+    check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_IN_OUT}, 1);
+    check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_OUT_IN}, 1);
+    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_IN_OUT}, 1777);
+    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_OUT_IN}, 1777);
+    check_shape(backend, (struct kernel_linear){300, 20, 17, KERNEL_WEIGHT_IN_OUT}, 311);
+}
+
+static void test_linear(void **state)
+{
+    (void)state;
+    backend_each(check_linear);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

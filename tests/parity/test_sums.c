@@ -1,0 +1,94 @@
+/* Residual, tree addition and norms. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "parity/backend.h"
+#include "parity/tensor.h"
+
+#define COUNT 40003
+
+static void check_additions(const struct backend *backend)
+{
+    const struct kernel *k = backend->kernel;
+    struct tensor a = tensor_random(COUNT, 1, 1), b = tensor_random(COUNT, 2, 1);
+    struct tensor residual = tensor_poison(COUNT), tree = tensor_poison(COUNT);
+    float *expected = malloc(COUNT * sizeof(float));
+
+    assert_non_null(expected);
+    for (size_t i = 0; i < COUNT; i++)
+        expected[i] = a.f32[i] + b.f32[i];
+    k->residual(backend->device, residual.f32, a.f32, b.f32, COUNT);
+    assert_memory_equal(residual.f32, expected, COUNT * sizeof(float));
+    k->tree_add(backend->device, tree.f32, a.f32, b.f32, COUNT);
+    assert_memory_equal(tree.f32, expected, COUNT * sizeof(float));
+    k->tree_add(backend->device, a.f32, a.f32, b.f32, COUNT);
+    assert_memory_equal(a.f32, expected, COUNT * sizeof(float));
+    tensor_free(&a);
+    tensor_free(&b);
+    tensor_free(&residual);
+    tensor_free(&tree);
+    free(expected);
+}
+
+/* More than the chunks of one block, a chunk that is not full, and nothing at all. */
+static void check_norm(const struct backend *backend)
+{
+    const size_t counts[] = {0, 1, 15, KERNEL_NORM_CHUNK, KERNEL_NORM_CHUNK + 1, 5000001};
+
+    for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
+        struct tensor values = tensor_random(MAX(counts[i], (size_t)1), i, 3);
+        double expected = 0;
+        for (size_t j = 0; j < counts[i]; j++)
+            expected += values.f64[j] * values.f64[j];
+        double actual = backend->kernel->norm_squared(backend->device, values.f32, counts[i]);
+        assert_true(fabs(actual - expected) <= 1e-12 * expected);
+        tensor_free(&values);
+    }
+}
+
+/* The sum over a whole tensor is the sum over its chunks in index order, to the bit. */
+static void check_norm_chunks(const struct backend *backend)
+{
+    struct tensor values = tensor_random(10 * KERNEL_NORM_CHUNK + 77, 1, 1);
+    double sum = 0;
+
+    for (size_t i = 0; i < values.count; i += KERNEL_NORM_CHUNK) {
+        size_t count = MIN(values.count - i, (size_t)KERNEL_NORM_CHUNK);
+        sum += backend->kernel->norm_squared(backend->device, values.f32 + i, count);
+    }
+    double whole = backend->kernel->norm_squared(backend->device, values.f32, values.count);
+    assert_memory_equal(&sum, &whole, sizeof(sum));
+    tensor_free(&values);
+}
+
+static void test_additions(void **state)
+{
+    (void)state;
+    backend_each(check_additions);
+}
+
+static void test_norm(void **state)
+{
+    (void)state;
+    backend_each(check_norm);
+}
+
+static void test_norm_chunks(void **state)
+{
+    (void)state;
+    backend_each(check_norm_chunks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_additions),
+        cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_norm_chunks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
