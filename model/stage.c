@@ -146,13 +146,16 @@ static int allocate_tables(struct stage *stage)
     return 0;
 }
 
-static int allocate_buffers(struct stage *stage, const struct stage_options *options)
+/* The device first: what does not fit there shall not cost the host anything. */
+static int allocate(struct stage *stage, const struct stage_options *options)
 {
     size_t size_bytes = stage_memory_bytes(options);
     if (size_bytes == SIZE_MAX)
         return -ENOMEM;
 
     int r = stage->kernel->allocate(stage->device, size_bytes, &stage->memory);
+    if (r == 0)
+        r = allocate_tables(stage);
     if (r < 0)
         return r;
     struct carver carver = {.base = stage->memory};
@@ -181,9 +184,7 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     stage->slot_count = options->slots;
     stage->rows = (size_t)options->batch * options->spec->context;
 
-    int r = allocate_tables(stage);
-    if (r == 0)
-        r = allocate_buffers(stage, options);
+    int r = allocate(stage, options);
     if (r < 0) {
         stage_free(stage);
         return error_set(error, r, "units %u to %u with %u micro-batches in flight need %zu bytes",
