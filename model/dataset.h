@@ -5,6 +5,13 @@
  *
  * Order: epoch e visits every training sample once, in the order of philox_permute() keyed by
  * (seed, e). Which samples a micro-batch gets is a function of its global sample index alone.
+ *
+ * Which files paths name, and what globs match, says model/data_files.h: sorted by path over all of
+ * @paths, none twice. Up to TOKEN_ROW_MEMORY_MAX the tokens are copied when the data set is opened;
+ * above it files are mapped and must not shrink while the job runs (model/token_row.h).
+ *
+ * A share above 0 holds out at least one sample, and training keeps at least one. Once open, a data
+ * set never changes: any thread may read it.
  */
 #pragma once
 
@@ -38,14 +45,16 @@ struct dataset;
 
 /**
  * dataset_open() - -ENOENT (nothing matches), -EACCES, -ENODATA (fewer tokens than one sample),
- * -ERANGE (a token >= vocab; says the file, the token and the position), -EINVAL (bad header).
+ * -ERANGE (a token >= vocab; says the file, the token and the position), -EINVAL (bad header),
+ * -EIO (a file changed while it was read), -E2BIG (over DATASET_FILES_MAX files), -ENOMEM.
  * Unreadable entries below a folder are an error, not skipped. Binary files are data like others.
  */
 int dataset_open(const struct dataset_options *options, struct dataset **ret_dataset,
                  struct error *error) CHECK_RESULT;
 void dataset_close(struct dataset *dataset);
 
-/** dataset_digest() - of all tokens: two nodes with another digest do not have the same data */
+/** dataset_digest() - of format and all tokens, in order, whatever files they lie in: two nodes
+   with another digest do not have the same data */
 struct hash128 dataset_digest(const struct dataset *dataset);
 uint64_t dataset_token_count(const struct dataset *dataset);
 uint64_t dataset_train_count(const struct dataset *dataset);      /* samples, >= 1 */
