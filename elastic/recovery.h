@@ -7,26 +7,50 @@
 #include "elastic/report.h"
 
 enum recovery_kind {
-    RECOVERY_STANDS,     /* everybody holds or has applied step `step`: all apply it, then go on */
-    RECOVERY_REPLAY,     /* every unit survives at committed step `step`; the step in flight is replayed */
+    RECOVERY_STANDS, /* everybody holds or has applied step `step`: all apply it, then go on */
+    RECOVERY_REPLAY, /* every unit survives at committed step `step`; the step in flight is replayed
+                      */
     RECOVERY_CHECKPOINT, /* some unit has no survivor */
 };
 
 struct recovery {
     enum recovery_kind kind;
-    uint64_t step;            /* committed when the next generation starts (after applying `commit`) */
-    struct step_record commit; /* RECOVERY_STANDS, and mixed APPLIED/HOLD: complete; step 0: nothing to apply */
-    unsigned missing_unit;    /* RECOVERY_CHECKPOINT: the first unit without survivor */
+    uint64_t step; /* committed when the next generation starts (after applying `commit`) */
+    struct step_record
+        commit; /* RECOVERY_STANDS, and mixed APPLIED/HOLD: complete; step 0: nothing to apply */
+    unsigned missing_unit; /* RECOVERY_CHECKPOINT: the first unit without survivor */
 };
 
 /**
  * recovery_decide() - from every surviving worker's report (those with held units count)
  *
- * Let a be the largest applied_step. A unit survives when a reporter holds it at applied a, or at
- * applied a - 1 with holds (then it applies a by `commit`, complete from an APPLIED reporter or from
- * the union of HOLD records). If all have applied a and all of them hold a + 1 and the union of records is
- * complete, a + 1 stands. Reports that contradict this (a gap of two steps, differing records) are
- * -EBADMSG with the text of the contradiction: the caller goes back to the checkpoint.
+ * Let a be the largest applied_step. If every reporter has applied a and holds a + 1 and the union
+ * of records is complete, a + 1 stands. Else a unit survives when a reporter holds it at applied a,
+ * or (in its held range) at applied a - 1 with holds: then it applies a by `commit`, complete from
+ * an APPLIED reporter or from the union of HOLD records.
+ *
+ * A step has the same bits in every generation, so a reporter of an older generation may be behind
+ * (it counts for nothing) or one step ahead of those that must replay that step (then a - 1 is
+ * taken where a does not cover every unit). Within one generation that cannot be: a reporter that
+ * has neither applied nor holds what another of its generation has applied, and records that differ
+ * in a bit, are -EBADMSG with the text of the contradiction: the caller goes back to the
+ * checkpoint.
+ *
+ * Return: 0, -EBADMSG, -ENOMEM.
  */
 int recovery_decide(const struct worker_report *reports, unsigned report_count, unsigned unit_count,
-                    unsigned lane_count, struct recovery *ret_recovery, struct error *error) CHECK_RESULT;
+                    unsigned lane_count, struct recovery *ret_recovery,
+                    struct error *error) CHECK_RESULT;
+
+struct recovery_range {
+    unsigned first, count;
+};
+
+/**
+ * recovery_ranges() - the units of @report that are at recovery->step when the next generation
+ * starts, `commit` applied: none, one or two ranges; RECOVERY_CHECKPOINT: none
+ *
+ * The old range of a worker that holds the step's gradients does not count: it has none for it.
+ */
+unsigned recovery_ranges(const struct recovery *recovery, const struct worker_report *report,
+                         struct recovery_range ret_ranges[2]);
