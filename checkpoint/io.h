@@ -2,13 +2,13 @@
  * File operations of a checkpoint behind one table: io_uring, a pwrite thread pool, and (tests) one
  * that injects faults or records everything for crash enumeration.
  *
- * A checkpoint writer submits large writes from a fixed staging arena and drains them; small durable
- * steps (fsync, rename, directory fsync) are synchronous calls of the same table, so a recorder sees
- * all of them in order.
+ * A checkpoint writer submits large writes from a fixed staging arena and drains them; small
+ * durable steps (fsync, rename, directory fsync) are synchronous calls of the same table, so a
+ * recorder sees all of them in order.
  *
- * Every operation returns 0 (or what its comment says), or a negative errno. One thread at a time uses a
- * context. Nothing here retries a failed fsync: the kernel may have dropped the dirty pages and then
- * report success, so the file's owner gives the whole file up.
+ * Every operation returns 0 (or what its comment says), or a negative errno. One thread at a time
+ * uses a context. Nothing here retries a failed fsync: the kernel may have dropped the dirty pages
+ * and then report success, so the file's owner gives the whole file up.
  */
 #pragma once
 
@@ -28,29 +28,36 @@ struct io {
     int (*open)(unsigned depth, void *arena, size_t arena_bytes, struct io_context **ret_context,
                 struct error *error) CHECK_RESULT;
     void (*close)(struct io_context *context);
-    /* >= 0: a descriptor of a new file (-EEXIST); O_DIRECT is tried when @direct and dropped where the file system refuses */
+    /* >= 0: a descriptor of a new file (-EEXIST); O_DIRECT is tried when @direct and dropped where
+     * the file system refuses */
     int (*create)(struct io_context *context, const char *path, bool direct) CHECK_RESULT;
-    /* Posts a write; -EAGAIN when depth is reached (drain some). The buffer stays borrowed until drained. */
+    /* Posts a write; -EAGAIN when depth is reached (drain some). The buffer stays borrowed until
+     * drained. */
     int (*write)(struct io_context *context, int descriptor, const void *data, size_t size_bytes,
                  uint64_t offset, uint64_t user) CHECK_RESULT;
-    /* One finished write: its `user` into *ret_user. 1: it is complete (short writes, EINTR and EAGAIN were
-       resubmitted inside, bounded); negative: it failed. 0: none outstanding or, without @wait, none finished yet */
+    /* One finished write: its `user` into *ret_user. 1: it is complete (short writes, EINTR and
+       EAGAIN were resubmitted inside, bounded); negative: it failed. 0: none outstanding or,
+       without @wait, none finished yet */
     int (*drain)(struct io_context *context, bool wait, uint64_t *ret_user) CHECK_RESULT;
     int (*truncate)(struct io_context *context, int descriptor, uint64_t size_bytes) CHECK_RESULT;
-    int (*sync)(struct io_context *context, int descriptor) CHECK_RESULT; /* fdatasync; never retried */
+    int (*sync)(struct io_context *context,
+                int descriptor) CHECK_RESULT; /* fdatasync; never retried */
     int (*close_file)(struct io_context *context, int descriptor) CHECK_RESULT;
     int (*rename)(struct io_context *context, const char *from, const char *to) CHECK_RESULT;
     int (*sync_directory)(struct io_context *context, const char *path) CHECK_RESULT;
-    int (*make_directory)(struct io_context *context, const char *path) CHECK_RESULT; /* parents too, each
-       made durable in its own parent; 0 if there */
-    int (*unlink)(struct io_context *context, const char *path) CHECK_RESULT; /* a file, or an empty directory */
-    int (*reserve)(struct io_context *context, int descriptor, uint64_t size_bytes) CHECK_RESULT; /* fallocate,
-       or the free space compared where there is none: -ENOSPC early */
+    int (*make_directory)(struct io_context *context, const char *path) CHECK_RESULT; /* parents
+       too, each made durable in its own parent; 0 if there */
+    int (*unlink)(struct io_context *context,
+                  const char *path) CHECK_RESULT; /* a file, or an empty directory */
+    int (*reserve)(struct io_context *context, int descriptor,
+                   uint64_t size_bytes) CHECK_RESULT; /* fallocate,
+or the free space compared where there is none: -ENOSPC early */
 };
 
 #define IO_DEPTH_MAX 256
 
 const struct io *io_uring_table(void);
 const struct io *io_threads_table(void);
-/** io_probe() - io_uring where the kernel allows it, else threads; *ret_why says so in words (static) */
+/** io_probe() - io_uring where the kernel allows it, else threads; *ret_why says so in words
+ * (static) */
 const struct io *io_probe(const char **ret_why);

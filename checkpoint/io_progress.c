@@ -1,7 +1,22 @@
 #include "checkpoint/io_progress.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
+
+struct io_progress io_progress_start(int descriptor, const void *data, size_t size_bytes,
+                                     uint64_t offset, uint64_t user)
+{
+    int flags = fcntl(descriptor, F_GETFL);
+    return (struct io_progress){
+        .descriptor = descriptor,
+        .data = data,
+        .size_bytes = size_bytes,
+        .offset = offset,
+        .user = user,
+        .granule_bytes = flags >= 0 && (flags & O_DIRECT) != 0 ? IO_ALIGN : 1,
+    };
+}
 
 static bool worth_retrying(int64_t result)
 {
@@ -19,8 +34,8 @@ int io_progress_accept(struct io_progress *progress, int64_t result)
         return worth_retrying(result) ? retry(progress, (int)result) : (int)result;
     if ((uint64_t)result >= progress->size_bytes)
         return IO_PROGRESS_DONE;
-    /* O_DIRECT refuses to go on from the middle of a block: write that block again. */
-    size_t written = (size_t)result / IO_ALIGN * IO_ALIGN;
+    /* What was begun of a granule is written again. */
+    size_t written = (size_t)result / progress->granule_bytes * progress->granule_bytes;
     if (written == 0)
         return retry(progress, -EIO);
     progress->data += written;

@@ -19,10 +19,15 @@ struct io_progress {
     size_t size_bytes;
     uint64_t offset;
     uint64_t user;
+    size_t granule_bytes; /* where a write may go on: O_DIRECT only at whole blocks */
     unsigned retries;
 };
 
 enum { IO_PROGRESS_DONE = 0, IO_PROGRESS_AGAIN = 1 };
+
+/** io_progress_start() - a write about to be posted; asks the descriptor whether it is O_DIRECT */
+struct io_progress io_progress_start(int descriptor, const void *data, size_t size_bytes,
+                                     uint64_t offset, uint64_t user);
 
 /**
  * io_progress_accept() - account for one result of write(2): bytes, or a negative errno

@@ -172,11 +172,7 @@ static int threads_write(struct io_context *context, int descriptor, const void 
     bool full = context->idle.count == 0;
     if (!full) {
         struct slot *slot = pop(&context->idle);
-        slot->write = (struct io_progress){.descriptor = descriptor,
-                                           .data = data,
-                                           .size_bytes = size_bytes,
-                                           .offset = offset,
-                                           .user = user};
+        slot->write = io_progress_start(descriptor, data, size_bytes, offset, user);
         push(&context->posted, slot);
         context->outstanding++;
         pthread_cond_signal(&context->posted_changed);

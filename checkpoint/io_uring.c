@@ -126,11 +126,7 @@ static int uring_write(struct io_context *context, int descriptor, const void *d
     if (context->in_flight == context->depth)
         return -EAGAIN;
     unsigned slot = context->free_slots[context->depth - context->in_flight - 1];
-    context->slots[slot] = (struct io_progress){.descriptor = descriptor,
-                                                .data = data,
-                                                .size_bytes = size_bytes,
-                                                .offset = offset,
-                                                .user = user};
+    context->slots[slot] = io_progress_start(descriptor, data, size_bytes, offset, user);
     int r = post(context, slot);
     if (r == 0)
         context->in_flight++;

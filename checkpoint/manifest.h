@@ -18,8 +18,8 @@
 #include "base/hash.h"
 #include "base/name.h"
 
-#define MANIFEST_NAME     "manifest.json"
-#define MANIFEST_FILE_SIZE 128 /* of a file name in the folder */
+#define MANIFEST_NAME        "manifest.json"
+#define MANIFEST_FILE_SIZE   128 /* of a file name in the folder */
 #define MANIFEST_TENSORS_MAX 65536
 #define MANIFEST_FILES_MAX   16384
 #define MANIFEST_CHUNK_BYTES (4u << 20)
@@ -46,8 +46,9 @@ struct manifest_file {
 struct manifest {
     char job[NAME_SIZE];
     uint64_t step, generation;
-    json_t *spec;         /* job_spec_encode()'s tree */
-    json_t *state;        /* freeze state and whatever else the trainer needs to go on: {"freeze":..., ...} */
+    json_t *spec; /* job_spec_encode()'s tree */
+    json_t
+        *state; /* freeze state and whatever else the trainer needs to go on: {"freeze":..., ...} */
     struct hash128 state_digest;
     struct manifest_tensor *tensors;
     size_t tensor_count;
@@ -66,25 +67,33 @@ size_t manifest_chunks(uint64_t size_bytes);
 /** manifest_is_sealed() - it has a digest: by manifest_seal(), or decoded with one */
 bool manifest_is_sealed(const struct manifest *manifest);
 
-/** manifest_merge() - append the shards of @part (one worker's), which stays the caller's; same job,
-    step, generation (an @into without a job takes @part's) and no file twice, or -EINVAL; -ENOMEM.
+/** manifest_merge() - append the shards of @part (one worker's), which stays the caller's; same
+   job, step, generation (an @into without a job takes @part's) and no file twice, or -EINVAL;
+   -ENOMEM.
     @into is unchanged on failure */
-int manifest_merge(struct manifest *into, const struct manifest *part, struct error *error) CHECK_RESULT;
+int manifest_merge(struct manifest *into, const struct manifest *part,
+                   struct error *error) CHECK_RESULT;
 /** manifest_seal() - sort canonically, check that orders are complete (0..n-1, each once over all
     roles), compute state_digest; -EINVAL says what is missing or doubled */
-int manifest_seal(struct manifest *manifest, size_t tensor_count_expected, struct error *error) CHECK_RESULT;
-/** manifest_encode() - a part (no spec yet, not sealed) or a sealed manifest; NULL when memory is short */
+int manifest_seal(struct manifest *manifest, size_t tensor_count_expected,
+                  struct error *error) CHECK_RESULT;
+/** manifest_encode() - a part (no spec yet, not sealed) or a sealed manifest; NULL when memory is
+ * short */
 json_t *manifest_encode(const struct manifest *manifest);
-/** manifest_decode() - either of them back; a sealed one is checked against its state_digest. -EBADMSG, -ENOMEM */
-int manifest_decode(const json_t *tree, const char *where, struct manifest *ret_manifest, struct error *error) CHECK_RESULT;
+/** manifest_decode() - either of them back; a sealed one is checked against its state_digest.
+ * -EBADMSG, -ENOMEM */
+int manifest_decode(const json_t *tree, const char *where, struct manifest *ret_manifest,
+                    struct error *error) CHECK_RESULT;
 
-/** manifest_text() - the exact bytes of manifest.json: the tree, closed by the checksum of all that stands
-    before it; -ENOMEM, -EFBIG (more than a reader would take) */
+/** manifest_text() - the exact bytes of manifest.json: the tree, closed by the checksum of all that
+   stands before it; -ENOMEM, -EFBIG (more than a reader would take) */
 int manifest_text(const struct manifest *manifest, struct bytes *ret_text) CHECK_RESULT;
 /** manifest_parse() - those bytes back; any flipped bit is -EBADMSG */
-int manifest_parse(const char *text, size_t size_bytes, const char *where, struct manifest *ret_manifest,
-                   struct error *error) CHECK_RESULT;
+int manifest_parse(const char *text, size_t size_bytes, const char *where,
+                   struct manifest *ret_manifest, struct error *error) CHECK_RESULT;
 /** manifest_sha256() - of manifest.json's bytes, as the commit record carries it */
 void manifest_sha256(const void *text, size_t size_bytes, char ret_sha256[65]);
-/** manifest_load() - read @folder/manifest.json; @sha256: NULL or what it must hash to (-EBADMSG) */
-int manifest_load(const char *folder, const char *sha256, struct manifest *ret_manifest, struct error *error) CHECK_RESULT;
+/** manifest_load() - read @folder/manifest.json; @sha256: NULL or what it must hash to (-EBADMSG)
+ */
+int manifest_load(const char *folder, const char *sha256, struct manifest *ret_manifest,
+                  struct error *error) CHECK_RESULT;

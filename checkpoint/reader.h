@@ -11,29 +11,32 @@ struct checkpoint_reader;
  * checkpoint_open() - look at a checkpoint and believe nothing
  * @folder: of one checkpoint (…/step-0000000120), wherever it was copied to
  *
- * Checks the manifest (its own checksum; manifest_load() beforehand where a committed SHA-256 is known),
- * that every file is there with its size, the chunks that hold safetensors headers, those headers, and
- * that they and the manifest describe the same tensors. The files stay open until checkpoint_close().
+ * Checks the manifest (its own checksum; manifest_load() beforehand where a committed SHA-256 is
+ * known), that every file is there with its size, the chunks that hold safetensors headers, those
+ * headers, and that they and the manifest describe the same tensors. The files stay open until
+ * checkpoint_close().
  *
- * Return: 0; -ENOENT, -EACCES, ...; -EBADMSG (damaged or foreign); -ENOMEM. @error names file and cause.
+ * Return: 0; -ENOENT, -EACCES, ...; -EBADMSG (damaged or foreign); -ENOMEM. @error names file and
+ * cause.
  */
-int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader, struct error *error) CHECK_RESULT;
+int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
+                    struct error *error) CHECK_RESULT;
 void checkpoint_close(struct checkpoint_reader *reader);
 const struct manifest *checkpoint_manifest(const struct checkpoint_reader *reader);
 
 /**
  * checkpoint_read() - one tensor whole into @ret_data (count f32)
  *
- * Reads the tensor's bytes and no others. Chunks that lie wholly inside are checked by their CRC32C as
- * they come, and all of it by the tensor's XXH3-128; when something differs, the chunks at both ends are
- * read too, to say which one is bad. @ret_data is undefined after a failure. Any number of threads may
- * read at once.
+ * Reads the tensor's bytes and no others. Chunks that lie wholly inside are checked by their CRC32C
+ * as they come, and all of it by the tensor's XXH3-128; when something differs, the chunks at both
+ * ends are read too, to say which one is bad. @ret_data is undefined after a failure. Any number of
+ * threads may read at once.
  *
- * Return: 0; -ENOENT when there is no such tensor; -EINVAL when it has not @count elements; -EBADMSG names
- * file and chunk; -EIO and other errors of pread name the file.
+ * Return: 0; -ENOENT when there is no such tensor; -EINVAL when it has not @count elements;
+ * -EBADMSG names file and chunk; -EIO and other errors of pread name the file.
  */
-int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum manifest_role role, float *ret_data,
-                    size_t count, struct error *error) CHECK_RESULT;
+int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum manifest_role role,
+                    float *ret_data, size_t count, struct error *error) CHECK_RESULT;
 
 /**
  * checkpoint_verify() - every byte of every file against its chunk's CRC32C, at the disk's speed
@@ -43,11 +46,13 @@ int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum man
  *
  * Return: 0, or -EBADMSG or the error of a read, naming the first bad file and chunk.
  */
-int checkpoint_verify(struct checkpoint_reader *reader, void (*progress)(void *context, uint64_t done, uint64_t total),
-                      void *context, struct error *error) CHECK_RESULT;
+int checkpoint_verify(struct checkpoint_reader *reader,
+                      void (*progress)(void *context, uint64_t done, uint64_t total), void *context,
+                      struct error *error) CHECK_RESULT;
 
-/** checkpoint_list() - complete checkpoints below a job's folder (final name, manifest that loads), newest
-    first; malloc'ed steps; none when the folder is not there */
-int checkpoint_list(const char *folder, uint64_t **ret_steps, size_t *ret_count, struct error *error) CHECK_RESULT;
+/** checkpoint_list() - complete checkpoints below a job's folder (final name, manifest that loads),
+   newest first; malloc'ed steps; none when the folder is not there */
+int checkpoint_list(const char *folder, uint64_t **ret_steps, size_t *ret_count,
+                    struct error *error) CHECK_RESULT;
 /** checkpoint_path() - <folder>/step-<10 digits> */
 void checkpoint_path(const char *folder, uint64_t step, char ret_path[1024]);

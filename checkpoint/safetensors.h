@@ -1,8 +1,9 @@
 /*
  * The safetensors container: u64 header length, JSON header, data. What Hugging Face reads.
- * Written with the header padded by spaces so that data begins on a 4 KiB boundary, and with tensors
- * ordered so that those of whole blocks come first. Read with every bound checked: lengths, offsets
- * (no overlap, no hole beyond padding, inside the file), shapes times dtype, duplicate names, depth.
+ * Written with the header padded by spaces so that data begins on a 4 KiB boundary, and with
+ * tensors ordered so that those of whole blocks come first. Read with every bound checked: lengths,
+ * offsets (no overlap, no hole beyond padding, inside the file), shapes times dtype, duplicate
+ * names, depth.
  */
 #pragma once
 
@@ -16,10 +17,17 @@
 
 #define SAFETENSORS_NAME_SIZE  256
 #define SAFETENSORS_RANK_MAX   8
-#define SAFETENSORS_HEADER_MAX 100000000u /* bytes of JSON: the reference implementation's bound */
-#define SAFETENSORS_ALIGN      4096
+#define SAFETENSORS_HEADER_MAX 100000000u /* bytes of JSON: the reference implementation's bound   \
+                                           */
+#define SAFETENSORS_ALIGN 4096
 
-enum safetensors_dtype { SAFETENSORS_F32, SAFETENSORS_BF16, SAFETENSORS_F16, SAFETENSORS_I64, SAFETENSORS_U8 };
+enum safetensors_dtype {
+    SAFETENSORS_F32,
+    SAFETENSORS_BF16,
+    SAFETENSORS_F16,
+    SAFETENSORS_I64,
+    SAFETENSORS_U8
+};
 
 struct safetensors_entry {
     char name[SAFETENSORS_NAME_SIZE];
@@ -27,7 +35,7 @@ struct safetensors_entry {
     unsigned rank;
     size_t shape[SAFETENSORS_RANK_MAX];
     uint64_t offset, size_bytes; /* in the file (absolute) */
-    size_t user;                 /* the writer's own number for it; travels along when entries are reordered */
+    size_t user; /* the writer's own number for it; travels along when entries are reordered */
 };
 
 struct safetensors_index {
@@ -47,15 +55,18 @@ const char *safetensors_dtype_name(enum safetensors_dtype dtype);
  *         4 KiB blocks first, then the wider elements, otherwise as they came
  * @ret_header: the file's first header_bytes
  *
- * Return: 0; -EINVAL (empty, odd or repeated name, rank, overflowing shape), -EFBIG (header), -ENOMEM.
+ * Return: 0; -EINVAL (empty, odd or repeated name, rank, overflowing shape), -EFBIG (header),
+ * -ENOMEM.
  */
 int safetensors_layout(struct safetensors_index *index, struct bytes *ret_header) CHECK_RESULT;
-/** safetensors_header_size() - *ret_bytes: 8 + JSON, from a file's first 8 bytes; -EBADMSG when it cannot be */
+/** safetensors_header_size() - *ret_bytes: 8 + JSON, from a file's first 8 bytes; -EBADMSG when it
+ * cannot be */
 int safetensors_header_size(const uint8_t data[8], uint64_t file_bytes, uint64_t *ret_bytes,
                             struct error *error) CHECK_RESULT;
-/** safetensors_parse() - @data: the file's first bytes (all of the header); -EBADMSG with the cause, -ENOMEM.
-    Entries come back in the order of their offsets */
+/** safetensors_parse() - @data: the file's first bytes (all of the header); -EBADMSG with the
+   cause, -ENOMEM. Entries come back in the order of their offsets */
 int safetensors_parse(const uint8_t *data, size_t size_bytes, uint64_t file_bytes,
                       struct safetensors_index *ret_index, struct error *error) CHECK_RESULT;
 /** safetensors_open() - read and parse the header of a file; errors name the file */
-int safetensors_open(const char *path, struct safetensors_index *ret_index, struct error *error) CHECK_RESULT;
+int safetensors_open(const char *path, struct safetensors_index *ret_index,
+                     struct error *error) CHECK_RESULT;

@@ -1,19 +1,20 @@
 /*
  * Writes one worker's share of checkpoints in the background.
  *
- * A dedicated thread owns the I/O. checkpoint_writer_begin() hands it a snapshot whose tensors lie in
- * memory that the trainer will not change until checkpoint_writer_release_wait() returns: staging
- * (copy into the fixed arena, CRC, hash) overlaps the next step's forward and backward, and only then
- * may the optimizer run. When the arena is smaller than the share, staging waits for writes: the arena
- * bounds memory, not the size of a checkpoint.
+ * A dedicated thread owns the I/O. checkpoint_writer_begin() hands it a snapshot whose tensors lie
+ * in memory that the trainer will not change until checkpoint_writer_release_wait() returns:
+ * staging (copy into the fixed arena, CRC, hash) overlaps the next step's forward and backward, and
+ * only then may the optimizer run. When the arena is smaller than the share, staging waits for
+ * writes: the arena bounds memory, not the size of a checkpoint.
  *
- * Files of a share: model-<rank + 1>-of-<world>.safetensors and optimizer-<rank + 1>-of-<world>.safetensors
- * (five digits each, the names that Hugging Face uses; none for a share without such tensors) in
- * <folder>/step-<10 digits>.g<generation>.part/, so that a late worker of an older generation can never
- * touch what a newer one writes. Each is written as checkpoint/safetensors.h says: space reserved,
- * O_DIRECT data, ftruncate to the exact length, header block last, fdatasync; then the folder is synced.
- * The share's own manifest part is handed back; the coordinator (worker rank 0) merges parts, adds spec
- * and state, seals, and calls checkpoint_commit().
+ * Files of a share: model-<rank + 1>-of-<world>.safetensors and optimizer-<rank +
+ * 1>-of-<world>.safetensors (five digits each, the names that Hugging Face uses; none for a share
+ * without such tensors) in <folder>/step-<10 digits>.g<generation>.part/, so that a late worker of
+ * an older generation can never touch what a newer one writes. Each is written as
+ * checkpoint/safetensors.h says: space reserved, O_DIRECT data, ftruncate to the exact length,
+ * header block last, fdatasync; then the folder is synced. The share's own manifest part is handed
+ * back; the coordinator (worker rank 0) merges parts, adds spec and state, seals, and calls
+ * checkpoint_commit().
  *
  * Any failure gives the whole share up: its files are removed, the reason is kept for poll, and the
  * writer is ready for the next checkpoint. A failed fdatasync is not repeated on the same file.
@@ -29,7 +30,8 @@ struct checkpoint_writer_options {
     const struct io *io; /* from io_probe() */
     size_t arena_bytes;  /* staging; at least 16 MiB; taken at start */
     unsigned depth;      /* writes in flight, at most IO_DEPTH_MAX; 0: default */
-    size_t block_bytes;  /* of one write: a multiple of 4 KiB that divides MANIFEST_CHUNK_BYTES; 0: default (4 MiB) */
+    size_t block_bytes;  /* of one write: a multiple of 4 KiB that divides MANIFEST_CHUNK_BYTES; 0:
+                            default (4 MiB) */
 };
 
 #define CHECKPOINT_ARENA_MIN  (16u << 20)
@@ -50,50 +52,59 @@ struct checkpoint_share {
     char job[NAME_SIZE];
     uint64_t step, generation;
     char folder[1024]; /* the job's checkpoint folder */
-    unsigned rank, world; /* part number; file names say rank + 1 of world (at most CHECKPOINT_WORLD_MAX) */
+    unsigned rank,
+        world; /* part number; file names say rank + 1 of world (at most CHECKPOINT_WORLD_MAX) */
     const struct checkpoint_tensor *tensors; /* the descriptions are copied, their data is not */
     unsigned tensor_count;
 };
 
-int checkpoint_writer_start(const struct checkpoint_writer_options *options, struct checkpoint_writer **ret_writer,
+int checkpoint_writer_start(const struct checkpoint_writer_options *options,
+                            struct checkpoint_writer **ret_writer,
                             struct error *error) CHECK_RESULT;
-void checkpoint_writer_stop(struct checkpoint_writer *writer); /* abandons what is not done; NULL allowed */
+void checkpoint_writer_stop(
+    struct checkpoint_writer *writer); /* abandons what is not done; NULL allowed */
 
 /**
  * checkpoint_writer_begin() - hand over a share; starts staging at once
  *
- * Return: 0; -EBUSY while the previous share is still being written or its result has not been polled
- * (skip this one); -EINVAL (rank, names, shape does not give count), -ENAMETOOLONG, -ENOMEM.
+ * Return: 0; -EBUSY while the previous share is still being written or its result has not been
+ * polled (skip this one); -EINVAL (rank, names, shape does not give count), -ENAMETOOLONG, -ENOMEM.
  */
-int checkpoint_writer_begin(struct checkpoint_writer *writer, const struct checkpoint_share *share) CHECK_RESULT;
-/** checkpoint_writer_release_wait() - until all tensors are staged (or the share has failed, or none was begun):
-    then their memory may change; returns the nanoseconds waited */
+int checkpoint_writer_begin(struct checkpoint_writer *writer,
+                            const struct checkpoint_share *share) CHECK_RESULT;
+/** checkpoint_writer_release_wait() - until all tensors are staged (or the share has failed, or
+   none was begun): then their memory may change; returns the nanoseconds waited */
 uint64_t checkpoint_writer_release_wait(struct checkpoint_writer *writer);
-/** checkpoint_writer_poll() - 1: the share is durable, *ret_part is its manifest part (caller frees with manifest_done);
-    0: still going, or nothing begun; negative: it failed, @error says file and cause; the partial files are removed */
-int checkpoint_writer_poll(struct checkpoint_writer *writer, struct manifest *ret_part, struct error *error) CHECK_RESULT;
-/** checkpoint_writer_wait() - poll that blocks until @deadline_ns (monotonic); -ETIMEDOUT */
-int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_ns, struct manifest *ret_part,
+/** checkpoint_writer_poll() - 1: the share is durable, *ret_part is its manifest part (caller frees
+   with manifest_done); 0: still going, or nothing begun; negative: it failed, @error says file and
+   cause; the partial files are removed */
+int checkpoint_writer_poll(struct checkpoint_writer *writer, struct manifest *ret_part,
                            struct error *error) CHECK_RESULT;
+/** checkpoint_writer_wait() - poll that blocks until @deadline_ns (monotonic); -ETIMEDOUT */
+int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_ns,
+                           struct manifest *ret_part, struct error *error) CHECK_RESULT;
 
 /**
  * checkpoint_commit() - make a complete checkpoint out of its parts' folder
  * @manifest: sealed
  *
- * Checks that every file of the manifest is there with its size (a part folder that is not shared by all
- * nodes shows here), writes model.safetensors.index.json, config.json (@config, Hugging Face's) and
- * manifest.json, which also lists the other two (each fdatasync'ed), fsyncs the folder, renames it to
- * step-N, fsyncs the parent. Afterwards only the etcd record is missing.
+ * Checks that every file of the manifest is there with its size (a part folder that is not shared
+ * by all nodes shows here), writes model.safetensors.index.json, config.json (@config, Hugging
+ * Face's) and manifest.json, which also lists the other two (each fdatasync'ed), fsyncs the folder,
+ * renames it to step-N, fsyncs the parent. Afterwards only the etcd record is missing.
  *
  * Return: 0; -EEXIST when step-N is there already; -ENOENT or -EBADMSG for a missing or short file;
- * -ENOSPC, -EIO ... with file and cause. A failure before the rename removes the files of all parts. When
- * only the last fsync fails, step-N is there, complete and valid, but may not survive a power cut.
+ * -ENOSPC, -EIO ... with file and cause. A failure before the rename removes the files of all
+ * parts. When only the last fsync fails, step-N is there, complete and valid, but may not survive a
+ * power cut.
  */
 int checkpoint_commit(const struct io *io, const char *folder, const struct manifest *manifest,
-                      const json_t *config, char ret_path[1024], char ret_sha256[65], struct error *error) CHECK_RESULT;
+                      const json_t *config, char ret_path[1024], char ret_sha256[65],
+                      struct error *error) CHECK_RESULT;
 
-/** checkpoint_retain() - remove all but the newest @keep complete checkpoints (at least one is kept) and
-    abandoned .part folders not newer than the newest complete one. What is removed is renamed to .gone
-    first, durably, so a crash never leaves half a checkpoint; leftovers of such a crash are swept too.
-    A step folder whose manifest does not load is left for a person to look at */
+/** checkpoint_retain() - remove all but the newest @keep complete checkpoints (at least one is
+   kept) and abandoned .part folders not newer than the newest complete one. What is removed is
+   renamed to .gone first, durably, so a crash never leaves half a checkpoint; leftovers of such a
+   crash are swept too. A step folder whose manifest does not load is left for a person to look at
+ */
 int checkpoint_retain(const char *folder, unsigned keep, struct error *error) CHECK_RESULT;

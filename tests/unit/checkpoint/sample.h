@@ -1,0 +1,213 @@
+/*
+ * A small checkpoint whose every value follows from a seed: written, damaged and compared by the
+ * tests of this folder. Sizes are chosen to hit the edges: whole blocks, odd lengths, a scalar, an
+ * empty tensor.
+ */
+#pragma once
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "checkpoint/reader.h"
+#include "checkpoint/writer.h"
+
+#define SAMPLE_SHAPES  7
+#define SAMPLE_TENSORS (SAMPLE_SHAPES * 3)
+
+struct sample {
+    struct checkpoint_tensor tensors[SAMPLE_TENSORS];
+    float *values[SAMPLE_TENSORS];
+};
+
+static inline int sample_remove_entry(const char *path, const struct stat *status, int kind,
+                                      struct FTW *position)
+{
+    (void)status;
+    (void)kind;
+    (void)position;
+    return remove(path);
+}
+
+static inline void sample_remove(const char *path)
+{
+    nftw(path, sample_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* In memory where there is a memory file system: these tests fsync thousands of times. */
+static inline void sample_folder(char ret_path[64])
+{
+    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(ret_path, 64, "%s/firn-checkpoint-XXXXXX", base);
+    assert(mkdtemp(ret_path) != NULL);
+}
+
+static inline float sample_value(uint64_t seed, unsigned tensor, size_t i)
+{
+    uint64_t mixed = (seed * 1000003 + tensor) * 1000003 + i;
+    mixed ^= mixed >> 29;
+    mixed *= 0xbf58476d1ce4e5b9u;
+    return (float)(mixed >> 40) / 16777216.0f - 0.5f;
+}
+
+static inline void sample_init(struct sample *sample, uint64_t seed)
+{
+    static const struct {
+        unsigned rank;
+        size_t shape[4];
+    } shapes[SAMPLE_SHAPES] = {
+        {2, {64, 32}}, {1, {33}}, {1, {1024}}, {2, {7, 5}}, {0, {0}}, {2, {0, 4}}, {2, {90, 50}},
+    };
+    memset(sample, 0, sizeof(*sample));
+    for (unsigned i = 0; i < SAMPLE_TENSORS; i++) {
+        struct checkpoint_tensor *tensor = &sample->tensors[i];
+        unsigned shape = i / 3;
+        snprintf(tensor->name, sizeof(tensor->name), "unit.%u.weight", shape);
+        tensor->role = (enum manifest_role)(i % 3);
+        tensor->order = i;
+        tensor->rank = shapes[shape].rank;
+        memcpy(tensor->shape, shapes[shape].shape, sizeof(tensor->shape));
+        tensor->count = 1;
+        for (unsigned k = 0; k < tensor->rank; k++)
+            tensor->count *= tensor->shape[k];
+        sample->values[i] = malloc((tensor->count + 1) * sizeof(float));
+        for (size_t k = 0; k < tensor->count; k++)
+            sample->values[i][k] = sample_value(seed, i, k);
+        tensor->data = sample->values[i];
+    }
+}
+
+static inline void sample_done(struct sample *sample)
+{
+    for (unsigned i = 0; i < SAMPLE_TENSORS; i++)
+        free(sample->values[i]);
+}
+
+/* Rank @rank's share of @world: the tensors of every world-th unit. @tensors has room for all. */
+static inline struct checkpoint_share sample_share(const struct sample *sample, const char *folder,
+                                                   uint64_t step, unsigned rank, unsigned world,
+                                                   struct checkpoint_tensor *tensors)
+{
+    struct checkpoint_share share = {.job = "sample",
+                                     .step = step,
+                                     .generation = 1,
+                                     .rank = rank,
+                                     .world = world,
+                                     .tensors = tensors};
+    snprintf(share.folder, sizeof(share.folder), "%s", folder);
+    for (unsigned i = 0; i < SAMPLE_TENSORS; i++) {
+        if (i / 3 % world == rank)
+            tensors[share.tensor_count++] = sample->tensors[i];
+    }
+    return share;
+}
+
+static inline int sample_commit(const struct io *io, const char *folder, struct manifest *manifest,
+                                struct error *error)
+{
+    char path[1024], sha256[65];
+    manifest->spec = json_pack("{s:s, s:i}", "name", "sample", "layers", 3);
+    manifest->state = json_pack("{s:{s:i, s:s}}", "freeze", "frozen_layers", 1, "squares", "00ff");
+    json_t *config = json_pack("{s:s}", "model_type", "gpt2");
+    int r = manifest_seal(manifest, SAMPLE_TENSORS, error);
+    if (r == 0)
+        r = checkpoint_commit(io, folder, manifest, config, path, sha256, error);
+    json_decref(config);
+    return r;
+}
+
+/* The whole of it through an existing writer. */
+static inline int sample_save(struct checkpoint_writer *writer, const struct io *io,
+                              const char *folder, uint64_t step, unsigned world,
+                              struct error *error)
+{
+    struct sample sample;
+    struct manifest manifest = {0};
+    int r = 0;
+    sample_init(&sample, step);
+    for (unsigned rank = 0; r == 0 && rank < world; rank++) {
+        struct checkpoint_tensor tensors[SAMPLE_TENSORS];
+        struct manifest part = {0};
+        struct checkpoint_share share = sample_share(&sample, folder, step, rank, world, tensors);
+        r = checkpoint_writer_begin(writer, &share);
+        assert(r == 0);
+        checkpoint_writer_release_wait(writer);
+        r = checkpoint_writer_wait(writer, UINT64_MAX / 2, &part, error);
+        if (r == 1) {
+            r = manifest_merge(&manifest, &part, error);
+            manifest_done(&part);
+        }
+    }
+    if (r == 0)
+        r = sample_commit(io, folder, &manifest, error);
+    manifest_done(&manifest);
+    sample_done(&sample);
+    return r;
+}
+
+static inline struct checkpoint_writer *sample_writer(const struct io *io, size_t block_bytes)
+{
+    struct checkpoint_writer_options options = {
+        .io = io, .arena_bytes = CHECKPOINT_ARENA_MIN, .block_bytes = block_bytes};
+    struct checkpoint_writer *writer = NULL;
+    struct error error = {0};
+    int r = checkpoint_writer_start(&options, &writer, &error);
+    if (r != 0)
+        fprintf(stderr, "%s\n", error.text);
+    assert(r == 0);
+    return writer;
+}
+
+/* A checkpoint of @step in @folder, made with the machine's own backend. */
+static inline void sample_write(const char *folder, uint64_t step, unsigned world)
+{
+    const char *why;
+    const struct io *io = io_probe(&why);
+    struct error error = {0};
+    struct checkpoint_writer *writer = sample_writer(io, 0);
+    int r = sample_save(writer, io, folder, step, world, &error);
+    if (r != 0)
+        fprintf(stderr, "%s\n", error.text);
+    assert(r == 0);
+    checkpoint_writer_stop(writer);
+}
+
+/* Reads everything back and compares each bit; 0, or negative with @error. */
+static inline int sample_compare(struct checkpoint_reader *reader, uint64_t step,
+                                 struct error *error)
+{
+    struct sample sample;
+    int r = 0;
+    sample_init(&sample, step);
+    for (unsigned i = 0; r == 0 && i < SAMPLE_TENSORS; i++) {
+        const struct checkpoint_tensor *tensor = &sample.tensors[i];
+        AUTO_FREE float *values = malloc((tensor->count + 1) * sizeof(float));
+        r = checkpoint_read(reader, tensor->name, tensor->role, values, tensor->count, error);
+        if (r == 0 && memcmp(values, tensor->data, tensor->count * sizeof(float)) != 0)
+            r = error_set(error, -ERANGE, "tensor %s has other values", tensor->name);
+    }
+    sample_done(&sample);
+    return r;
+}
+
+/* Opens, scrubs and compares the checkpoint of @step in @folder. */
+static inline int sample_check(const char *folder, uint64_t step, struct error *error)
+{
+    char path[1024];
+    struct checkpoint_reader *reader;
+    checkpoint_path(folder, step, path);
+    int r = checkpoint_open(path, &reader, error);
+    if (r != 0)
+        return r;
+    r = checkpoint_verify(reader, NULL, NULL, error);
+    if (r == 0)
+        r = sample_compare(reader, step, error);
+    if (r == 0 && checkpoint_manifest(reader)->step != step)
+        r = error_set(error, -ERANGE, "the manifest is of another step");
+    checkpoint_close(reader);
+    return r;
+}
