@@ -1,0 +1,76 @@
+#include "ctl/job_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "ctl/yaml_tree.h"
+
+static void free_tree(struct yaml_tree **tree)
+{
+    yaml_tree_free(*tree);
+}
+
+/* @path from @folder, in place; "./" in front of it says nothing and is dropped. */
+static int make_absolute(const char *folder, const char *key, char path[JOB_PATH_SIZE],
+                         struct error *error)
+{
+    char absolute[JOB_PATH_SIZE];
+    if (path[0] == '\0' || path[0] == '/')
+        return 0;
+    const char *relative = strncmp(path, "./", 2) == 0 ? path + 2 : path;
+    const char *between = strcmp(folder, "/") == 0 ? "" : "/";
+    int length = snprintf(absolute, sizeof(absolute), "%s%s%s", folder, between, relative);
+    if (length >= (int)sizeof(absolute))
+        return error_set(error, -ENAMETOOLONG, "%s: \"%s\" from %s is longer than %d bytes", key,
+                         path, folder, JOB_PATH_SIZE - 1);
+    memcpy(path, absolute, (size_t)length + 1);
+    return 0;
+}
+
+static int make_paths_absolute(const char *folder, struct job_spec *spec, struct error *error)
+{
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < spec->data.path_count; i++)
+        r = make_absolute(folder, "data.path", spec->data.paths[i], error);
+    if (r == 0)
+        r = make_absolute(folder, "data.validation", spec->data.validation_path, error);
+    if (r == 0)
+        r = make_absolute(folder, "checkpoint.path", spec->checkpoint.path, error);
+    return r;
+}
+
+/* The real folder of the file at @path, without a slash at its end; malloc'ed. */
+static char *folder_of(const char *path)
+{
+    char *real = realpath(path, NULL);
+    if (real == NULL)
+        return NULL;
+    char *slash = strrchr(real, '/');
+    slash[slash == real ? 1 : 0] = '\0';
+    return real;
+}
+
+int job_file_load(const char *path, struct job_spec *ret_spec, struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+    CLEANUP(free_tree) struct yaml_tree *tree = NULL;
+    AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
+    if (spec == NULL)
+        return error_set(error, -ENOMEM, "no memory for a job");
+    int r = file_read(path, YAML_TREE_SIZE_MAX, &text, error);
+    if (r < 0)
+        return r;
+    AUTO_FREE char *folder = folder_of(path);
+    if (folder == NULL)
+        return error_set(error, -errno, "%s: %s", path, strerror(errno));
+    r = yaml_tree_parse((const char *)text.data, text.size_bytes, path, &tree, error);
+    if (r == 0)
+        r = job_spec_decode(yaml_tree_root(tree), path, yaml_tree_line, tree, spec, error);
+    if (r == 0)
+        r = make_paths_absolute(folder, spec, error);
+    if (r == 0)
+        *ret_spec = *spec;
+    return r;
+}

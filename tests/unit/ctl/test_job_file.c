@@ -1,0 +1,180 @@
+/* Job files on disk: absolute paths, messages with lines, and every example that we ship. */
+#include <errno.h>
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "ctl/job_file.h"
+#include "ctl/yaml_tree.h"
+
+static struct job_spec spec; /* too large for the stack of a test */
+static char folder[64], job_path[128];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/firn-job-file-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(job_path, sizeof(job_path), "%s/job.yaml", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(job_path);
+    return rmdir(folder);
+}
+
+static int load(const char *yaml, struct error *error)
+{
+    memset(error, 0, sizeof(*error));
+    assert_int_equal(file_replace(job_path, yaml, strlen(yaml), 0600, error), 0);
+    return job_file_load(job_path, &spec, error);
+}
+
+#define MODEL "model: {layers: 2, width: 8, heads: 2, context: 16}\n"
+
+static void test_paths_are_taken_from_the_files_folder(void **state)
+{
+    (void)state;
+    struct error error;
+    char expected[256];
+    assert_int_equal(load("name: x\n" MODEL "data:\n  path: [./a.txt, b/**/*.h, /abs/c, ../up]\n"
+                          "  validation: ./val\ntrain: {steps: 1}\ncheckpoint: {path: saved}\n",
+                          &error),
+                     0);
+    assert_int_equal(spec.data.path_count, 4);
+    snprintf(expected, sizeof(expected), "%s/a.txt", folder);
+    assert_string_equal(spec.data.paths[0], expected);
+    snprintf(expected, sizeof(expected), "%s/b/**/*.h", folder);
+    assert_string_equal(spec.data.paths[1], expected);
+    assert_string_equal(spec.data.paths[2], "/abs/c");
+    snprintf(expected, sizeof(expected), "%s/../up", folder);
+    assert_string_equal(spec.data.paths[3], expected);
+    snprintf(expected, sizeof(expected), "%s/val", folder);
+    assert_string_equal(spec.data.validation_path, expected);
+    snprintf(expected, sizeof(expected), "%s/saved", folder);
+    assert_string_equal(spec.checkpoint.path, expected);
+}
+
+static void test_empty_paths_stay_empty(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("name: x\n" MODEL "data: {path: /a}\ntrain: {steps: 1}\n", &error), 0);
+    assert_string_equal(spec.checkpoint.path, "");
+    assert_string_equal(spec.data.validation_path, "");
+}
+
+static void test_messages_have_file_and_line(void **state)
+{
+    (void)state;
+    struct error error;
+    char expected[ERROR_TEXT_SIZE];
+    assert_int_equal(load("name: x\n" MODEL "data: {path: /a}\ntrain:\n  steps: 1\n  lanse: 4\n"
+                          "  micro_batch: lots\n",
+                          &error),
+                     -EINVAL);
+    snprintf(expected, sizeof(expected),
+             "%s:6: train.lanse: no such key; did you mean \"lanes\"?\n"
+             "%s:7: train.micro_batch: found the text \"lots\"; needs a whole number from 1 to "
+             "65536",
+             job_path, job_path);
+    assert_string_equal(error.text, expected);
+    assert_int_equal(load("name: x\nname: y\n", &error), -EINVAL);
+    assert_non_null(strstr(error.text, "job.yaml:2: name stands here a second time"));
+    assert_int_equal(load("", &error), -EINVAL);
+    assert_non_null(strstr(error.text, "job.yaml"));
+}
+
+static void test_a_path_that_becomes_too_long(void **state)
+{
+    (void)state;
+    struct error error;
+    char yaml[4096], path[JOB_PATH_SIZE] = {0};
+    memset(path, 'p', JOB_PATH_SIZE - 5);
+    snprintf(yaml, sizeof(yaml), "name: x\n" MODEL "data: {path: %s}\ntrain: {steps: 1}\n", path);
+    memset(&spec, 7, sizeof(spec));
+    assert_int_equal(load(yaml, &error), -ENAMETOOLONG);
+    assert_non_null(strstr(error.text, "data.path"));
+    assert_int_equal(spec.name[0], 7); /* untouched */
+}
+
+static void test_files_that_cannot_be_read(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(job_file_load("/nowhere/job.yaml", &spec, &error), -ENOENT);
+    assert_non_null(strstr(error.text, "/nowhere/job.yaml"));
+    assert_true(job_file_load(folder, &spec, &error) < 0); /* a folder */
+}
+
+/* The tree that this source file lies in. */
+static void source_path(const char *below, char *ret_path, size_t path_size)
+{
+    const char *tests = strstr(__FILE__, "tests/unit/ctl/");
+    assert_non_null(tests);
+    snprintf(ret_path, path_size, "%.*s%s", (int)(tests - __FILE__), __FILE__, below);
+}
+
+static void test_every_example_is_a_job(void **state)
+{
+    (void)state;
+    char pattern[4096];
+    glob_t found;
+    source_path("examples/*.yaml", pattern, sizeof(pattern));
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_true(found.gl_pathc >= 3);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct error error = {0};
+        if (job_file_load(found.gl_pathv[i], &spec, &error) != 0)
+            fail_msg("%s", error.text);
+    }
+    globfree(&found);
+}
+
+/* What the guide shows must work when it is copied out. */
+static void test_every_example_of_the_guide_is_a_job(void **state)
+{
+    (void)state;
+    char path[4096];
+    CLEANUP(bytes_done) struct bytes text = {0};
+    struct error error = {0};
+    unsigned count = 0;
+    source_path("docs/job.md", path, sizeof(path));
+    assert_int_equal(file_read(path, 1u << 20, &text, &error), 0);
+    for (char *at = strstr((char *)text.data, "```yaml\n"); at != NULL;
+         at = strstr(at, "```yaml\n")) {
+        char *yaml = at + strlen("```yaml\n");
+        char *end = strstr(yaml, "```");
+        assert_non_null(end);
+        *end = '\0';
+        if (load(yaml, &error) != 0)
+            fail_msg("%s", error.text);
+        at = end + 1;
+        count++;
+    }
+    assert_int_equal(count, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_paths_are_taken_from_the_files_folder),
+        cmocka_unit_test(test_empty_paths_stay_empty),
+        cmocka_unit_test(test_messages_have_file_and_line),
+        cmocka_unit_test(test_a_path_that_becomes_too_long),
+        cmocka_unit_test(test_files_that_cannot_be_read),
+        cmocka_unit_test(test_every_example_is_a_job),
+        cmocka_unit_test(test_every_example_of_the_guide_is_a_job),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
