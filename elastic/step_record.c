@@ -211,7 +211,8 @@ int step_record_unpack(const uint8_t *data, size_t size_bytes, struct step_recor
     unsigned units = bytes_get_u32(data + 8);
     unsigned lanes = bytes_get_u32(data + 12);
     unsigned evaluated = bytes_get_u32(data + 16);
-    if (step > INT64_MAX || units > STEP_RECORD_UNITS_MAX || lanes > STEP_RECORD_LANES_MAX || evaluated > 1)
+    if (step > INT64_MAX || units > STEP_RECORD_UNITS_MAX || lanes > STEP_RECORD_LANES_MAX ||
+        evaluated > 1)
         return -EBADMSG;
     if (size_bytes != HEADER_SIZE + 8 * ((size_t)units + lanes * (1 + (size_t)evaluated)))
         return -EBADMSG;
