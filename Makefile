@@ -1,0 +1,53 @@
+# The front door. CMake does the work (CMakePresets.json); these targets are what a person types.
+# JOBS limits the compilers; PREFIX and DESTDIR say where `make install` puts things.
+
+JOBS    ?= $(shell nproc)
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+.DEFAULT_GOAL := build
+.PHONY: build packages test asan tsan demo bench lint format install clean help
+
+packages:
+	@cmake/install-packages.sh
+
+# $(call compile,preset,folder): configuring again is quick and notices what has changed.
+define compile
+	@cmake --preset $(1) -DCMAKE_INSTALL_PREFIX=$(PREFIX) --log-level=NOTICE
+	@cmake --build $(2) --parallel $(JOBS)
+endef
+
+build: packages ## build everything into build/, programs into build/bin/
+	$(call compile,release,build)
+
+test: build ## run every test
+	ctest --test-dir build --output-on-failure -j2
+
+asan: packages ## run unit, parity and fuzz tests under the address and undefined sanitizers
+	$(call compile,asan,build/asan)
+	ctest --test-dir build/asan --output-on-failure -j2 -R '^(unit|parity|fuzz|sim)'
+
+tsan: packages ## run the unit tests of threaded code under the thread sanitizer
+	$(call compile,tsan,build/tsan)
+	ctest --test-dir build/tsan --output-on-failure -j2 -R '^unit_(base|comm|checkpoint|worker)'
+
+demo: build ## train a small model, kill a worker, and compare with the undisturbed run
+	examples/demo.sh
+
+bench: build ## measure the budgets
+	bench/run.sh
+
+lint: build ## style, dependency rule and static analysis
+	tests/lint/run.sh
+
+format: packages ## rewrite all C files in the tree's format
+	git ls-files -z '*.c' '*.h' | xargs -0 clang-format-14 -i
+
+install: build ## install into $(DESTDIR)$(PREFIX)
+	DESTDIR=$(DESTDIR) cmake --install build
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

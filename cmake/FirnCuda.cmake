@@ -1,0 +1,63 @@
+# The CUDA toolkit, where there is one. FIRN_CUDA_FOUND says so; without it the backend is left out
+# with one line. nvcc is also looked for where NVIDIA installs it, since few put it on their PATH.
+set(FIRN_CUDA_FOUND OFF)
+file(GLOB FIRN_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
+
+# Ampere, Hopper, Blackwell (data center and desktop); PTX of the newest one for what comes later.
+set(FIRN_CUDA_ARCHITECTURES 80 90 100 120)
+
+# firn_cuda_architectures(RET): those of the list that this nvcc knows, as CMake wants them
+function(firn_cuda_architectures ret)
+    execute_process(COMMAND ${FIRN_NVCC} --list-gpu-code OUTPUT_VARIABLE known RESULT_VARIABLE failed)
+    set(supported)
+    foreach(architecture ${FIRN_CUDA_ARCHITECTURES})
+        if(NOT failed AND known MATCHES "sm_${architecture}\n")
+            list(APPEND supported ${architecture})
+        endif()
+    endforeach()
+    list(POP_BACK supported newest)
+    list(TRANSFORM supported APPEND -real)
+    set(${ret} ${supported} ${newest} PARENT_SCOPE) # no suffix: machine code and PTX
+endfunction()
+
+if(NOT FIRN_CUDA)
+    set(reason "FIRN_CUDA is off")
+elseif(NOT FIRN_CUDA_SOURCES)
+    set(reason "kernels/cuda has no sources")
+else()
+    find_program(FIRN_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
+    if(FIRN_NVCC)
+        firn_cuda_architectures(CMAKE_CUDA_ARCHITECTURES)
+    endif()
+    if(NOT FIRN_NVCC)
+        set(reason "nvcc was not found")
+    elseif(NOT CMAKE_CUDA_ARCHITECTURES)
+        set(reason "${FIRN_NVCC} knows none of the architectures ${FIRN_CUDA_ARCHITECTURES}")
+    else()
+        set(CMAKE_CUDA_COMPILER ${FIRN_NVCC})
+        set(CMAKE_CUDA_STANDARD 17)
+        set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+        enable_language(CUDA)
+        find_package(CUDAToolkit REQUIRED)
+        set(FIRN_CUDA_FOUND ON)
+    endif()
+endif()
+
+if(NOT FIRN_CUDA_FOUND)
+    message(NOTICE "firn: the CUDA backend is left out: ${reason}")
+endif()
+
+# firn_cuda_kernels(): kernels/cuda/*.cu become firn_kernels_cuda, a part of firn_kernels. Never
+# with fast-math; contraction into FMA stays, since one kind of device runs one machine code.
+function(firn_cuda_kernels)
+    if(NOT FIRN_CUDA_FOUND)
+        return()
+    endif()
+    add_library(firn_kernels_cuda STATIC ${FIRN_CUDA_SOURCES})
+    target_compile_options(firn_kernels_cuda PRIVATE
+        $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -Xcompiler=-Wall,-Wextra,-Werror>)
+    target_link_libraries(firn_kernels_cuda
+        PUBLIC firn_options firn_base PRIVATE CUDA::cudart_static CUDA::cublasLt)
+    target_link_libraries(firn_kernels PUBLIC firn_kernels_cuda)
+    target_compile_definitions(firn_kernels PUBLIC FIRN_HAVE_CUDA=1)
+endfunction()
