@@ -145,12 +145,12 @@ static void test_norms_accumulate_between_decisions(void **state)
     commit_step(&freeze, &spec, 2, (const double[]){9, 9, 0, 9}); /* sums 10, 18, 9, 18 */
     assert_int_equal(freeze.frozen_layers, 3);
     freeze_init(&freeze);
-    commit_step(&freeze, &spec, 1, (const double[]){1, 9, 9, 9});
-    commit_step(&freeze, &spec, 2, (const double[]){1, 9, 9, 9});
+    commit_step(&freeze, &spec, 1, (const double[]){1, 90, 5, 90});
+    commit_step(&freeze, &spec, 2, (const double[]){1, 90, 5, 90});
     assert_int_equal(freeze.frozen_layers, 1);
-    commit_step(&freeze, &spec, 3, (const double[]){0, 9, 9, 9});
-    commit_step(&freeze, &spec, 4, (const double[]){0, 9, 8, 9});
-    assert_int_equal(freeze.frozen_layers, 3);
+    commit_step(&freeze, &spec, 3, (const double[]){0, 1, 9, 9});
+    commit_step(&freeze, &spec, 4, (const double[]){0, 1, 9, 9}); /* layer 1's 180 is forgotten */
+    assert_int_equal(freeze.frozen_layers, 2);
 }
 
 /* Saved in the middle of an interval and read back, it goes on as if nothing had happened. */

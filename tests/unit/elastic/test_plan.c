@@ -379,6 +379,41 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
     plan_free(plan);
 }
 
+/* Arrays that are shorter or longer than the counts beside them would be read past their ends. */
+static void test_decode_refuses_arrays_of_another_length(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value, *named;
+    } cases[] = {
+        {"stage_first_unit", "[0,2]", "2 elements where 3 are needed"},
+        {"stage_first_unit", "[]", "0 elements where 3 are needed"},
+        {"replica_first_lane", "[0,3,6,7,8]", "5 elements, more than 4"},
+        {"workers", "[]", "donors"},
+        {"donors", "8", "donors"},
+        {"stages", "515", "stages"},
+        {"replicas", "1025", "replicas"},
+        {"moves", "[[0,6]]", "\"moves\"[0] must be [unit, from, to]"},
+        {"moves", "[[0,6,0,0]]", "\"moves\"[0]"},
+        {"moves", "[{}]", "\"moves\"[0]"},
+        {"histories", "[[0,1,2]]", "\"histories\"[0] must be [from, to]"},
+        {"histories", "[[0,-1]]", "\"histories\"[0]"},
+    };
+    struct plan *plan = sample_plan();
+    AUTO_JSON json_t *whole = plan_encode(plan);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct error error = {0};
+        struct plan *back = NULL;
+        AUTO_JSON json_t *tree = json_deep_copy(whole);
+        json_t *value = json_loads(cases[i].value, JSON_DECODE_ANY, NULL);
+        assert_int_equal(json_object_set_new(tree, cases[i].key, value), 0);
+        assert_int_equal(plan_decode(tree, &back, &error), -EINVAL);
+        if (strstr(error.text, cases[i].named) == NULL)
+            fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
+    }
+    plan_free(plan);
+}
+
 static void test_words_cover_every_value(void **state)
 {
     (void)state;
@@ -401,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_peers_are_mutual),
         cmocka_unit_test(test_check_refuses_every_broken_invariant),
         cmocka_unit_test(test_decode_refuses_missing_and_mistyped_keys),
+        cmocka_unit_test(test_decode_refuses_arrays_of_another_length),
         cmocka_unit_test(test_words_cover_every_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
