@@ -31,14 +31,29 @@ struct reduce_group {
 
 struct reduce_bucket; /* scratch and requests of one array, reused every step */
 
-/** reduce_bucket_new() - for arrays of at most @count elements; all memory is taken here */
+/**
+ * reduce_bucket_new() - for arrays of at most @count elements; all memory is taken here
+ *
+ * The group is copied, its arrays too. Return: 0, -ENOMEM, -EINVAL (the lane ranges do not cover the
+ * lanes in order, each with at least one).
+ */
 int reduce_bucket_new(const struct reduce_group *group, size_t count, struct reduce_bucket **ret_bucket) CHECK_RESULT;
+
+/**
+ * reduce_bucket_free() - NULL allowed; before mesh_close()
+ *
+ * A reduction that has begun and is not finished is given up, which fails the mesh.
+ */
 void reduce_bucket_free(struct reduce_bucket *bucket);
 
 /**
  * reduce_begin() - post my subtree sums of one array
  * @tag: unique to (step, bucket), the same on every member; the low 8 bits must be 0 (used inside)
- * @subtrees: one host buffer per maximal subtree of my lanes, left to right, borrowed until reduce_finish()
+ * @subtrees: one host buffer per maximal subtree of my lanes, left to right, borrowed until
+ * reduce_finish(); their contents are overwritten (the sum is gathered in subtrees[0])
+ *
+ * Every function here that fails leaves nothing posted, and the mesh failed: -ECONNRESET, -ENOMEM;
+ * -EINVAL of this one (too many elements, a tag with low bits) changes nothing.
  */
 int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees, size_t count) CHECK_RESULT;
 
@@ -50,7 +65,8 @@ int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtr
 int reduce_combine(struct reduce_bucket *bucket) CHECK_RESULT;
 
 /**
- * reduce_finish() - complete it; @result (count elements, may be subtrees[0]) holds the sum over all lanes
+ * reduce_finish() - complete it; @result (count elements; subtrees[0] saves a copy) holds the
+ * sum over all lanes
  * Return: 0, -ECONNRESET, -ETIMEDOUT as mesh_wait()
  */
 int reduce_finish(struct reduce_bucket *bucket, float *result) CHECK_RESULT;

@@ -1,0 +1,372 @@
+/*
+ * Reduce-scatter along the lane tree and all-gather, per array.
+ *
+ *     begin:   my sums of every other member's shard go to it; its sums of my shard are received
+ *              into scratch
+ *     combine: spans of lanes, left to right, are merged as soon as two of them are the children of
+ *              one node, like a shift-reduce parser; what the last addition makes goes to all, and
+ *              the others' shards are received where my first subtree lies
+ *     finish:  all of that is complete
+ *
+ * Receiving into subtrees[0] while its slices may still be on their way out is safe: the owner of a
+ * shard sends the sum only after it has my slice of it completely.
+ *
+ * Shards are cut at multiples of SHARD_ALIGNMENT elements, so every kernel sees the alignment that
+ * it would see in the whole array; with few elements the last shards are empty, and nothing is sent
+ * for them. A failure leaves the mesh failed and no request behind.
+ */
+#include "comm/reduce.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+#define SHARD_ALIGNMENT 16
+#define RESULT_TAG      0x80 /* sums have their subtree's index in the low byte, results this */
+
+_Static_assert(TREE_SUBTREES_MAX < RESULT_TAG, "tags of sums and results differ");
+
+struct shard {
+    size_t begin, count;
+};
+
+/* One maximal subtree of one member: where its sums of my shard are. */
+struct source {
+    struct tree_span span;
+    unsigned member;
+    unsigned index; /* among the member's subtrees */
+    float *scratch; /* NULL: the sums are mine */
+    struct mesh_request *receive;
+};
+
+struct reduce_bucket {
+    struct reduce_group group;
+    unsigned *ranks;        /* owned copy */
+    struct source *sources; /* of all members, by lane */
+    unsigned source_count;
+    unsigned own_count; /* my subtrees */
+    size_t count_max, count;
+    uint64_t tag;
+    float **subtrees; /* own_count pointers of this round */
+    float *scratch;
+    struct mesh_request **requests; /* sends of sums and results, receives of results */
+    unsigned request_count, requests_max;
+};
+
+/* ---- shape ---- */
+
+static struct shard shard_of(const struct reduce_group *group, size_t count, unsigned member)
+{
+    size_t blocks = (count + SHARD_ALIGNMENT - 1) / SHARD_ALIGNMENT;
+    size_t members = group->member_count;
+    /* floor(blocks * member / members) without a product that could overflow */
+    size_t first = blocks / members * member + blocks % members * member / members;
+    size_t last = blocks / members * (member + 1) + blocks % members * (member + 1) / members;
+    size_t begin = MIN(first * SHARD_ALIGNMENT, count);
+    size_t end = MIN(last * SHARD_ALIGNMENT, count);
+    return (struct shard){.begin = begin, .count = end - begin};
+}
+
+static size_t shard_count_max(const struct reduce_group *group, size_t count)
+{
+    size_t blocks = (count + SHARD_ALIGNMENT - 1) / SHARD_ALIGNMENT;
+    return (blocks / group->member_count + 1) * SHARD_ALIGNMENT;
+}
+
+static bool group_valid(const struct reduce_group *group)
+{
+    unsigned next = 0;
+    if (group->lanes == 0 || group->lanes > TREE_LANES_MAX || group->self >= group->member_count ||
+        group->member_count > group->lanes)
+        return false;
+    for (unsigned i = 0; i < group->member_count; i++) {
+        const struct tree_span *range = &group->lane_ranges[i];
+        if (range->first != next || range->count == 0 || range->count > group->lanes - next)
+            return false;
+        next += range->count;
+    }
+    return next == group->lanes;
+}
+
+/* Fills sources and counts; there are at most as many sources as lanes. */
+static void list_sources(struct reduce_bucket *bucket)
+{
+    const struct reduce_group *group = &bucket->group;
+    for (unsigned i = 0; i < group->member_count; i++) {
+        struct tree_span subtrees[TREE_SUBTREES_MAX];
+        unsigned count = tree_subtrees(group->lanes, group->lane_ranges[i], subtrees);
+        for (unsigned k = 0; k < count; k++)
+            bucket->sources[bucket->source_count++] =
+                (struct source){.span = subtrees[k], .member = i, .index = k};
+        if (i == group->self)
+            bucket->own_count = count;
+    }
+}
+
+static int take_scratch(struct reduce_bucket *bucket)
+{
+    size_t shard_max = shard_count_max(&bucket->group, bucket->count_max), size_bytes;
+    size_t foreign = bucket->source_count - bucket->own_count;
+    if (checked_multiply(shard_max, foreign, &size_bytes) ||
+        checked_multiply(size_bytes, sizeof(float), &size_bytes))
+        return -ENOMEM;
+    if (foreign == 0)
+        return 0;
+    bucket->scratch = aligned_alloc(SHARD_ALIGNMENT * sizeof(float), size_bytes);
+    if (!bucket->scratch)
+        return -ENOMEM;
+    float *next = bucket->scratch;
+    for (unsigned i = 0; i < bucket->source_count; i++) {
+        if (bucket->sources[i].member == bucket->group.self)
+            continue;
+        bucket->sources[i].scratch = next;
+        next += shard_max;
+    }
+    return 0;
+}
+
+int reduce_bucket_new(const struct reduce_group *group, size_t count,
+                      struct reduce_bucket **ret_bucket)
+{
+    if (!group_valid(group) || count > MESH_MESSAGE_MAX / sizeof(float))
+        return -EINVAL;
+    struct reduce_bucket *bucket = calloc(1, sizeof(*bucket));
+    if (!bucket)
+        return -ENOMEM;
+    bucket->group = *group;
+    bucket->count_max = count;
+    bucket->requests_max = (group->member_count - 1) * (TREE_SUBTREES_MAX + 2);
+    bucket->ranks = calloc(group->member_count, sizeof(*bucket->ranks));
+    bucket->sources = calloc(group->lanes, sizeof(*bucket->sources));
+    bucket->subtrees = calloc(TREE_SUBTREES_MAX, sizeof(*bucket->subtrees));
+    bucket->requests = calloc(bucket->requests_max + 1, sizeof(struct mesh_request *));
+    int code = -ENOMEM;
+    if (bucket->ranks && bucket->sources && bucket->subtrees && bucket->requests) {
+        list_sources(bucket);
+        code = take_scratch(bucket);
+    }
+    if (code < 0) {
+        reduce_bucket_free(bucket);
+        return code;
+    }
+    memcpy(bucket->ranks, group->ranks, group->member_count * sizeof(*bucket->ranks));
+    bucket->group.ranks = bucket->ranks;
+    bucket->group.lane_ranges = NULL; /* the caller's; the sources say it all */
+    *ret_bucket = bucket;
+    return 0;
+}
+
+/* ---- requests ---- */
+
+static bool requests_left(const struct reduce_bucket *bucket)
+{
+    if (bucket->request_count > 0)
+        return true;
+    for (unsigned i = 0; i < bucket->source_count; i++)
+        if (bucket->sources[i].receive)
+            return true;
+    return false;
+}
+
+static int wait_request(struct mesh_request **request)
+{
+    if (!*request)
+        return 0;
+    int code = mesh_wait(*request, UINT64_MAX);
+    *request = NULL;
+    return code;
+}
+
+/* No request may outlive a failure, for its buffers are the caller's again; and nobody may wait for
+   sums that will not come. */
+static int give_up(struct reduce_bucket *bucket, int code)
+{
+    if (code == 0 && !requests_left(bucket))
+        return 0;
+    mesh_abort(bucket->group.mesh, "a reduction was given up");
+    for (unsigned i = 0; i < bucket->source_count; i++)
+        if (wait_request(&bucket->sources[i].receive) < 0)
+            continue;
+    for (unsigned i = 0; i < bucket->request_count; i++)
+        if (wait_request(&bucket->requests[i]) < 0)
+            continue;
+    bucket->request_count = 0;
+    return code;
+}
+
+static int wait_requests(struct reduce_bucket *bucket)
+{
+    int code = 0;
+    for (unsigned i = 0; i < bucket->request_count && code == 0; i++)
+        code = wait_request(&bucket->requests[i]);
+    if (code < 0)
+        return give_up(bucket, code);
+    bucket->request_count = 0;
+    return 0;
+}
+
+void reduce_bucket_free(struct reduce_bucket *bucket)
+{
+    if (!bucket)
+        return;
+    give_up(bucket, 0);
+    free(bucket->ranks);
+    free(bucket->sources);
+    free(bucket->subtrees);
+    free(bucket->requests);
+    free(bucket->scratch);
+    free(bucket);
+}
+
+static int post_send(struct reduce_bucket *bucket, unsigned member, uint64_t tag, const float *data,
+                     size_t count)
+{
+    assert(bucket->request_count < bucket->requests_max);
+    int code = mesh_send(bucket->group.mesh, bucket->ranks[member], tag, data,
+                         count * sizeof(float), &bucket->requests[bucket->request_count]);
+    bucket->request_count += code == 0;
+    return code;
+}
+
+/* ---- begin ---- */
+
+static int receive_sums(struct reduce_bucket *bucket)
+{
+    struct shard mine = shard_of(&bucket->group, bucket->count, bucket->group.self);
+    int code = 0;
+    for (unsigned i = 0; i < bucket->source_count && mine.count > 0 && code == 0; i++) {
+        struct source *source = &bucket->sources[i];
+        if (source->scratch)
+            code = mesh_receive(bucket->group.mesh, bucket->ranks[source->member],
+                                bucket->tag | source->index, source->scratch,
+                                mine.count * sizeof(float), &source->receive);
+    }
+    return code;
+}
+
+static int send_sums(struct reduce_bucket *bucket)
+{
+    const struct reduce_group *group = &bucket->group;
+    int code = 0;
+    /* Everybody begins with another receiver, so that no one is flooded by all at once. */
+    for (unsigned i = 1; i < group->member_count; i++) {
+        unsigned member = (group->self + i) % group->member_count;
+        struct shard shard = shard_of(group, bucket->count, member);
+        for (unsigned k = 0; k < bucket->own_count && shard.count > 0 && code == 0; k++)
+            code = post_send(bucket, member, bucket->tag | k, bucket->subtrees[k] + shard.begin,
+                             shard.count);
+    }
+    return code;
+}
+
+int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees, size_t count)
+{
+    assert(!requests_left(bucket));
+    if (count > bucket->count_max || (tag & 0xff) != 0)
+        return -EINVAL;
+    bucket->tag = tag;
+    bucket->count = count;
+    memcpy(bucket->subtrees, subtrees, bucket->own_count * sizeof(*subtrees));
+    int code = receive_sums(bucket);
+    if (code == 0)
+        code = send_sums(bucket);
+    return code < 0 ? give_up(bucket, code) : 0;
+}
+
+/* ---- combine ---- */
+
+struct partial {
+    struct tree_span span;
+    float *values;
+};
+
+/*
+ * Merge the two topmost partial sums as long as they are children of one node. The sum replaces the
+ * left one; the root goes to @root_values, where all inputs are read already or element by element.
+ */
+static unsigned merge_top(const struct reduce_group *group, struct partial *stack, unsigned depth,
+                          float *root_values, size_t count)
+{
+    struct tree_span parent;
+    while (depth >= 2 && tree_parent_of_pair(group->lanes, stack[depth - 2].span,
+                                             stack[depth - 1].span, &parent)) {
+        struct partial *left = &stack[depth - 2], *right = &stack[depth - 1];
+        float *output = parent.count == group->lanes ? root_values : left->values;
+        group->add(group->add_context, output, left->values, right->values, count);
+        *left = (struct partial){.span = parent, .values = output};
+        depth--;
+    }
+    return depth;
+}
+
+static int finish_tree(struct reduce_bucket *bucket, struct shard mine)
+{
+    /* Every partial sum on the stack is a left child of an open node, but for the topmost. */
+    struct partial stack[TREE_SUBTREES_MAX];
+    unsigned depth = 0;
+    float *root_values = bucket->subtrees[0] + mine.begin;
+    for (unsigned i = 0; i < bucket->source_count; i++) {
+        struct source *source = &bucket->sources[i];
+        int code = wait_request(&source->receive);
+        if (code < 0)
+            return code;
+        float *values =
+            source->scratch ? source->scratch : bucket->subtrees[source->index] + mine.begin;
+        assert(depth < TREE_SUBTREES_MAX);
+        stack[depth++] = (struct partial){.span = source->span, .values = values};
+        depth = merge_top(&bucket->group, stack, depth, root_values, mine.count);
+    }
+    assert(depth == 1 && stack[0].values == root_values);
+    return 0;
+}
+
+static int send_result(struct reduce_bucket *bucket, struct shard mine)
+{
+    const struct reduce_group *group = &bucket->group;
+    int code = 0;
+    for (unsigned i = 1; i < group->member_count && mine.count > 0 && code == 0; i++)
+        code = post_send(bucket, (group->self + i) % group->member_count, bucket->tag | RESULT_TAG,
+                         bucket->subtrees[0] + mine.begin, mine.count);
+    return code;
+}
+
+static int receive_results(struct reduce_bucket *bucket)
+{
+    const struct reduce_group *group = &bucket->group;
+    for (unsigned i = 0; i < group->member_count; i++) {
+        struct shard shard = shard_of(group, bucket->count, i);
+        if (i == group->self || shard.count == 0)
+            continue;
+        assert(bucket->request_count < bucket->requests_max);
+        int code = mesh_receive(group->mesh, bucket->ranks[i], bucket->tag | RESULT_TAG,
+                                bucket->subtrees[0] + shard.begin, shard.count * sizeof(float),
+                                &bucket->requests[bucket->request_count]);
+        if (code < 0)
+            return code;
+        bucket->request_count++;
+    }
+    return 0;
+}
+
+int reduce_combine(struct reduce_bucket *bucket)
+{
+    struct shard mine = shard_of(&bucket->group, bucket->count, bucket->group.self);
+    int code = mine.count > 0 ? finish_tree(bucket, mine) : 0;
+    if (code == 0)
+        code = receive_results(bucket);
+    if (code == 0)
+        code = send_result(bucket, mine);
+    return code < 0 ? give_up(bucket, code) : 0;
+}
+
+int reduce_finish(struct reduce_bucket *bucket, float *result)
+{
+    int code = wait_requests(bucket);
+    if (code < 0)
+        return code;
+    if (result != bucket->subtrees[0] && bucket->count > 0)
+        memmove(result, bucket->subtrees[0], bucket->count * sizeof(float));
+    return 0;
+}

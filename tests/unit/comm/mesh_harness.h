@@ -1,0 +1,253 @@
+/*
+ * Meshes of several ranks inside one process over 127.0.0.1, and a peer made of a plain socket that
+ * can misbehave in every way that a correct one cannot.
+ */
+#pragma once
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "comm/handshake.h"
+#include "comm/mesh.h"
+
+#define WORLD_MAX       16
+#define WORLD_OPEN_NS   (20 * NS_PER_SECOND)
+#define WORLD_SILENT_NS (3 * NS_PER_SECOND) /* nobody is silent by accident on a busy machine */
+
+struct world {
+    unsigned count;
+    bool chain; /* links between neighbours only; else between all */
+    int listeners[WORLD_MAX];
+    char addresses[WORLD_MAX][ADDRESS_SIZE];
+    uint64_t generation;
+    uint64_t failure_timeout_ns;
+    uint64_t open_ns;
+    uint64_t unexpected_max_bytes;
+    uint8_t key[MESH_KEY_SIZE];
+    struct mesh *meshes[WORLD_MAX];
+};
+
+static inline void world_init(struct world *world, unsigned count)
+{
+    memset(world, 0, sizeof(*world));
+    world->count = count;
+    world->generation = 7;
+    world->failure_timeout_ns = WORLD_SILENT_NS;
+    world->open_ns = WORLD_OPEN_NS;
+    memset(world->key, 0x5a, sizeof(world->key));
+    for (unsigned i = 0; i < count; i++) {
+        struct error error = {0};
+        assert_int_equal(mesh_listen("127.0.0.1:0", &world->listeners[i], &error), 0);
+        assert_int_equal(mesh_listener_address(world->listeners[i], world->addresses[i]), 0);
+    }
+}
+
+static inline void world_done(struct world *world)
+{
+    for (unsigned i = 0; i < world->count; i++)
+        close(world->listeners[i]);
+}
+
+/* @peers: room for WORLD_MAX, referenced by the result */
+static inline struct mesh_options world_options(const struct world *world, unsigned rank,
+                                                struct mesh_peer *peers)
+{
+    struct mesh_options options = {
+        .job = "exact",
+        .generation = world->generation,
+        .rank = rank,
+        .peers = peers,
+        .listener = world->listeners[rank],
+        .failure_timeout_ns = world->failure_timeout_ns,
+        .unexpected_max_bytes = world->unexpected_max_bytes,
+        .connect_deadline_ns = clock_monotonic_ns() + world->open_ns,
+    };
+    memcpy(options.key, world->key, sizeof(options.key));
+    for (unsigned i = 0; i < world->count; i++) {
+        if (i == rank || (world->chain && i + 1 != rank && rank + 1 != i))
+            continue;
+        struct mesh_peer *peer = &peers[options.peer_count++];
+        *peer = (struct mesh_peer){.rank = i};
+        memcpy(peer->address, world->addresses[i], ADDRESS_SIZE);
+        snprintf(peer->name, sizeof(peer->name), "%c/0", (char)('a' + (int)i));
+    }
+    return options;
+}
+
+/* One rank's mesh_open() in a thread of its own. */
+struct opener {
+    struct world *world;
+    unsigned rank;
+    int cancel;
+    int result;
+    struct error error;
+    struct mesh *mesh;
+    pthread_t thread;
+};
+
+static inline void *opener_run(void *context)
+{
+    struct opener *opener = context;
+    struct mesh_peer peers[WORLD_MAX];
+    struct mesh_options options = world_options(opener->world, opener->rank, peers);
+    opener->result = mesh_open(&options, opener->cancel, &opener->mesh, &opener->error);
+    return NULL;
+}
+
+static inline void opener_start(struct opener *opener, struct world *world, unsigned rank)
+{
+    memset(opener, 0, sizeof(*opener));
+    opener->world = world;
+    opener->rank = rank;
+    opener->cancel = -1;
+    assert_int_equal(pthread_create(&opener->thread, NULL, opener_run, opener), 0);
+}
+
+static inline int opener_join(struct opener *opener)
+{
+    assert_int_equal(pthread_join(opener->thread, NULL), 0);
+    return opener->result;
+}
+
+static inline void world_open(struct world *world)
+{
+    struct opener openers[WORLD_MAX];
+    for (unsigned i = 0; i < world->count; i++)
+        opener_start(&openers[i], world, i);
+    for (unsigned i = 0; i < world->count; i++) {
+        if (opener_join(&openers[i]) < 0)
+            fail_msg("rank %u: %s", i, openers[i].error.text);
+        world->meshes[i] = openers[i].mesh;
+    }
+}
+
+static inline void *closer_run(void *mesh)
+{
+    mesh_close(mesh);
+    return NULL;
+}
+
+/* All at once, as workers do at a switch. */
+static inline void world_close(struct world *world)
+{
+    pthread_t threads[WORLD_MAX];
+    for (unsigned i = 0; i < world->count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, closer_run, world->meshes[i]), 0);
+    for (unsigned i = 0; i < world->count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* ---- a peer made of a plain, blocking socket ---- */
+
+static inline int raw_connect(const char *address)
+{
+    unsigned port = (unsigned)strtoul(strrchr(address, ':') + 1, NULL, 10);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(descriptor >= 0);
+    assert_int_equal(connect(descriptor, (struct sockaddr *)&to, sizeof(to)), 0);
+    return descriptor;
+}
+
+static inline void raw_write(int descriptor, const void *data, size_t size)
+{
+    for (const uint8_t *at = data; size > 0;) {
+        ssize_t count = send(descriptor, at, size, MSG_NOSIGNAL);
+        assert_true(count > 0);
+        at += count;
+        size -= (size_t)count;
+    }
+}
+
+/* Return: false at the end of the stream */
+static inline bool raw_read(int descriptor, void *data, size_t size)
+{
+    for (uint8_t *at = data; size > 0;) {
+        ssize_t count = recv(descriptor, at, size, 0);
+        if (count <= 0)
+            return false;
+        at += count;
+        size -= (size_t)count;
+    }
+    return true;
+}
+
+static inline void raw_put(int descriptor, struct frame frame, const void *payload)
+{
+    uint8_t header[FRAME_HEADER_SIZE];
+    frame_encode(&frame, header);
+    raw_write(descriptor, header, sizeof(header));
+    if (frame.length > 0)
+        raw_write(descriptor, payload, frame.length);
+}
+
+/* @ret_payload: room for FRAME_SMALL_MAX + 1 */
+static inline bool raw_get(int descriptor, struct frame *ret_frame, uint8_t *ret_payload)
+{
+    uint8_t header[FRAME_HEADER_SIZE];
+    if (!raw_read(descriptor, header, sizeof(header)))
+        return false;
+    assert_int_equal(frame_decode(header, ret_frame), 0);
+    assert_true(ret_frame->length <= FRAME_SMALL_MAX);
+    ret_payload[ret_frame->length] = 0;
+    return raw_read(descriptor, ret_payload, ret_frame->length);
+}
+
+/* Skips heartbeats and credit; false at the end of the stream. */
+static inline bool raw_get_news(int descriptor, struct frame *ret_frame, uint8_t *ret_payload)
+{
+    do {
+        if (!raw_get(descriptor, ret_frame, ret_payload))
+            return false;
+    } while (ret_frame->type == FRAME_HEARTBEAT || ret_frame->type == FRAME_CREDIT);
+    return true;
+}
+
+/*
+ * Connect to @to as rank @self and go through the handshake. Return: its outcome as
+ * handshake_step() says, -ESHUTDOWN when the other side just closed; 0: the link is up, in
+ * *ret_descriptor.
+ */
+static inline int raw_join(const struct world *world, unsigned self, unsigned to,
+                           int *ret_descriptor)
+{
+    struct handshake_identity identity = {
+        .job = "exact", .generation = world->generation, .rank = self};
+    struct handshake handshake;
+    struct handshake_reply reply;
+    const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE] = {1, 2, 3};
+    memcpy(identity.key, world->key, sizeof(identity.key));
+    int descriptor = raw_connect(world->addresses[to]);
+    handshake_connect(&handshake, &identity, to, challenge, &reply);
+    int code = 0;
+    while (code == 0) {
+        struct frame frame;
+        uint8_t payload[FRAME_SMALL_MAX + 1];
+        if (reply.present)
+            raw_put(descriptor, reply.frame, reply.payload);
+        if (handshake.state == HANDSHAKE_PROVEN)
+            break;
+        if (!raw_get(descriptor, &frame, payload))
+            code = -ESHUTDOWN;
+        else
+            code = handshake_step(&handshake, &frame, payload, &reply);
+    }
+    if (code < 0)
+        close(descriptor);
+    else
+        *ret_descriptor = descriptor;
+    return code;
+}
