@@ -82,6 +82,15 @@ static int sweep(const char *folder, uint64_t newest, struct error *error)
     return r;
 }
 
+int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, struct error *error)
+{
+    char path[FOLDER_PATH_SIZE];
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    folder_part_path(folder, step, generation, path);
+    return remove_folder(path, error);
+}
+
 int checkpoint_retain(const char *folder, unsigned keep, struct error *error)
 {
     AUTO_FREE uint64_t *steps = NULL;

@@ -15,10 +15,11 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-#define SAFETENSORS_NAME_SIZE  256
-#define SAFETENSORS_RANK_MAX   8
-#define SAFETENSORS_HEADER_MAX 100000000u /* bytes of JSON: the reference implementation's bound   \
-                                           */
+#define SAFETENSORS_NAME_SIZE 256
+#define SAFETENSORS_RANK_MAX  8
+#define SAFETENSORS_HEADER_MAX                                                                     \
+    100000000u /* bytes of JSON: the reference implementation's bound                              \
+                */
 #define SAFETENSORS_ALIGN 4096
 
 enum safetensors_dtype {

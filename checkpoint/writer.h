@@ -108,3 +108,9 @@ int checkpoint_commit(const struct io *io, const char *folder, const struct mani
    crash are swept too. A step folder whose manifest does not load is left for a person to look at
  */
 int checkpoint_retain(const char *folder, unsigned keep, struct error *error) CHECK_RESULT;
+
+/** checkpoint_abandon() - remove what all parts of @step and @generation have written: the
+   coordinator's duty when one part failed and the step will not be committed, lest a full disk
+   stays full. 0 when nothing is there */
+int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation,
+                       struct error *error) CHECK_RESULT;

@@ -1,0 +1,183 @@
+/*
+ * An I/O table that carries everything out and keeps a record of what would change a disk, in
+ * order, with the data of every write. It also watches the one rule that the crash model relies on:
+ * nothing is in flight on any file when one is synced or a name moves.
+ */
+#pragma once
+
+#include <string.h>
+
+#include "checkpoint/io.h"
+
+#define RECORD_MAX 4096
+
+enum record_kind {
+    RECORD_MAKE_DIRECTORY,
+    RECORD_CREATE,
+    RECORD_WRITE,
+    RECORD_TRUNCATE, /* and reserve: the file has this length, new bytes are zero */
+    RECORD_SYNC,
+    RECORD_RENAME,
+    RECORD_UNLINK,
+    RECORD_SYNC_DIRECTORY,
+};
+
+struct record {
+    enum record_kind kind;
+    char path[1280], target[1280];
+    unsigned file; /* number of the created file */
+    uint64_t offset;
+    size_t size_bytes;
+    uint8_t *data;
+};
+
+static struct recording {
+    const struct io *inner;
+    struct record records[RECORD_MAX];
+    unsigned count, file_count, in_flight;
+    int file_of_descriptor[1024];
+} recording;
+
+static inline struct record *record_add(enum record_kind kind, const char *path)
+{
+    assert(recording.count < RECORD_MAX);
+    struct record *record = &recording.records[recording.count++];
+    *record = (struct record){.kind = kind};
+    snprintf(record->path, sizeof(record->path), "%s", path);
+    return record;
+}
+
+static int record_open(unsigned depth, void *arena, size_t arena_bytes,
+                       struct io_context **ret_context, struct error *error)
+{
+    return recording.inner->open(depth, arena, arena_bytes, ret_context, error);
+}
+
+static void record_close(struct io_context *context)
+{
+    recording.inner->close(context);
+}
+
+static int record_create(struct io_context *context, const char *path, bool direct)
+{
+    int descriptor = recording.inner->create(context, path, direct);
+    if (descriptor >= 0) {
+        assert(descriptor < 1024);
+        recording.file_of_descriptor[descriptor] = (int)recording.file_count;
+        record_add(RECORD_CREATE, path)->file = recording.file_count++;
+    }
+    return descriptor;
+}
+
+static int record_write(struct io_context *context, int descriptor, const void *data,
+                        size_t size_bytes, uint64_t offset, uint64_t user)
+{
+    int r = recording.inner->write(context, descriptor, data, size_bytes, offset, user);
+    if (r == 0) {
+        struct record *record = record_add(RECORD_WRITE, "");
+        record->file = (unsigned)recording.file_of_descriptor[descriptor];
+        record->offset = offset;
+        record->size_bytes = size_bytes;
+        record->data = malloc(size_bytes);
+        memcpy(record->data, data, size_bytes);
+        recording.in_flight++;
+    }
+    return r;
+}
+
+static int record_drain(struct io_context *context, bool wait, uint64_t *ret_user)
+{
+    int r = recording.inner->drain(context, wait, ret_user);
+    if (r != 0)
+        recording.in_flight--;
+    return r;
+}
+
+static int record_truncate(struct io_context *context, int descriptor, uint64_t size_bytes)
+{
+    assert(recording.in_flight == 0);
+    struct record *record = record_add(RECORD_TRUNCATE, "");
+    record->file = (unsigned)recording.file_of_descriptor[descriptor];
+    record->size_bytes = (size_t)size_bytes;
+    return recording.inner->truncate(context, descriptor, size_bytes);
+}
+
+static int record_reserve(struct io_context *context, int descriptor, uint64_t size_bytes)
+{
+    struct record *record = record_add(RECORD_TRUNCATE, "");
+    record->file = (unsigned)recording.file_of_descriptor[descriptor];
+    record->size_bytes = (size_t)size_bytes;
+    return recording.inner->reserve(context, descriptor, size_bytes);
+}
+
+static int record_sync(struct io_context *context, int descriptor)
+{
+    assert(recording.in_flight == 0);
+    record_add(RECORD_SYNC, "")->file = (unsigned)recording.file_of_descriptor[descriptor];
+    return recording.inner->sync(context, descriptor);
+}
+
+static int record_close_file(struct io_context *context, int descriptor)
+{
+    return recording.inner->close_file(context, descriptor);
+}
+
+static int record_rename(struct io_context *context, const char *from, const char *to)
+{
+    assert(recording.in_flight == 0);
+    int r = recording.inner->rename(context, from, to);
+    if (r == 0) {
+        struct record *record = record_add(RECORD_RENAME, from);
+        snprintf(record->target, sizeof(record->target), "%s", to);
+    }
+    return r;
+}
+
+static int record_sync_directory(struct io_context *context, const char *path)
+{
+    record_add(RECORD_SYNC_DIRECTORY, path);
+    return recording.inner->sync_directory(context, path);
+}
+
+static int record_make_directory(struct io_context *context, const char *path)
+{
+    record_add(RECORD_MAKE_DIRECTORY, path);
+    return recording.inner->make_directory(context, path);
+}
+
+static int record_unlink(struct io_context *context, const char *path)
+{
+    int r = recording.inner->unlink(context, path);
+    if (r == 0)
+        record_add(RECORD_UNLINK, path);
+    return r;
+}
+
+static inline const struct io *record_table(const struct io *inner)
+{
+    static const struct io table = {
+        .name = "recording",
+        .open = record_open,
+        .close = record_close,
+        .create = record_create,
+        .write = record_write,
+        .drain = record_drain,
+        .truncate = record_truncate,
+        .sync = record_sync,
+        .close_file = record_close_file,
+        .rename = record_rename,
+        .sync_directory = record_sync_directory,
+        .make_directory = record_make_directory,
+        .unlink = record_unlink,
+        .reserve = record_reserve,
+    };
+    recording.inner = inner;
+    return &table;
+}
+
+static inline void record_done(void)
+{
+    for (unsigned i = 0; i < recording.count; i++)
+        free(recording.records[i].data);
+    recording.count = recording.file_count = 0;
+}
