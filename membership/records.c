@@ -45,10 +45,11 @@ static json_t *encode_slots(const struct node_record *record)
 
 json_t *node_record_encode(const struct node_record *record)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:o}", "address", record->host, "link_port",
+    return json_pack("{s:s, s:i, s:s, s:I, s:s, s:s, s:o}", "address", record->host, "link_port",
                      (int)record->link_port, "http", record->http, "incarnation",
-                     record->incarnation, "state", record->draining ? "draining" : "ready",
-                     "version", record->version, "slots", encode_slots(record));
+                     (json_int_t)record->incarnation, "state",
+                     record->draining ? "draining" : "ready", "version", record->version, "slots",
+                     encode_slots(record));
 }
 
 static int decode_slot(const json_t *tree, struct node_record *record, unsigned index,
@@ -85,8 +86,7 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record, struc
     if (!status)
         status = json_get_text(tree, "http", record.http, sizeof(record.http), error);
     if (!status)
-        status = json_get_text(tree, "incarnation", record.incarnation, sizeof(record.incarnation),
-                               error);
+        status = json_get_u64(tree, "incarnation", INT64_MAX, &record.incarnation, error);
     if (!status)
         status = json_get_text(tree, "state", state, sizeof(state), error);
     if (!status)

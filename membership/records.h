@@ -22,7 +22,7 @@ struct node_record {
     char host[ADDRESS_SIZE]; /* numeric address that links use */
     unsigned link_port;      /* of slot 0; slot s listens at link_port + s */
     char http[ADDRESS_SIZE]; /* "host:port" */
-    char incarnation[32];    /* of the daemon process */
+    uint64_t incarnation;    /* of the daemon process, random */
     bool draining;
     char version[32];
     unsigned slot_count;

@@ -1,0 +1,398 @@
+#include "daemon/config.h"
+
+#include <cyaml/cyaml.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+#define CONFIG_FILE_MAX ((size_t)1 << 20)
+#define FIRST_FLAG      256
+
+enum kind { TEXT, NUMBER };
+
+/* One row a key: how it is spelled in the file (a flag has '-' for '_') and what is allowed. */
+struct key {
+    const char *name;
+    enum kind kind;
+    unsigned min, max; /* of numbers */
+    const char *help;
+};
+
+/* What a file or the flags say, before it is checked: texts, NULL when absent. */
+enum {
+    KEY_CLUSTER,
+    KEY_NODE,
+    KEY_ENDPOINTS,
+    KEY_ETCD_USER,
+    KEY_ETCD_PASSWORD_FILE,
+    KEY_ETCD_CA,
+    KEY_ETCD_CERTIFICATE,
+    KEY_ETCD_KEY,
+    KEY_ADDRESS,
+    KEY_LINK_PORT,
+    KEY_HTTP,
+    KEY_DATA_DIR,
+    KEY_RUN_DIR,
+    KEY_CHECKPOINT_DIR,
+    KEY_WORKER,
+    KEY_SLOTS,
+    KEY_THREADS,
+    KEY_FAILURE_TIMEOUT,
+    KEY_DRAIN_TIMEOUT,
+    KEY_LOG,
+    KEY_COUNT
+};
+
+struct spoken {
+    char *values[KEY_COUNT];
+};
+
+static const struct key keys[KEY_COUNT] = {
+    [KEY_CLUSTER] = {"cluster", TEXT, 0, 0,
+                     "name of the cluster; part of every etcd key (default: default)"},
+    [KEY_NODE] = {"node", TEXT, 0, 0, "name of this node (default: the host name)"},
+    [KEY_ENDPOINTS] = {"endpoints", TEXT, 0, 0,
+                       "etcd, separated by commas (default: http://127.0.0.1:2379)"},
+    [KEY_ETCD_USER] = {"etcd_user", TEXT, 0, 0, "etcd user"},
+    [KEY_ETCD_PASSWORD_FILE] = {"etcd_password_file", TEXT, 0, 0,
+                                "file that holds the etcd password"},
+    [KEY_ETCD_CA] = {"etcd_ca", TEXT, 0, 0, "certificate authority of etcd"},
+    [KEY_ETCD_CERTIFICATE] = {"etcd_certificate", TEXT, 0, 0, "client certificate for etcd"},
+    [KEY_ETCD_KEY] = {"etcd_key", TEXT, 0, 0, "key of the client certificate"},
+    [KEY_ADDRESS] = {"address", TEXT, 0, 0,
+                     "address that other nodes reach this one's links by (default: 127.0.0.1)"},
+    [KEY_LINK_PORT] = {"link_port", NUMBER, 1, 65535,
+                       "port of slot 0's links; slot s uses link_port + s (default: 7600)"},
+    [KEY_HTTP] = {"http", TEXT, 0, 0, "address of the HTTP interface (default: 127.0.0.1:7580)"},
+    [KEY_DATA_DIR] = {"data_dir", TEXT, 0, 0,
+                      "folder for metrics, logs and checkpoints (default: /var/lib/firn)"},
+    [KEY_RUN_DIR] = {"run_dir", TEXT, 0, 0, "folder for sockets (default: /run/firn)"},
+    [KEY_CHECKPOINT_DIR] =
+        {"checkpoint_dir", TEXT, 0, 0,
+         "folder that all nodes share, for jobs without checkpoint.path (default: DATA_DIR/checkpoints)"},
+    [KEY_WORKER] = {"worker", TEXT, 0, 0, "the firn-worker program (default: beside firnd)"},
+    [KEY_SLOTS] = {"slots", NUMBER, 1, 64, "CPU slots that this node offers (default: 1)"},
+    [KEY_THREADS] = {"threads", NUMBER, 1, 1024, "threads of a CPU slot (default: 1)"},
+    [KEY_FAILURE_TIMEOUT] =
+        {"failure_timeout_ms", NUMBER, 100, 600000,
+         "silence after which a peer is given up; all other time-outs follow from it (default: 1500)"},
+    [KEY_DRAIN_TIMEOUT] = {"drain_timeout_s", NUMBER, 0, 86400,
+                           "how long SIGTERM waits for work to be handed over (default: 60)"},
+    [KEY_LOG] = {"log", TEXT, 0, 0,
+                 "journal or stderr (default: the journal when systemd started firnd)"},
+};
+
+/* ---- the file ---- */
+
+#define FILE_FIELD(key, member_index)                                                              \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct spoken,           \
+                           values[member_index], 0, CONFIG_TEXT_SIZE - 1)
+
+static const cyaml_schema_field_t file_fields[] = {
+    FILE_FIELD("cluster", KEY_CLUSTER),
+    FILE_FIELD("node", KEY_NODE),
+    FILE_FIELD("endpoints", KEY_ENDPOINTS),
+    FILE_FIELD("etcd_user", KEY_ETCD_USER),
+    FILE_FIELD("etcd_password_file", KEY_ETCD_PASSWORD_FILE),
+    FILE_FIELD("etcd_ca", KEY_ETCD_CA),
+    FILE_FIELD("etcd_certificate", KEY_ETCD_CERTIFICATE),
+    FILE_FIELD("etcd_key", KEY_ETCD_KEY),
+    FILE_FIELD("address", KEY_ADDRESS),
+    FILE_FIELD("link_port", KEY_LINK_PORT),
+    FILE_FIELD("http", KEY_HTTP),
+    FILE_FIELD("data_dir", KEY_DATA_DIR),
+    FILE_FIELD("run_dir", KEY_RUN_DIR),
+    FILE_FIELD("checkpoint_dir", KEY_CHECKPOINT_DIR),
+    FILE_FIELD("worker", KEY_WORKER),
+    FILE_FIELD("slots", KEY_SLOTS),
+    FILE_FIELD("threads", KEY_THREADS),
+    FILE_FIELD("failure_timeout_ms", KEY_FAILURE_TIMEOUT),
+    FILE_FIELD("drain_timeout_s", KEY_DRAIN_TIMEOUT),
+    FILE_FIELD("log", KEY_LOG),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t file_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct spoken, file_fields),
+};
+
+/* libcyaml explains itself line by line: the first line is the cause, the others say where. */
+static void collect_words(cyaml_log_t level, void *context, const char *format, va_list arguments)
+{
+    struct error *error = context;
+    size_t used = strlen(error->text);
+
+    if (level < CYAML_LOG_ERROR || used >= sizeof(error->text) - 1)
+        return;
+    vsnprintf(error->text + used, sizeof(error->text) - used, format, arguments);
+    for (char *at = error->text + used; *at; at++)
+        if (*at == '\n')
+            *at = ' ';
+}
+
+static int load_file(const char *path, struct spoken **ret_spoken, struct error *error)
+{
+    struct bytes text = {0};
+    struct error words = {0};
+    const cyaml_config_t options = {
+        .log_fn = collect_words,
+        .log_ctx = &words,
+        .log_level = CYAML_LOG_ERROR,
+        .mem_fn = cyaml_mem,
+        .flags = CYAML_CFG_NO_ALIAS,
+    };
+    int status = file_read(path, CONFIG_FILE_MAX, &text, error);
+
+    if (status)
+        return status;
+    cyaml_err_t result = cyaml_load_data(text.data, text.size_bytes, &options, &file_schema,
+                                         (cyaml_data_t **)ret_spoken, NULL);
+    bytes_done(&text);
+    if (result != CYAML_OK)
+        return error_set(error, -EINVAL, "%s: %s: %s (the keys are those of firnd --help)", path,
+                         cyaml_strerror(result), words.text);
+    return 0;
+}
+
+/* ---- the flags ---- */
+
+static void print_help(void)
+{
+    printf("usage: firnd [--config FILE] [--KEY VALUE ...]\n\n"
+           "The elastic training daemon: one a node. Keys of %s, also flags:\n\n"
+           "  --config FILE           read this file instead of %s\n"
+           "  --version\n  --help\n",
+           CONFIG_DEFAULT_FILE, CONFIG_DEFAULT_FILE);
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        char flag[64];
+        snprintf(flag, sizeof(flag), "%s", keys[i].name);
+        for (char *at = flag; *at; at++)
+            *at = *at == '_' ? '-' : *at;
+        printf("  --%-21s %s\n", flag, keys[i].help);
+    }
+}
+
+static void make_flags(struct option flags[KEY_COUNT + 4], char names[KEY_COUNT][32])
+{
+    memset(flags, 0, (KEY_COUNT + 4) * sizeof(*flags));
+    for (int i = 0; i < KEY_COUNT; i++) {
+        snprintf(names[i], sizeof(names[i]), "%s", keys[i].name);
+        for (char *at = names[i]; *at; at++)
+            *at = *at == '_' ? '-' : *at;
+        flags[i] = (struct option){names[i], required_argument, NULL, FIRST_FLAG + i};
+    }
+    flags[KEY_COUNT] = (struct option){"config", required_argument, NULL, 'c'};
+    flags[KEY_COUNT + 1] = (struct option){"help", no_argument, NULL, 'h'};
+    flags[KEY_COUNT + 2] = (struct option){"version", no_argument, NULL, 'v'};
+}
+
+static int parse_flags(int argc, char **argv, struct spoken *flags_said, const char **ret_file,
+                       struct error *error)
+{
+    struct option flags[KEY_COUNT + 4];
+    char names[KEY_COUNT][32];
+    int flag;
+
+    make_flags(flags, names);
+    optind = 1;
+    while ((flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
+        if (flag == 'h' || flag == 'v') {
+            if (flag == 'h')
+                print_help();
+            else
+                printf("firnd %s\n", FIRN_VERSION);
+            return 1;
+        }
+        if (flag == 'c')
+            *ret_file = optarg;
+        else if (flag >= FIRST_FLAG)
+            flags_said->values[flag - FIRST_FLAG] = optarg;
+        else
+            return error_set(error, -EINVAL, "unknown flag; firnd --help lists them");
+    }
+    if (optind < argc)
+        return error_set(error, -EINVAL, "\"%s\" is not a flag; firnd --help lists them",
+                         argv[optind]);
+    return 0;
+}
+
+/* ---- checking ---- */
+
+static int take_number(int key, const char *text, unsigned *ret_value, struct error *error)
+{
+    char *end;
+
+    if (!text)
+        return 0;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (errno || end == text || *end || value < keys[key].min || value > keys[key].max)
+        return error_set(error, -EINVAL, "%s: \"%s\" is not a number from %u to %u", keys[key].name,
+                         text, keys[key].min, keys[key].max);
+    *ret_value = (unsigned)value;
+    return 0;
+}
+
+static int take_text(int key, const char *text, char *ret_text, size_t size, struct error *error)
+{
+    if (!text)
+        return 0;
+    if (strlen(text) >= size)
+        return error_set(error, -EINVAL, "%s: longer than %zu characters", keys[key].name,
+                         size - 1);
+    strcpy(ret_text, text);
+    return 0;
+}
+
+static int take_texts(const struct spoken *said, struct config *config, struct error *error)
+{
+    const struct {
+        int key;
+        char *text;
+        size_t size;
+    } texts[] = {
+        {KEY_CLUSTER, config->cluster, NAME_SIZE},
+        {KEY_NODE, config->node, NAME_SIZE},
+        {KEY_ENDPOINTS, config->endpoints, CONFIG_TEXT_SIZE},
+        {KEY_ETCD_USER, config->etcd_user, CONFIG_TEXT_SIZE},
+        {KEY_ETCD_PASSWORD_FILE, config->etcd_password_file, CONFIG_TEXT_SIZE},
+        {KEY_ETCD_CA, config->etcd_ca, CONFIG_TEXT_SIZE},
+        {KEY_ETCD_CERTIFICATE, config->etcd_certificate, CONFIG_TEXT_SIZE},
+        {KEY_ETCD_KEY, config->etcd_key, CONFIG_TEXT_SIZE},
+        {KEY_ADDRESS, config->address, ADDRESS_SIZE - 8},
+        {KEY_HTTP, config->http, ADDRESS_SIZE},
+        {KEY_DATA_DIR, config->data_dir, CONFIG_TEXT_SIZE - 128},
+        {KEY_RUN_DIR, config->run_dir, CONFIG_TEXT_SIZE - 128},
+        {KEY_CHECKPOINT_DIR, config->checkpoint_dir, CONFIG_TEXT_SIZE},
+        {KEY_WORKER, config->worker, CONFIG_TEXT_SIZE},
+    };
+    int status = 0;
+
+    for (size_t i = 0; !status && i < ARRAY_COUNT(texts); i++)
+        status = take_text(texts[i].key, said->values[texts[i].key], texts[i].text, texts[i].size,
+                           error);
+    return status;
+}
+
+static int take_numbers(const struct spoken *said, struct config *config, struct error *error)
+{
+    unsigned failure_ms = (unsigned)(config->failure_timeout_ns / NS_PER_MS);
+    unsigned drain_s = (unsigned)(config->drain_timeout_ns / NS_PER_SECOND);
+    const struct {
+        int key;
+        unsigned *value;
+    } numbers[] = {
+        {KEY_LINK_PORT, &config->link_port}, {KEY_SLOTS, &config->slots},
+        {KEY_THREADS, &config->threads},     {KEY_FAILURE_TIMEOUT, &failure_ms},
+        {KEY_DRAIN_TIMEOUT, &drain_s},
+    };
+    int status = 0;
+
+    for (size_t i = 0; !status && i < ARRAY_COUNT(numbers); i++)
+        status = take_number(numbers[i].key, said->values[numbers[i].key], numbers[i].value, error);
+    config->failure_timeout_ns = failure_ms * NS_PER_MS;
+    config->drain_timeout_ns = drain_s * NS_PER_SECOND;
+    return status;
+}
+
+static int take_all(const struct spoken *said, struct config *config, struct error *error)
+{
+    const char *log = said->values[KEY_LOG];
+    int status = take_texts(said, config, error);
+
+    if (!status)
+        status = take_numbers(said, config, error);
+    if (!status && log && strcmp(log, "journal") && strcmp(log, "stderr"))
+        status = error_set(error, -EINVAL, "log: \"%s\" is neither journal nor stderr", log);
+    if (!status && log)
+        config->journal = !strcmp(log, "journal");
+    return status;
+}
+
+static void set_defaults(struct config *config)
+{
+    *config = (struct config){
+        .cluster = "default",
+        .endpoints = "http://127.0.0.1:2379",
+        .address = "127.0.0.1",
+        .link_port = 7600,
+        .http = "127.0.0.1:7580",
+        .data_dir = "/var/lib/firn",
+        .run_dir = "/run/firn",
+        .slots = 1,
+        .threads = 1,
+        .failure_timeout_ns = 1500 * NS_PER_MS,
+        .drain_timeout_ns = 60 * NS_PER_SECOND,
+        .journal = getenv("JOURNAL_STREAM") != NULL,
+    };
+    gethostname(config->node, sizeof(config->node) - 1);
+    for (char *at = config->node; *at; at++)
+        if (*at >= 'A' && *at <= 'Z')
+            *at = (char)(*at - 'A' + 'a');
+}
+
+/* firn-worker lies beside firnd unless somebody says otherwise. */
+static int find_worker(struct config *config, struct error *error)
+{
+    if (!config->worker[0]) {
+        ssize_t length = readlink("/proc/self/exe", config->worker, sizeof(config->worker) - 16);
+        char *slash = length > 0 ? memrchr(config->worker, '/', (size_t)length) : NULL;
+        strcpy(slash ? slash + 1 : config->worker, "firn-worker");
+    }
+    if (access(config->worker, X_OK))
+        return error_set(error, -errno, "worker: %s: %s", config->worker, strerror(errno));
+    return 0;
+}
+
+static int check(struct config *config, struct error *error)
+{
+    if (!name_valid(config->cluster))
+        return error_set(error, -EINVAL, "cluster: \"%s\" is not a name (a-z, 0-9, '.', '_', '-')",
+                         config->cluster);
+    if (!name_valid(config->node))
+        return error_set(error, -EINVAL,
+                         "node: \"%s\" is not a name (a-z, 0-9, '.', '_', '-'); set node",
+                         config->node);
+    if (config->link_port + config->slots > 65536)
+        return error_set(error, -EINVAL, "link_port: %u and %u slots go past port 65535",
+                         config->link_port, config->slots);
+    if (!config->checkpoint_dir[0])
+        snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), "%s/checkpoints",
+                 config->data_dir);
+    return find_worker(config, error);
+}
+
+int config_load(int argc, char **argv, struct config *ret_config, struct error *error)
+{
+    struct spoken flags = {0}, *file = NULL;
+    const char *path = NULL;
+    struct config config;
+    int status = parse_flags(argc, argv, &flags, &path, error);
+
+    if (status)
+        return status;
+    set_defaults(&config);
+    if (path || !access(CONFIG_DEFAULT_FILE, F_OK))
+        status = load_file(path ? path : CONFIG_DEFAULT_FILE, &file, error);
+    if (!status && file) {
+        status = take_all(file, &config, error);
+        if (status)
+            error_prefix(error, "%s: ", path ? path : CONFIG_DEFAULT_FILE);
+    }
+    for (int i = 0; file && i < KEY_COUNT; i++)
+        free(file->values[i]);
+    free(file);
+    if (!status)
+        status = take_all(&flags, &config, error);
+    if (!status)
+        status = check(&config, error);
+    if (!status)
+        *ret_config = config;
+    return status;
+}

@@ -1,0 +1,57 @@
+/*
+ * firnd: one a node. It keeps the node registered, runs the node's part in every job
+ * (daemon/job.h), and, while it leads, plans them all (daemon/leading.h). One thread, one sd-event
+ * loop.
+ *
+ * Everything is driven by the mirror of the cluster's keys: a change marks the daemon dirty, and
+ * once per turn of the loop daemon_reconcile() brings jobs and plans in line with it. What decides
+ * is in elastic/; this folder carries it out.
+ */
+#pragma once
+
+#include "daemon/config.h"
+#include "daemon/event_loop.h"
+#include "daemon/mirror.h"
+#include "daemon/outbox.h"
+#include "membership/election.h"
+#include "membership/etcd.h"
+#include "membership/keys.h"
+#include "membership/records.h"
+#include "membership/registry.h"
+
+struct job;
+struct leading;
+struct http_server;
+
+struct daemon {
+    const struct config *config;
+    struct event_loop loop;
+    struct etcd *etcd;
+    const struct kv *kv; /* etcd's */
+    struct kv_watch *watch;
+    struct registry *registry;
+    struct election *election;
+    struct outbox *outbox;
+    struct mirror mirror;
+    struct node_record self;
+    uint64_t incarnation;
+    bool store_away; /* said once when it goes, once when it is back */
+    bool registered;
+    bool stopping;   /* SIGTERM: drain, then leave */
+    bool abandoning; /* SIGUSR2: leave at once, workers go on (an upgrade) */
+    int exit_code;
+    struct job *jobs; /* a list */
+    struct leading *leading;
+    struct http_server *http;
+    sd_event_source *reconcile, *drain_deadline;
+};
+
+/** daemon_run() - until the end. Return: the process's exit code */
+int daemon_run(const struct config *config);
+
+/** daemon_wake() - something changed: reconcile before the loop sleeps */
+void daemon_wake(struct daemon *daemon);
+/** daemon_publish_self() - the node's record changed (a slot is bad, draining) */
+void daemon_publish_self(struct daemon *daemon);
+/** daemon_job_dir() - <data_dir>/jobs/<job> */
+void daemon_job_dir(const struct daemon *daemon, const char *job, char ret_path[CONFIG_TEXT_SIZE]);

@@ -1,0 +1,224 @@
+#include "daemon/http_server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/http_answers.h"
+
+#define CONNECTIONS_MAX   64
+#define CONNECTION_IDLE_S 30
+
+struct http_server {
+    struct daemon *daemon;
+    struct MHD_Daemon *mhd;
+    sd_event_source *ready, *timer;
+};
+
+static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code, const char *type,
+                             struct bytes *body)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(body->size_bytes, body->data, MHD_RESPMEM_MUST_COPY);
+    enum MHD_Result result = MHD_NO;
+
+    if (response) {
+        if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES)
+            result = MHD_queue_response(connection, code, response);
+        MHD_destroy_response(response);
+    }
+    return result;
+}
+
+static enum MHD_Result reply_problem(struct MHD_Connection *connection, int status,
+                                     const char *text)
+{
+    unsigned code = status == -ENOENT   ? MHD_HTTP_NOT_FOUND
+                    : status == -EINVAL ? MHD_HTTP_BAD_REQUEST
+                                        : MHD_HTTP_INTERNAL_SERVER_ERROR;
+    struct bytes body = {0};
+    enum MHD_Result result = MHD_NO;
+
+    if (!bytes_append_format(&body, "%s\n", text))
+        result = reply(connection, code, "text/plain; charset=utf-8", &body);
+    bytes_done(&body);
+    return result;
+}
+
+static uint64_t number_argument(struct MHD_Connection *connection, const char *name,
+                                uint64_t otherwise)
+{
+    const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+
+    return text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* /v1/jobs/JOB/WHAT */
+static int answer_job(struct daemon *daemon, struct MHD_Connection *connection, const char *rest,
+                      struct bytes *body, const char **ret_type, struct error *error)
+{
+    char job[NAME_SIZE];
+    const char *slash = strchr(rest, '/');
+
+    if (!slash || (size_t)(slash - rest) >= sizeof(job))
+        return error_set(error, -ENOENT, "no such page");
+    snprintf(job, sizeof(job), "%.*s", (int)(slash - rest), rest);
+    if (!name_valid(job))
+        return error_set(error, -EINVAL, "not a job name");
+    *ret_type = "application/x-ndjson";
+    if (!strcmp(slash, "/metrics"))
+        return http_answer_metrics(daemon, job, number_argument(connection, "from", 0), body,
+                                   error);
+    if (!strcmp(slash, "/events"))
+        return http_answer_events(daemon, job, number_argument(connection, "from", 0), body, error);
+    *ret_type = "text/plain; charset=utf-8";
+    if (!strcmp(slash, "/logs"))
+        return http_answer_log(daemon, job, (unsigned)number_argument(connection, "slot", 0),
+                               number_argument(connection, "bytes", 65536), body, error);
+    *ret_type = "application/json";
+    if (!strcmp(slash, "/workers"))
+        return http_answer_workers(daemon, job, body, error);
+    return error_set(error, -ENOENT, "no such page");
+}
+
+static int answer(struct daemon *daemon, struct MHD_Connection *connection, const char *url,
+                  struct bytes *body, const char **ret_type, struct error *error)
+{
+    static const char jobs[] = "/v1/jobs/";
+
+    *ret_type = "application/json";
+    if (!strcmp(url, "/v1/node"))
+        return http_answer_node(daemon, body, error);
+    if (!strncmp(url, jobs, sizeof(jobs) - 1))
+        return answer_job(daemon, connection, url + sizeof(jobs) - 1, body, ret_type, error);
+    return error_set(error, -ENOENT, "no such page");
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **request)
+{
+    struct http_server *server = context;
+    struct bytes body = {0};
+    struct error error = {0};
+    const char *type;
+    enum MHD_Result result;
+
+    (void)version;
+    (void)upload;
+    (void)request;
+    *upload_size = 0;
+    if (strcmp(method, MHD_HTTP_METHOD_GET))
+        return reply_problem(connection, -EINVAL, "only GET is understood");
+    int status = answer(server->daemon, connection, url, &body, &type, &error);
+    result = status ? reply_problem(connection, status, error.text)
+                    : reply(connection, MHD_HTTP_OK, type, &body);
+    bytes_done(&body);
+    return result;
+}
+
+static void set_timer(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout_ms;
+
+    if (MHD_get_timeout(server->mhd, &timeout_ms) != MHD_YES) {
+        sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
+        return;
+    }
+    sd_event_source_set_time_relative(server->timer, timeout_ms * 1000);
+    sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_ready(sd_event_source *source, int descriptor, uint32_t events, void *context)
+{
+    struct http_server *server = context;
+
+    (void)source;
+    (void)descriptor;
+    (void)events;
+    MHD_run(server->mhd);
+    set_timer(server);
+    return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *context)
+{
+    (void)usec;
+    return on_ready(source, -1, 0, context);
+}
+
+static int parse_address(const char *text, struct sockaddr_in *ret_address, struct error *error)
+{
+    char host[ADDRESS_SIZE];
+    const char *colon = strrchr(text, ':');
+    char *end;
+    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
+
+    *ret_address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - text) : 0, text);
+    if (!colon || *end || port == 0 || port > 65535 ||
+        inet_pton(AF_INET, host, &ret_address->sin_addr) != 1)
+        return error_set(error, -EINVAL,
+                         "http: \"%s\" is not a numeric address and a port, such as 127.0.0.1:7580",
+                         text);
+    return 0;
+}
+
+static int watch(struct http_server *server)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+    sd_event *event = server->daemon->loop.event;
+    int status;
+
+    if (!info)
+        return -ENOTSUP;
+    status = sd_event_add_io(event, &server->ready, info->epoll_fd, EPOLLIN, on_ready, server);
+    if (status >= 0)
+        status = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, 0, 0, on_timer,
+                                            server);
+    return status < 0 ? status : 0;
+}
+
+int http_server_start(struct daemon *daemon, struct http_server **ret_server, struct error *error)
+{
+    struct http_server *server = calloc(1, sizeof(*server));
+    struct sockaddr_in address;
+    int status = server ? parse_address(daemon->config->http, &address, error) : -ENOMEM;
+
+    if (status) {
+        free(server);
+        return status;
+    }
+    server->daemon = daemon;
+    server->mhd = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, server,
+                                   MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
+                                   MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+                                   MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_IDLE_S,
+                                   MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    if (!server->mhd) {
+        free(server);
+        return error_set(error, -EADDRINUSE,
+                         "http: cannot listen at %s: is another firnd running there?",
+                         daemon->config->http);
+    }
+    status = watch(server);
+    if (status) {
+        http_server_stop(server);
+        return error_set(error, status, "http: %s", strerror(-status));
+    }
+    *ret_server = server;
+    return 0;
+}
+
+void http_server_stop(struct http_server *server)
+{
+    if (!server)
+        return;
+    sd_event_source_disable_unref(server->ready);
+    sd_event_source_disable_unref(server->timer);
+    MHD_stop_daemon(server->mhd);
+    free(server);
+}

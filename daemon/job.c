@@ -1,0 +1,468 @@
+#include "daemon/job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/events.h"
+#include "daemon/recording.h"
+
+#define PROGRESS_NS NS_PER_SECOND
+
+static void feed(struct job *job, struct agent_event *event);
+
+static struct event_facts facts_of(const struct job *job, uint64_t generation, uint64_t step)
+{
+    return (struct event_facts){
+        .job = job->name,
+        .node = job->daemon->config->node,
+        .generation = generation,
+        .step = step,
+        .pause_seconds = -1,
+    };
+}
+
+/* ---- what workers say ---- */
+
+static void on_connected(void *context, const char *name, unsigned slot)
+{
+    struct job *job = context;
+    struct agent_event event = {.type = AGENT_WORKER_UP, .slot = slot};
+
+    (void)name;
+    feed(job, &event);
+}
+
+static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
+{
+    struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
+
+    job->statuses[slot] = *status;
+    if (status->phase == WORKER_STUCK) {
+        struct event_facts facts = facts_of(job, status->generation, status->applied_step);
+        char text[REPORT_TEXT_SIZE + 64];
+        snprintf(text, sizeof(text), "slot %u is stuck: %s", slot, status->text);
+        events_append(job->dir, &facts, "stuck", text);
+    }
+    feed(job, &event);
+}
+
+static void write_progress(struct job *job, const struct control_progress *progress)
+{
+    struct daemon *daemon = job->daemon;
+    uint64_t now_ns = clock_monotonic_ns();
+    char key[KV_KEY_MAX];
+    struct progress_record record = {
+        .generation = progress->generation,
+        .step = progress->step,
+        .steps = job->spec.train.steps,
+        .frozen_layers = progress->frozen_layers,
+        .loss = progress->loss,
+        .grad_norm = progress->grad_norm,
+        .validation_loss = progress->validation_loss,
+        .step_seconds = progress->step_seconds,
+        .tokens_per_second = progress->tokens_per_second,
+        .pause_seconds = progress->pause_seconds,
+        .checkpoint_step = job->checkpoint_step,
+        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+    };
+
+    if (now_ns - job->progress_written_ns < PROGRESS_NS && progress->step < job->spec.train.steps)
+        return;
+    job->progress_written_ns = now_ns;
+    if (job->plan && job->plan->generation == progress->generation) {
+        record.stages = job->plan->stage_count;
+        record.replicas = job->plan->replica_count;
+        record.workers = job->plan->worker_count;
+    }
+    snprintf(record.alarm, sizeof(record.alarm), "%s", job->alarm);
+    AUTO_JSON json_t *tree = progress_record_encode(&record);
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    if (!text || outbox_put(daemon->outbox,
+                            keys_job(key, daemon->config->cluster, job->name, "progress"), text))
+        log_error("no memory to write progress");
+}
+
+/* Progress of the whole job is told by the node of rank 0 alone. */
+static bool has_rank_zero(const struct job *job, unsigned slot)
+{
+    return job->plan && job->plan->worker_count > 0 &&
+           plan_find(job->plan, job->daemon->config->node, slot) == 0;
+}
+
+static void on_progress(struct job *job, unsigned slot, const struct control_progress *progress)
+{
+    double known = job->progress[slot].validation_loss;
+
+    job->progress[slot] = *progress;
+    if (isnan(progress->validation_loss)) /* measured now and then: keep the newest */
+        job->progress[slot].validation_loss = known;
+    if (has_rank_zero(job, slot))
+        write_progress(job, &job->progress[slot]);
+}
+
+static void on_alarm(struct job *job, unsigned slot, const char *text)
+{
+    struct event_facts facts =
+        facts_of(job, job->statuses[slot].generation, job->progress[slot].step);
+
+    if (!strcmp(job->alarm, text))
+        return;
+    snprintf(job->alarm, sizeof(job->alarm), "%s", text);
+    events_append(job->dir, &facts, "alarm", text[0] ? text : "the alarm is over");
+}
+
+static void on_event(struct job *job, const struct control_message *message)
+{
+    struct event_facts facts = facts_of(job, message->progress.generation, message->progress.step);
+
+    if (message->progress.pause_seconds > 0)
+        facts.pause_seconds = message->progress.pause_seconds;
+    events_append(job->dir, &facts, "training", message->text);
+}
+
+static void on_message(void *context, const char *name, unsigned slot,
+                       struct control_message *message)
+{
+    struct job *job = context;
+
+    (void)name;
+    switch (message->type) {
+    case CONTROL_STATUS:
+        on_status(job, slot, &message->status);
+        break;
+    case CONTROL_PROGRESS:
+        on_progress(job, slot, &message->progress);
+        break;
+    case CONTROL_EVENT:
+        on_event(job, message);
+        break;
+    case CONTROL_ALARM:
+        on_alarm(job, slot, message->text);
+        break;
+    case CONTROL_CHECKPOINT:
+        recording_begin(job, slot, &message->checkpoint);
+        break;
+    default:
+        log_warning("job %s, slot %u: the worker sent an order", job->name, slot);
+    }
+}
+
+static void on_exited(void *context, const char *name, unsigned slot, int exit_code,
+                      const char *words)
+{
+    struct job *job = context;
+    struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = exit_code};
+    struct event_facts facts =
+        facts_of(job, job->statuses[slot].generation, job->statuses[slot].applied_step);
+    char text[REPORT_TEXT_SIZE];
+
+    (void)name;
+    if (exit_code < 0)
+        snprintf(text, sizeof(text), "killed by signal %d (%s)", -exit_code, strsignal(-exit_code));
+    else
+        snprintf(text, sizeof(text), "exit code %d: %.200s", exit_code, words);
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    if (exit_code) {
+        char line[REPORT_TEXT_SIZE + 64];
+        snprintf(line, sizeof(line), "the worker on slot %u ended: %s", slot, text);
+        events_append(job->dir, &facts, "worker", line);
+    }
+    job->processes[slot] = NULL;
+    if (job->unrecorded_slot == slot)
+        recording_forget(job);
+    feed(job, &event);
+    daemon_wake(job->daemon);
+}
+
+static const struct worker_process_callbacks process_callbacks = {
+    .connected = on_connected,
+    .message = on_message,
+    .exited = on_exited,
+};
+
+/* ---- what the agent wants ---- */
+
+static struct worker_process_options process_options(struct job *job, unsigned slot)
+{
+    return (struct worker_process_options){
+        .event = job->daemon->loop.event,
+        .config = job->daemon->config,
+        .callbacks = &process_callbacks,
+        .context = job,
+        .job = job->name,
+        .spec_path = job->spec_path,
+        .job_dir = job->dir,
+        .checkpoint_dir = job->checkpoint_dir,
+        .slot = slot,
+    };
+}
+
+static void spawn(struct job *job, unsigned slot)
+{
+    const struct worker_process_options options = process_options(job, slot);
+    struct error error = {0};
+
+    if (slot >= job->daemon->config->slots || job->processes[slot]) {
+        log_error("job %s: slot %u cannot start a worker: %s", job->name, slot,
+                  job->processes[slot] ? "one is running there" : "this node has no such slot");
+        return;
+    }
+    memset(&job->statuses[slot], 0, sizeof(job->statuses[slot]));
+    job->progress[slot] =
+        (struct control_progress){.validation_loss = NAN, .loss = NAN, .grad_norm = NAN};
+    if (worker_process_spawn(&options, &job->processes[slot], &error)) {
+        struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = 1};
+        snprintf(event.text, sizeof(event.text), "%.*s", (int)sizeof(event.text) - 1, error.text);
+        log_error("job %s: %s", job->name, error.text);
+        feed(job, &event);
+    }
+}
+
+static void send_order(struct job *job, const struct agent_action *action, enum control_type type)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+
+    if (!message || !job->processes[action->slot])
+        return;
+    message->type = type;
+    message->plan = (struct plan *)(uintptr_t)action->plan; /* only read */
+    worker_process_send(job->processes[action->slot], message);
+}
+
+static void write_report(struct job *job, const struct node_report *report)
+{
+    struct daemon *daemon = job->daemon;
+    char key[KV_KEY_MAX];
+    AUTO_JSON json_t *tree = node_report_encode(report);
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+
+    if (!text || outbox_put(daemon->outbox,
+                            keys_report(key, daemon->config->cluster, job->name, report->generation,
+                                        daemon->config->node),
+                            text))
+        log_error("job %s: no memory for a report", job->name);
+}
+
+static void take_slot_out(struct job *job, unsigned slot, const char *why)
+{
+    struct daemon *daemon = job->daemon;
+    struct event_facts facts = facts_of(job, 0, 0);
+    char text[REPORT_TEXT_SIZE + 64];
+
+    snprintf(daemon->self.slots[slot].bad, sizeof(daemon->self.slots[slot].bad), "%.127s",
+             why[0] ? why : "unknown");
+    snprintf(text, sizeof(text), "slot %u is taken out of service: %s", slot, why);
+    events_append(job->dir, &facts, "slot", text);
+    daemon_publish_self(daemon);
+}
+
+static void carry_out(struct job *job, const struct agent_action *action)
+{
+    switch (action->type) {
+    case AGENT_SPAWN:
+        spawn(job, action->slot);
+        break;
+    case AGENT_SEND_PREPARE:
+        send_order(job, action, CONTROL_PREPARE);
+        break;
+    case AGENT_SEND_SWITCH:
+        send_order(job, action, CONTROL_SWITCH);
+        break;
+    case AGENT_SEND_STOP:
+        send_order(job, action, CONTROL_STOP);
+        break;
+    case AGENT_KILL:
+        if (job->processes[action->slot])
+            worker_process_kill(job->processes[action->slot]);
+        break;
+    case AGENT_REPORT:
+        write_report(job, action->report);
+        break;
+    case AGENT_SLOT_BAD:
+        take_slot_out(job, action->slot, action->text);
+        break;
+    }
+}
+
+static void feed(struct job *job, struct agent_event *event)
+{
+    const struct loop *loop = &job->daemon->loop.loop;
+    AUTO_FREE struct agent_actions *actions = calloc(1, sizeof(*actions));
+
+    event->now_ns = loop->now_ns(loop->context);
+    if (!actions || agent_step(job->agent, event, actions)) {
+        log_error("job %s: no memory to follow what happened; looking again soon", job->name);
+        if (loop->timer_set(loop->context, job->tick, event->now_ns + NS_PER_SECOND / 10))
+            log_error("a timer failed");
+        return;
+    }
+    for (unsigned i = 0; i < actions->count; i++)
+        carry_out(job, &actions->list[i]);
+    if (loop->timer_set(loop->context, job->tick, actions->wake_at_ns))
+        log_error("job %s: its timer failed", job->name);
+    agent_actions_done(actions);
+}
+
+static void on_tick(void *context)
+{
+    struct agent_event event = {.type = AGENT_TICK};
+
+    feed(context, &event);
+}
+
+/* ---- plans ---- */
+
+static struct plan *decode_plan(const struct job *job, const struct mirror_entry *entry)
+{
+    struct error error = {0};
+    struct plan *plan = NULL;
+    AUTO_JSON json_t *tree = NULL;
+
+    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, &error) ||
+        plan_decode(tree, &plan, &error))
+        log_error("job %s: the plan at %s is not understood: %s", job->name, entry->key,
+                  error.text);
+    return plan;
+}
+
+static void sync_plan(struct job *job, const char *leaf, enum agent_event_type type,
+                      struct plan **plan, int64_t *revision)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry = mirror_find(
+        &job->daemon->mirror, keys_job(key, job->daemon->config->cluster, job->name, leaf));
+    int64_t now = entry ? entry->mod_revision : 0;
+
+    if (now == *revision)
+        return;
+    struct plan *decoded = entry ? decode_plan(job, entry) : NULL;
+    if (entry && !decoded)
+        return;
+    struct plan *old = *plan;
+    *plan = decoded;
+    *revision = now;
+    struct agent_event event = {.type = type, .plan = decoded};
+    feed(job, &event);
+    plan_free(old);
+}
+
+void job_sync(struct job *job)
+{
+    sync_plan(job, "generation", AGENT_PLAN, &job->plan, &job->plan_revision);
+    sync_plan(job, "next", AGENT_NEXT, &job->prepared, &job->prepared_revision);
+    recording_sync(job);
+}
+
+void job_gone(struct job *job)
+{
+    struct agent_event event = {.type = AGENT_PLAN};
+
+    feed(job, &event);
+}
+
+bool job_idle(const struct job *job)
+{
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
+        if (job->processes[slot])
+            return false;
+    return true;
+}
+
+/* ---- start and end ---- */
+
+static void on_record_retry(void *context)
+{
+    recording_sync(context);
+}
+
+static int write_spec(struct job *job, struct error *error)
+{
+    AUTO_JSON json_t *tree = job_spec_encode(&job->spec);
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    int status = file_make_directories(job->dir, 0755, error);
+
+    if (status)
+        return status;
+    if (!text)
+        return error_set(error, -ENOMEM, "no memory for the specification of job %s", job->name);
+    return file_replace(job->spec_path, text, strlen(text), 0644, error);
+}
+
+static void adopt_workers(struct job *job)
+{
+    for (unsigned slot = 0; slot < job->daemon->config->slots; slot++) {
+        const struct worker_process_options options = process_options(job, slot);
+        struct error error = {0};
+        if (worker_process_adopt(&options, &job->processes[slot], &error))
+            continue;
+        log_info("job %s: took over the running worker %d on slot %u", job->name,
+                 worker_process_pid(job->processes[slot]), slot);
+        on_connected(job, job->name, slot);
+    }
+}
+
+static void choose_checkpoint_dir(struct job *job)
+{
+    const char *base = job->spec.checkpoint.path[0] ? job->spec.checkpoint.path
+                                                    : job->daemon->config->checkpoint_dir;
+
+    snprintf(job->checkpoint_dir, sizeof(job->checkpoint_dir), "%s/%s", base, job->name);
+}
+
+int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec,
+             struct job **ret_job, struct error *error)
+{
+    struct job *job = calloc(1, sizeof(*job));
+    int status;
+
+    if (!job)
+        return error_set(error, -ENOMEM, "no memory for job %s", name);
+    job->daemon = daemon;
+    job->spec = *spec;
+    snprintf(job->name, sizeof(job->name), "%s", name);
+    daemon_job_dir(daemon, name, job->dir);
+    snprintf(job->spec_path, sizeof(job->spec_path), "%.*s/spec.json", CONFIG_TEXT_SIZE - 16,
+             job->dir);
+    choose_checkpoint_dir(job);
+    job->agent = agent_new(name, daemon->config->node, daemon->config->failure_timeout_ns);
+    job->statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->statuses));
+    status =
+        job->agent && job->statuses ? 0 : error_set(error, -ENOMEM, "no memory for job %s", name);
+    if (!status)
+        status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_tick, job, &job->tick);
+    if (!status)
+        status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_record_retry, job,
+                                             &job->record_retry);
+    if (!status)
+        status = write_spec(job, error);
+    if (status) {
+        job_close(job);
+        return status;
+    }
+    adopt_workers(job);
+    *ret_job = job;
+    return 0;
+}
+
+void job_close(struct job *job)
+{
+    if (!job)
+        return;
+    recording_forget(job);
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
+        worker_process_free(job->processes[slot]);
+    job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->tick);
+    job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->record_retry);
+    agent_free(job->agent);
+    plan_free(job->plan);
+    plan_free(job->prepared);
+    free(job->statuses);
+    free(job);
+}

@@ -1,0 +1,44 @@
+/*
+ * This node's part in one job: its worker processes, what the agent (elastic/agent.h) says to do
+ * with them, and what they say in return.
+ */
+#pragma once
+
+#include "daemon/daemon.h"
+#include "daemon/worker_process.h"
+#include "elastic/agent.h"
+
+struct job {
+    struct job *next;
+    struct daemon *daemon;
+    char name[NAME_SIZE];
+    char dir[CONFIG_TEXT_SIZE], spec_path[CONFIG_TEXT_SIZE];
+    char checkpoint_dir[JOB_PATH_SIZE + NAME_SIZE + 2];
+    struct job_spec spec;
+    struct agent *agent;
+    struct plan *plan, *prepared; /* keys `generation` and `next` as last seen; NULL: absent */
+    int64_t plan_revision, prepared_revision;
+    struct loop_timer *tick;
+    struct worker_process *processes[REPORT_WORKERS_MAX];
+    struct worker_report *statuses; /* by slot: what each worker said last */
+    struct control_progress progress[REPORT_WORKERS_MAX];
+    char alarm[RECORD_TEXT_SIZE];
+    uint64_t progress_written_ns;
+    uint64_t checkpoint_step; /* newest recorded */
+    /* A checkpoint that a worker has made and that is not recorded yet; step 0: none. */
+    struct control_checkpoint unrecorded;
+    unsigned unrecorded_slot;
+    struct kv_request *recording;
+    struct loop_timer *record_retry;
+};
+
+/** job_open() - @spec: decoded; finds workers of it that an earlier firnd left running */
+int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec,
+             struct job **ret_job, struct error *error) CHECK_RESULT;
+/** job_close() - lets go of its workers without ending them */
+void job_close(struct job *job);
+/** job_sync() - bring the agent in line with the mirror */
+void job_sync(struct job *job);
+/** job_gone() - its keys were removed: stop what still runs */
+void job_gone(struct job *job);
+bool job_idle(const struct job *job);

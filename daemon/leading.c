@@ -1,0 +1,361 @@
+#include "daemon/leading.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "checkpoint/reader.h"
+#include "daemon/events.h"
+#include "daemon/view.h"
+
+#define RETRY_NS (NS_PER_SECOND / 5)
+
+/* One job as its leader remembers it. */
+struct led {
+    struct led *next;
+    struct leading *leading;
+    char job[NAME_SIZE];
+    struct leader_memory memory;
+    uint64_t bad_checkpoint_step; /* records from this step on do not open; 0: none known */
+    struct kv_request *writing;
+    enum leader_action action; /* being written */
+    char words[PLAN_REASON_SIZE + 128];
+    uint64_t generation;
+    struct loop_timer *timer;
+};
+
+struct leading {
+    struct daemon *daemon;
+    struct led *jobs;
+};
+
+static const char *const state_words[] = {
+    [JOB_WAITING] = "waiting",       [JOB_PREPARING] = "preparing", [JOB_RUNNING] = "running",
+    [JOB_RECOVERING] = "recovering", [JOB_PAUSING] = "pausing",     [JOB_PAUSED] = "paused",
+    [JOB_COMPLETED] = "completed",   [JOB_CANCELLED] = "cancelled", [JOB_FAILED] = "failed",
+};
+
+static void consider(struct led *led);
+
+static void wake_at(struct led *led, uint64_t at_ns)
+{
+    const struct loop *loop = &led->leading->daemon->loop.loop;
+
+    if (loop->timer_set(loop->context, led->timer, at_ns))
+        log_error("job %s: the leader's timer failed", led->job);
+}
+
+static void tell(const struct led *led, const char *kind, const char *text)
+{
+    struct daemon *daemon = led->leading->daemon;
+    char dir[CONFIG_TEXT_SIZE];
+    struct event_facts facts = {.job = led->job,
+                                .node = daemon->config->node,
+                                .generation = led->generation,
+                                .pause_seconds = -1};
+
+    daemon_job_dir(daemon, led->job, dir);
+    events_append(dir, &facts, kind, text);
+}
+
+/* ---- writing ---- */
+
+static void on_written(void *context, const struct kv_result *result)
+{
+    struct led *led = context;
+    const struct loop *loop = &led->leading->daemon->loop.loop;
+
+    led->writing = NULL;
+    if (!result->status && result->succeeded) {
+        if (led->action == LEADER_PUBLISH || led->action == LEADER_PREPARE)
+            tell(led, led->action == LEADER_PUBLISH ? "plan" : "prepare", led->words);
+    } else {
+        log_info("job %s: the leader's write did not go through (%s); looking again", led->job,
+                 result->status ? result->error.text : "the keys have changed meanwhile");
+    }
+    wake_at(led, loop->now_ns(loop->context) + (result->status ? RETRY_NS : 0));
+}
+
+static bool make_key(struct plan *plan)
+{
+    uint8_t random[32];
+
+    if (getrandom(random, sizeof(random), 0) != sizeof(random))
+        return false;
+    for (size_t i = 0; i < sizeof(random); i++)
+        snprintf(plan->key + 2 * i, 3, "%02x", random[i]);
+    return true;
+}
+
+static char *plan_text(struct plan *plan)
+{
+    AUTO_JSON json_t *tree = NULL;
+
+    if (!plan->key[0] && !make_key(plan))
+        return NULL;
+    tree = plan_encode(plan);
+    return tree ? json_text(tree) : NULL;
+}
+
+/* Reports of generations before the one in force are of no use to anybody any more. */
+static size_t add_old_reports(const struct led *led, uint64_t keep_from,
+                              struct kv_operation *operations, size_t capacity)
+{
+    struct daemon *daemon = led->leading->daemon;
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t length, used = 0;
+    size_t count = mirror_range(
+        &daemon->mirror, keys_job(prefix, daemon->config->cluster, led->job, "reports/"), &entries);
+
+    length = strlen(prefix);
+    for (size_t i = 0; i < count && used < capacity; i++)
+        if (strtoull(entries[i].key + length, NULL, 10) < keep_from)
+            operations[used++] = (struct kv_operation){.type = KV_DELETE, .key = entries[i].key};
+    return used;
+}
+
+static void write_plan(struct led *led, const struct view *view,
+                       const struct leader_decision *decision)
+{
+    struct daemon *daemon = led->leading->daemon;
+    char generation_key[KV_KEY_MAX], next_key[KV_KEY_MAX];
+    struct kv_operation operations[KV_TXN_MAX / 2];
+    size_t count = 0;
+    AUTO_FREE char *text = decision->plan ? plan_text(decision->plan) : NULL;
+
+    keys_job(generation_key, daemon->config->cluster, led->job, "generation");
+    keys_job(next_key, daemon->config->cluster, led->job, "next");
+    const struct kv_compare compares[] = {
+        election_guard(daemon->election),
+        {.key = generation_key, .target = KV_MOD_REVISION, .value = view->plan_revision},
+        {.key = next_key, .target = KV_MOD_REVISION, .value = view->next_revision},
+    };
+    if (decision->action == LEADER_PREPARE) {
+        operations[count++] = (struct kv_operation){.type = KV_PUT, .key = next_key, .value = text};
+    } else if (decision->action == LEADER_PUBLISH) {
+        operations[count++] =
+            (struct kv_operation){.type = KV_PUT, .key = generation_key, .value = text};
+        operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = next_key};
+        count += add_old_reports(led, view->plan ? view->plan->generation : 0, operations + count,
+                                 ARRAY_COUNT(operations) - count);
+    } else {
+        operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = next_key};
+    }
+    led->action = decision->action;
+    led->generation = decision->plan ? decision->plan->generation : view->next->generation;
+    snprintf(led->words, sizeof(led->words), "%s generation %" PRIu64 ": %s",
+             decision->action == LEADER_PREPARE ? "preparing" : "plan of", led->generation,
+             decision->plan ? decision->plan->reason_text : "");
+    if ((decision->plan && !text) ||
+        daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations, count,
+                        on_written, led, &led->writing)) {
+        log_error("job %s: a plan could not be sent; trying again", led->job);
+        wake_at(led, daemon->loop.loop.now_ns(&daemon->loop) + RETRY_NS);
+    }
+}
+
+/* The state is for people and changes rarely; the newest words win. */
+static void write_state(struct led *led, const struct view *view, const char *state,
+                        const char *text)
+{
+    struct daemon *daemon = led->leading->daemon;
+    char key[KV_KEY_MAX];
+    struct state_record record = {.unix_ns = clock_real()->realtime_ns(clock_real()->context)};
+
+    if (!strcmp(view->state.state, state) && !strcmp(view->state.text, text))
+        return;
+    snprintf(record.state, sizeof(record.state), "%s", state);
+    snprintf(record.text, sizeof(record.text), "%s", text);
+    AUTO_JSON json_t *tree = state_record_encode(&record);
+    AUTO_FREE char *words = tree ? json_text(tree) : NULL;
+    if (!words || outbox_put(daemon->outbox,
+                             keys_job(key, daemon->config->cluster, led->job, "state"), words))
+        log_error("job %s: no memory to write its state", led->job);
+    if (strcmp(view->state.state, state) && view_job_over(state))
+        tell(led, "state", text[0] ? text : state);
+}
+
+/* ---- deciding ---- */
+
+/* A checkpoint that does not open is never planned with: the one before it is taken. */
+static bool checkpoint_opens(struct led *led, const struct plan *plan)
+{
+    struct checkpoint_reader *reader;
+    struct error error = {0};
+    char text[ERROR_TEXT_SIZE + 128];
+
+    if (plan->source != PLAN_SOURCE_CHECKPOINT)
+        return true;
+    if (!checkpoint_open(plan->restore_path, &reader, &error)) {
+        checkpoint_close(reader);
+        return true;
+    }
+    led->bad_checkpoint_step = plan->resume_step;
+    snprintf(text, sizeof(text),
+             "the checkpoint of step %" PRIu64 " is refused, the one before it is taken: %s",
+             plan->resume_step, error.text);
+    tell(led, "checkpoint", text);
+    return false;
+}
+
+static void carry_out(struct led *led, const struct view *view, struct leader_decision *decision)
+{
+    struct daemon *daemon = led->leading->daemon;
+
+    write_state(led, view, state_words[decision->state], decision->text);
+    if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
+        return;
+    if (decision->action == LEADER_PUBLISH && !checkpoint_opens(led, decision->plan)) {
+        wake_at(led, daemon->loop.loop.now_ns(&daemon->loop));
+        return;
+    }
+    write_plan(led, view, decision);
+}
+
+static void decide(struct led *led, const struct view *view)
+{
+    struct leader_decision decision = {0};
+    struct error error = {0};
+
+    if (view_job_over(view->state.state) && view->view.desired != JOB_DESIRED_RUNNING)
+        return;
+    if (!strcmp(view->state.state, "completed"))
+        return;
+    if (leader_decide(&view->view, &led->memory, &decision, &error)) {
+        log_error("job %s: the leader cannot decide: %s", led->job, error.text);
+        wake_at(led, view->view.now_ns + RETRY_NS);
+        return;
+    }
+    wake_at(led, decision.wake_at_ns);
+    carry_out(led, view, &decision);
+    plan_free(decision.plan);
+}
+
+static void consider(struct led *led)
+{
+    struct daemon *daemon = led->leading->daemon;
+    struct view *view;
+    struct error error = {0};
+
+    if (!election_leads(daemon->election) || led->writing || daemon->store_away)
+        return;
+    int status = view_make(
+        &daemon->mirror, daemon->config->cluster, led->job, daemon->loop.loop.now_ns(&daemon->loop),
+        daemon->config->failure_timeout_ns, led->bad_checkpoint_step, &view, &error);
+    if (status) {
+        if (status != -ENOENT)
+            log_error("job %s: %s", led->job, error.text);
+        return;
+    }
+    decide(led, view);
+    view_free(view);
+}
+
+static void on_timer(void *context)
+{
+    consider(context);
+}
+
+/* ---- jobs come and go ---- */
+
+static void led_free(struct led *led)
+{
+    struct daemon *daemon = led->leading->daemon;
+
+    daemon->kv->cancel(daemon->kv->context, led->writing);
+    daemon->loop.loop.timer_remove(&daemon->loop, led->timer);
+    free(led);
+}
+
+static struct led *find_or_add(struct leading *leading, const char *job)
+{
+    struct daemon *daemon = leading->daemon;
+    struct led *led;
+
+    for (led = leading->jobs; led; led = led->next)
+        if (!strcmp(led->job, job))
+            return led;
+    led = calloc(1, sizeof(*led));
+    if (!led)
+        return NULL;
+    led->leading = leading;
+    snprintf(led->job, sizeof(led->job), "%s", job);
+    if (daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_timer, led, &led->timer)) {
+        free(led);
+        return NULL;
+    }
+    led->next = leading->jobs;
+    leading->jobs = led;
+    return led;
+}
+
+static void forget_removed(struct leading *leading)
+{
+    struct daemon *daemon = leading->daemon;
+    struct led **link = &leading->jobs;
+    char key[KV_KEY_MAX];
+
+    while (*link) {
+        struct led *led = *link;
+        if (mirror_find(&daemon->mirror,
+                        keys_job(key, daemon->config->cluster, led->job, "spec"))) {
+            link = &led->next;
+            continue;
+        }
+        *link = led->next;
+        led_free(led);
+    }
+}
+
+void leading_run(struct leading *leading)
+{
+    struct daemon *daemon = leading->daemon;
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count;
+
+    forget_removed(leading);
+    if (!election_leads(daemon->election))
+        return;
+    count = mirror_range(&daemon->mirror, keys_cluster(prefix, daemon->config->cluster), &entries);
+    for (size_t i = 0; i < count; i++) {
+        char job[NAME_SIZE], leaf[128];
+        if (!keys_match_job(entries[i].key, daemon->config->cluster, job, leaf) ||
+            strcmp(leaf, "spec"))
+            continue;
+        struct led *led = find_or_add(leading, job);
+        if (led)
+            consider(led);
+        else
+            log_error("no memory to lead job %s", job);
+    }
+}
+
+int leading_new(struct daemon *daemon, struct leading **ret_leading)
+{
+    struct leading *leading = calloc(1, sizeof(*leading));
+
+    if (!leading)
+        return -ENOMEM;
+    leading->daemon = daemon;
+    *ret_leading = leading;
+    return 0;
+}
+
+void leading_free(struct leading *leading)
+{
+    if (!leading)
+        return;
+    while (leading->jobs) {
+        struct led *led = leading->jobs;
+        leading->jobs = led->next;
+        led_free(led);
+    }
+    free(leading);
+}

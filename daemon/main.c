@@ -1,0 +1,29 @@
+/* firnd: the daemon of one node. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+#include "daemon/journal.h"
+
+enum { EXIT_USAGE = 2 };
+
+int main(int argc, char **argv)
+{
+    struct config config;
+    struct error error = {0};
+    int status = config_load(argc, argv, &config, &error);
+
+    if (status == 1)
+        return EXIT_SUCCESS;
+    if (status) {
+        fprintf(stderr, "firnd: %s\n", error.text);
+        return EXIT_USAGE;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    log_set_prefix("firnd");
+    if (config.journal)
+        journal_use();
+    return daemon_run(&config);
+}

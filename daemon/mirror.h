@@ -1,0 +1,31 @@
+/*
+ * What the cluster's keys hold, as the watch last told: the one picture that every decision of
+ * firnd is made from. Fed by snapshots and events, read by key or by prefix in key order.
+ */
+#pragma once
+
+#include "membership/kv.h"
+
+struct mirror_entry {
+    char *key, *value;
+    int64_t create_revision, mod_revision;
+};
+
+struct mirror {
+    struct mirror_entry *entries; /* sorted by key */
+    size_t count, capacity;
+    int64_t revision; /* of the store, as of the last change; 0: nothing has been told yet */
+};
+
+void mirror_done(struct mirror *mirror);
+int mirror_snapshot(struct mirror *mirror, const struct kv_entry *entries, size_t count,
+                    int64_t revision) CHECK_RESULT;
+int mirror_apply(struct mirror *mirror, const struct kv_event *event,
+                 int64_t revision) CHECK_RESULT;
+
+/** mirror_find() - NULL when there is no such key; valid until the next change */
+const struct mirror_entry *mirror_find(const struct mirror *mirror, const char *key);
+/** mirror_range() - entries whose keys begin with @prefix: *ret_first and the count that is
+ * returned */
+size_t mirror_range(const struct mirror *mirror, const char *prefix,
+                    const struct mirror_entry **ret_first);

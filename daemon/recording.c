@@ -1,0 +1,155 @@
+#include "daemon/recording.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/events.h"
+
+#define RETRY_NS (NS_PER_SECOND / 5)
+
+void recording_forget(struct job *job)
+{
+    job->daemon->kv->cancel(job->daemon->kv->context, job->recording);
+    job->recording = NULL;
+    job->unrecorded.step = 0;
+}
+
+static void answer(struct job *job, bool committed)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+    struct worker_process *process = job->processes[job->unrecorded_slot];
+
+    if (message && process) {
+        message->type = CONTROL_CHECKPOINT;
+        message->checkpoint = job->unrecorded;
+        message->committed = committed;
+        worker_process_send(process, message);
+    }
+    job->unrecorded.step = 0;
+}
+
+static void tell_recorded(struct job *job)
+{
+    const struct control_checkpoint *checkpoint = &job->unrecorded;
+    struct event_facts facts = {.job = job->name,
+                                .node = job->daemon->config->node,
+                                .generation = checkpoint->generation,
+                                .step = checkpoint->step,
+                                .pause_seconds = -1};
+    char text[256];
+
+    snprintf(text, sizeof(text),
+             "checkpoint of step %" PRIu64
+             " committed: %.1f MB in %.2f s, training stalled %.1f ms",
+             checkpoint->step, (double)checkpoint->size_bytes / 1e6, checkpoint->write_seconds,
+             checkpoint->stall_seconds * 1e3);
+    events_append(job->dir, &facts, "checkpoint", text);
+}
+
+static void on_recorded(void *context, const struct kv_result *result)
+{
+    struct job *job = context;
+
+    job->recording = NULL;
+    if (!result->status && result->succeeded) {
+        job->checkpoint_step = MAX(job->checkpoint_step, job->unrecorded.step);
+        tell_recorded(job);
+        answer(job, true);
+    }
+    /* Otherwise the store is away, or its keys have changed and the mirror is about to show it. */
+    const struct loop *loop = &job->daemon->loop.loop;
+    if (job->unrecorded.step &&
+        loop->timer_set(loop->context, job->record_retry, loop->now_ns(loop->context) + RETRY_NS))
+        log_error("job %s: a timer failed", job->name);
+}
+
+/* The generation that made it is in force, or is the one that a planned switch is just ending. */
+static bool is_current(const struct job *job)
+{
+    uint64_t generation = job->unrecorded.generation;
+
+    return job->plan && (job->plan->generation == generation ||
+                         (job->plan->planned && job->plan->generation == generation + 1));
+}
+
+static char *record_text(const struct job *job)
+{
+    struct checkpoint_record record = {
+        .step = job->unrecorded.step,
+        .generation = job->unrecorded.generation,
+        .size_bytes = job->unrecorded.size_bytes,
+        .stall_seconds = job->unrecorded.stall_seconds,
+        .write_seconds = job->unrecorded.write_seconds,
+        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+    };
+
+    snprintf(record.path, sizeof(record.path), "%s", job->unrecorded.path);
+    snprintf(record.manifest_sha256, sizeof(record.manifest_sha256), "%s",
+             job->unrecorded.manifest_sha256);
+    snprintf(record.node, sizeof(record.node), "%s", job->daemon->config->node);
+    AUTO_JSON json_t *tree = checkpoint_record_encode(&record);
+    return tree ? json_text(tree) : NULL;
+}
+
+/* Records of checkpoints that retention has removed from disk go with the same transaction. */
+static size_t add_expired(const struct job *job, struct kv_operation *operations, size_t capacity)
+{
+    char prefix[KV_KEY_MAX];
+    const struct mirror_entry *first;
+    size_t count, expired = 0, keep = job->spec.checkpoint.keep ? job->spec.checkpoint.keep - 1 : 0;
+
+    keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
+    count = mirror_range(&job->daemon->mirror, prefix, &first);
+    for (size_t i = 0; i + keep < count && expired < capacity; i++)
+        operations[expired++] = (struct kv_operation){.type = KV_DELETE, .key = first[i].key};
+    return expired;
+}
+
+void recording_sync(struct job *job)
+{
+    struct daemon *daemon = job->daemon;
+    struct kv_operation operations[KV_TXN_MAX / 2];
+    char key[KV_KEY_MAX], generation_key[KV_KEY_MAX];
+    AUTO_FREE char *text = NULL;
+
+    if (!job->unrecorded.step || job->recording)
+        return;
+    keys_checkpoint(key, daemon->config->cluster, job->name, job->unrecorded.step);
+    if (mirror_find(&daemon->mirror, key)) {
+        answer(job, true); /* an earlier life of this run has recorded the same bits */
+        return;
+    }
+    if (!is_current(job)) {
+        log_warning("job %s: the checkpoint of step %" PRIu64 " comes from generation %" PRIu64
+                    ", which is over: not recorded",
+                    job->name, job->unrecorded.step, job->unrecorded.generation);
+        answer(job, false);
+        return;
+    }
+    text = record_text(job);
+    const struct kv_compare compares[] = {
+        {.key = key, .target = KV_CREATE_REVISION, .value = 0},
+        {.key = keys_job(generation_key, daemon->config->cluster, job->name, "generation"),
+         .target = KV_MOD_REVISION,
+         .value = job->plan_revision},
+    };
+    operations[0] = (struct kv_operation){.type = KV_PUT, .key = key, .value = text};
+    size_t count = 1 + add_expired(job, operations + 1, ARRAY_COUNT(operations) - 1);
+    if (!text || daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations,
+                                 count, on_recorded, job, &job->recording))
+        log_error("job %s: the record of a checkpoint could not be sent; it is tried again",
+                  job->name);
+}
+
+void recording_begin(struct job *job, unsigned slot, const struct control_checkpoint *checkpoint)
+{
+    recording_forget(job);
+    job->unrecorded = *checkpoint;
+    job->unrecorded_slot = slot;
+    recording_sync(job);
+}

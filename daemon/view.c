@@ -1,0 +1,300 @@
+#include "daemon/view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "membership/keys.h"
+
+bool view_job_over(const char *state)
+{
+    return !strcmp(state, "completed") || !strcmp(state, "cancelled") || !strcmp(state, "failed");
+}
+
+static int parse_entry(const struct mirror_entry *entry, json_t **ret_tree, struct error *error)
+{
+    return json_parse(entry->value, strlen(entry->value), entry->key, ret_tree, error);
+}
+
+static const struct mirror_entry *find_leaf(const struct mirror *mirror, const char *cluster,
+                                            const char *job, const char *leaf)
+{
+    char key[KV_KEY_MAX];
+
+    return mirror_find(mirror, keys_job(key, cluster, job, leaf));
+}
+
+static int read_spec(const struct mirror *mirror, const char *cluster, const char *job,
+                     struct job_spec *ret_spec, struct error *error)
+{
+    const struct mirror_entry *entry = find_leaf(mirror, cluster, job, "spec");
+    AUTO_JSON json_t *tree = NULL;
+    int status = entry ? parse_entry(entry, &tree, error) : -ENOENT;
+
+    return status ? status : job_spec_decode(tree, entry->key, NULL, NULL, ret_spec, error);
+}
+
+static int read_plan(const struct mirror *mirror, const char *cluster, const char *job,
+                     const char *leaf, struct plan **ret_plan, int64_t *ret_revision,
+                     struct error *error)
+{
+    const struct mirror_entry *entry = find_leaf(mirror, cluster, job, leaf);
+    AUTO_JSON json_t *tree = NULL;
+    int status;
+
+    if (!entry)
+        return 0;
+    *ret_revision = entry->mod_revision;
+    status = parse_entry(entry, &tree, error);
+    return status ? status : plan_decode(tree, ret_plan, error);
+}
+
+static int read_desired(struct view *view, const struct mirror *mirror, const char *cluster,
+                        const char *job, struct error *error)
+{
+    static const enum job_desired wishes[] = {
+        [RECORD_RUNNING] = JOB_DESIRED_RUNNING,
+        [RECORD_PAUSED] = JOB_DESIRED_PAUSED,
+        [RECORD_CANCELLED] = JOB_DESIRED_CANCELLED,
+    };
+    const struct mirror_entry *entry = find_leaf(mirror, cluster, job, "desired");
+    AUTO_JSON json_t *tree = NULL;
+    struct desired_record desired;
+    int status;
+
+    if (!entry)
+        return 0;
+    status = parse_entry(entry, &tree, error);
+    if (!status)
+        status = desired_record_decode(tree, &desired, error);
+    if (status)
+        return status;
+    view->view.desired = wishes[desired.wish];
+    view->view.devices_wanted = desired.devices;
+    view->view.stages_wanted = desired.stages;
+    view->view.replicas_wanted = desired.replicas;
+    return 0;
+}
+
+/* State and progress are for people first: a damaged one is as good as none. */
+static void read_words(struct view *view, const struct mirror *mirror, const char *cluster,
+                       const char *job)
+{
+    const struct mirror_entry *state = find_leaf(mirror, cluster, job, "state");
+    const struct mirror_entry *progress = find_leaf(mirror, cluster, job, "progress");
+    AUTO_JSON json_t *state_tree = NULL;
+    AUTO_JSON json_t *progress_tree = NULL;
+    struct progress_record record;
+
+    if (state && !parse_entry(state, &state_tree, NULL) &&
+        state_record_decode(state_tree, &view->state, NULL))
+        memset(&view->state, 0, sizeof(view->state));
+    if (!progress || parse_entry(progress, &progress_tree, NULL) ||
+        progress_record_decode(progress_tree, &record, NULL))
+        return;
+    view->view.frozen_layers = record.frozen_layers;
+    view->view.progress_step = record.step;
+    if (view->plan && record.generation == view->plan->generation)
+        view->view.measured_step_seconds = record.step_seconds;
+}
+
+/* Slots that another living job's plan uses. */
+static bool plan_uses(const struct plan *plan, const char *node, unsigned slot)
+{
+    return plan && plan_find(plan, node, slot) >= 0;
+}
+
+static void mark_plan_busy(struct view *view, const struct plan *plan)
+{
+    for (unsigned i = 0; i < view->view.node_count; i++)
+        for (unsigned slot = 0; slot < view->nodes[i].slot_count; slot++)
+            if (plan_uses(plan, view->nodes[i].name, slot))
+                view->nodes[i].slots[slot].busy = true;
+}
+
+static bool job_holds_slots(const struct mirror *mirror, const char *cluster, const char *job)
+{
+    const struct mirror_entry *entry = find_leaf(mirror, cluster, job, "state");
+    AUTO_JSON json_t *tree = NULL;
+    struct state_record state;
+
+    return !entry || parse_entry(entry, &tree, NULL) || state_record_decode(tree, &state, NULL) ||
+           !view_job_over(state.state);
+}
+
+static int mark_busy(struct view *view, const struct mirror *mirror, const char *cluster,
+                     const char *job)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count = mirror_range(mirror, keys_cluster(prefix, cluster), &entries);
+
+    for (size_t i = 0; i < count; i++) {
+        char other[NAME_SIZE], leaf[128];
+        struct plan *plan = NULL;
+        int64_t revision;
+        if (!keys_match_job(entries[i].key, cluster, other, leaf) || !strcmp(other, job) ||
+            (strcmp(leaf, "generation") && strcmp(leaf, "next")) ||
+            !job_holds_slots(mirror, cluster, other))
+            continue;
+        if (read_plan(mirror, cluster, other, leaf, &plan, &revision, NULL) == -ENOMEM)
+            return -ENOMEM;
+        mark_plan_busy(view, plan);
+        plan_free(plan);
+    }
+    return 0;
+}
+
+static void take_node(struct leader_node *node, const char *name, const struct node_record *record)
+{
+    *node = (struct leader_node){
+        .link_port = record->link_port,
+        .incarnation = record->incarnation,
+        .draining = record->draining,
+        .slot_count = MIN(record->slot_count, (unsigned)REPORT_WORKERS_MAX),
+    };
+    snprintf(node->name, sizeof(node->name), "%s", name);
+    snprintf(node->host, sizeof(node->host), "%s", record->host);
+    for (unsigned slot = 0; slot < node->slot_count; slot++)
+        node->slots[slot] = (struct leader_slot){
+            .index = slot,
+            .memory_bytes = record->slots[slot].memory_bytes,
+            .speed = record->slots[slot].speed,
+            .bad = record->slots[slot].bad[0] != '\0',
+        };
+}
+
+static int read_nodes(struct view *view, const struct mirror *mirror, const char *cluster)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count = mirror_range(mirror, keys_cluster(prefix, cluster), &entries);
+
+    view->nodes = calloc(count + 1, sizeof(*view->nodes));
+    if (!view->nodes)
+        return -ENOMEM;
+    for (size_t i = 0; i < count && view->view.node_count < LEADER_NODES_MAX; i++) {
+        char name[NAME_SIZE];
+        struct node_record record;
+        AUTO_JSON json_t *tree = NULL;
+        if (keys_match_node(entries[i].key, cluster, name) &&
+            !parse_entry(&entries[i], &tree, NULL) && !node_record_decode(tree, &record, NULL))
+            take_node(&view->nodes[view->view.node_count++], name, &record);
+    }
+    view->view.nodes = view->nodes;
+    return 0;
+}
+
+static int add_reports(struct view *view, const struct mirror *mirror, const char *cluster,
+                       const char *job, uint64_t generation)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count =
+        mirror_range(mirror, keys_report(prefix, cluster, job, generation, ""), &entries);
+
+    if (!count)
+        return 0;
+    struct node_report *grown =
+        realloc(view->reports, (view->view.report_count + count) * sizeof(*grown));
+    if (!grown)
+        return -ENOMEM;
+    view->view.reports = view->reports = grown;
+    for (size_t i = 0; i < count; i++) {
+        AUTO_JSON json_t *tree = NULL;
+        if (!parse_entry(&entries[i], &tree, NULL) &&
+            !node_report_decode(tree, &view->reports[view->view.report_count], NULL))
+            view->view.report_count++;
+    }
+    return 0;
+}
+
+static int read_reports(struct view *view, const struct mirror *mirror, const char *cluster,
+                        const char *job)
+{
+    int status = view->plan ? add_reports(view, mirror, cluster, job, view->plan->generation) : 0;
+
+    if (!status && view->next)
+        status = add_reports(view, mirror, cluster, job, view->next->generation);
+    return status;
+}
+
+/* The newest record that is older than the one known to be bad. */
+static void read_checkpoint(struct view *view, const struct mirror *mirror, const char *cluster,
+                            const char *job, uint64_t bad_step)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count = mirror_range(mirror, keys_job(prefix, cluster, job, "checkpoints/"), &entries);
+
+    while (count-- > 0) {
+        AUTO_JSON json_t *tree = NULL;
+        struct checkpoint_record record;
+        if (parse_entry(&entries[count], &tree, NULL) ||
+            checkpoint_record_decode(tree, &record, NULL) || (bad_step && record.step >= bad_step))
+            continue;
+        view->view.checkpoint.step = record.step;
+        snprintf(view->view.checkpoint.path, sizeof(view->view.checkpoint.path), "%s", record.path);
+        view->view.finished = record.step == view->spec.train.steps;
+        return;
+    }
+}
+
+static int fill(struct view *view, const struct mirror *mirror, const char *cluster,
+                const char *job, uint64_t bad_checkpoint_step, struct error *error)
+{
+    int status = read_spec(mirror, cluster, job, &view->spec, error);
+
+    if (!status)
+        status =
+            read_plan(mirror, cluster, job, "generation", &view->plan, &view->plan_revision, error);
+    if (!status)
+        status = read_plan(mirror, cluster, job, "next", &view->next, &view->next_revision, error);
+    if (!status)
+        status = read_desired(view, mirror, cluster, job, error);
+    if (!status)
+        status = read_nodes(view, mirror, cluster);
+    if (!status)
+        status = mark_busy(view, mirror, cluster, job);
+    if (!status)
+        status = read_reports(view, mirror, cluster, job);
+    if (status)
+        return status;
+    read_words(view, mirror, cluster, job);
+    read_checkpoint(view, mirror, cluster, job, bad_checkpoint_step);
+    view->view.spec = &view->spec;
+    view->view.plan = view->plan;
+    view->view.next = view->next;
+    return 0;
+}
+
+int view_make(const struct mirror *mirror, const char *cluster, const char *job, uint64_t now_ns,
+              uint64_t failure_timeout_ns, uint64_t bad_checkpoint_step, struct view **ret_view,
+              struct error *error)
+{
+    struct view *view = calloc(1, sizeof(*view));
+    int status;
+
+    if (!view)
+        return error_set(error, -ENOMEM, "no memory to look at job %s", job);
+    view->view.now_ns = now_ns;
+    view->view.failure_timeout_ns = failure_timeout_ns;
+    status = fill(view, mirror, cluster, job, bad_checkpoint_step, error);
+    if (status)
+        view_free(view);
+    else
+        *ret_view = view;
+    return status;
+}
+
+void view_free(struct view *view)
+{
+    if (!view)
+        return;
+    plan_free(view->plan);
+    plan_free(view->next);
+    free(view->nodes);
+    free(view->reports);
+    free(view);
+}

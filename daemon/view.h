@@ -1,0 +1,29 @@
+/*
+ * A job's view for the leader, taken from the mirror (elastic/leader.h says what it means). Owns
+ * what it points to.
+ */
+#pragma once
+
+#include "daemon/mirror.h"
+#include "elastic/leader.h"
+#include "membership/records.h"
+
+struct view {
+    struct leader_view view;
+    struct job_spec spec;
+    struct plan *plan, *next;
+    int64_t plan_revision, next_revision; /* mod revisions; 0: absent */
+    struct leader_node *nodes;
+    struct node_report *reports;
+    struct state_record state; /* empty state: none written yet */
+};
+
+/** view_make() - 0; -ENOENT (the job has no spec any more); -EINVAL (damaged keys, @error); -ENOMEM
+ */
+int view_make(const struct mirror *mirror, const char *cluster, const char *job, uint64_t now_ns,
+              uint64_t failure_timeout_ns, uint64_t bad_checkpoint_step, struct view **ret_view,
+              struct error *error) CHECK_RESULT;
+void view_free(struct view *view);
+
+/** view_job_over() - the state says that the job neither runs nor waits to */
+bool view_job_over(const char *state);

@@ -1,0 +1,256 @@
+#include "worker/engine.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "worker/pipeline.h"
+#include "worker/tie.h"
+
+bool engine_evaluates(const struct job_spec *spec, uint64_t step)
+{
+    if (!spec->evaluate.every)
+        return false;
+    return step == 1 || step % spec->evaluate.every == 0 || step == spec->train.steps;
+}
+
+uint64_t engine_validation_tokens(const struct job_spec *spec)
+{
+    return (uint64_t)spec->evaluate.batches * spec->train.micro_batch * spec->model.context;
+}
+
+bool engine_stale(const struct engine *engine)
+{
+    return engine->trained_from != state_frozen_units(engine->state);
+}
+
+/* Where this rank stands: its range of units and of lanes, and what runs in a step. */
+static void place(struct engine *engine)
+{
+    const struct plan *plan = engine->plan;
+    const struct job_spec *spec = engine->state->spec;
+
+    engine->replica = engine->rank / plan->stage_count;
+    engine->stage_index = engine->rank % plan->stage_count;
+    engine->first_unit = plan->stage_first_unit[engine->stage_index];
+    engine->unit_count = plan->stage_first_unit[engine->stage_index + 1] - engine->first_unit;
+    engine->lanes.first = plan->replica_first_lane[engine->replica];
+    engine->lanes.count = plan->replica_first_lane[engine->replica + 1] - engine->lanes.first;
+    engine->micro_batch_count = engine->lanes.count * spec->train.micro_batches_per_lane;
+    engine->trained_from = state_frozen_units(engine->state);
+    engine->position = (struct schedule_position){
+        .stage = engine->stage_index,
+        .stage_count = plan->stage_count,
+        .micro_batch_count = engine->micro_batch_count,
+        .backward = engine->first_unit + engine->unit_count > engine->trained_from,
+    };
+}
+
+static void add_on_device(void *context, float *output, const float *a, const float *b,
+                          size_t count)
+{
+    const struct state *state = context;
+    state->kernel->tree_add(state->device, output, a, b, count);
+}
+
+static int make_group(struct engine *engine)
+{
+    const struct plan *plan = engine->plan;
+
+    engine->member_ranks = calloc(plan->replica_count, sizeof(unsigned));
+    engine->member_lanes = calloc(plan->replica_count, sizeof(struct tree_span));
+    if (!engine->member_ranks || !engine->member_lanes)
+        return -ENOMEM;
+    for (unsigned replica = 0; replica < plan->replica_count; replica++) {
+        unsigned first = plan->replica_first_lane[replica];
+        engine->member_ranks[replica] = plan_rank(plan, replica, engine->stage_index);
+        engine->member_lanes[replica] =
+            (struct tree_span){first, plan->replica_first_lane[replica + 1] - first};
+    }
+    engine->group = (struct reduce_group){
+        .mesh = engine->mesh,
+        .lanes = engine->state->spec->train.lanes,
+        .member_count = plan->replica_count,
+        .self = engine->replica,
+        .ranks = engine->member_ranks,
+        .lane_ranges = engine->member_lanes,
+        .add = add_on_device,
+        .add_context = engine->state,
+    };
+    return 0;
+}
+
+static int make_buckets(struct engine *engine)
+{
+    engine->buckets = calloc(engine->unit_count, sizeof(*engine->buckets));
+    if (!engine->buckets)
+        return -ENOMEM;
+    for (unsigned i = 0; i < engine->unit_count; i++) {
+        if (engine->first_unit + i < engine->trained_from)
+            continue;
+        int status = reduce_bucket_new(&engine->group,
+                                       engine->state->units[engine->first_unit + i].layout.count,
+                                       &engine->buckets[i]);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+static int make_buffers(struct engine *engine)
+{
+    const struct job_spec *spec = engine->state->spec;
+    size_t tokens = (size_t)spec->train.micro_batch * spec->model.context;
+
+    engine->tokens = calloc(tokens, sizeof(int32_t));
+    engine->targets = calloc(tokens, sizeof(int32_t));
+    engine->output_sends = calloc(schedule_slots(&engine->position), sizeof(*engine->output_sends));
+    engine->parameters = calloc(engine->unit_count, sizeof(*engine->parameters));
+    if (!engine->tokens || !engine->targets || !engine->output_sends || !engine->parameters)
+        return -ENOMEM;
+    for (unsigned i = 0; i < engine->unit_count; i++)
+        engine->parameters[i] = engine->state->units[engine->first_unit + i].parameters;
+    return tie_needed(engine) ? tie_allocate(engine) : 0;
+}
+
+static int make_stage(struct engine *engine, struct error *error)
+{
+    const struct stage_options options = {
+        .kernel = engine->state->kernel,
+        .device = engine->state->device,
+        .spec = &engine->state->model,
+        .first_unit = engine->first_unit,
+        .unit_count = engine->unit_count,
+        .batch = engine->state->spec->train.micro_batch,
+        .slots = schedule_slots(&engine->position),
+    };
+    return stage_new(&options, &engine->stage, error);
+}
+
+int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,
+               unsigned rank, struct mesh *mesh, struct engine **ret_engine, struct error *error)
+{
+    struct engine *engine = calloc(1, sizeof(*engine));
+    int status;
+
+    if (!engine)
+        return error_set(error, -ENOMEM, "no memory for a generation");
+    *engine = (struct engine){
+        .state = state, .dataset = dataset, .plan = plan, .rank = rank, .mesh = mesh};
+    place(engine);
+    status = make_stage(engine, error);
+    if (!status)
+        status = gradients_new(state, engine->first_unit, engine->unit_count,
+                               state->spec->train.lanes, engine->lanes, &engine->gradients, error);
+    if (!status && (status = make_group(engine)) == 0 && (status = make_buckets(engine)) == 0)
+        status = make_buffers(engine);
+    if (status) {
+        engine_free(engine);
+        return error && error->code
+                   ? status
+                   : error_set(error, status, "no memory for the buffers of a generation");
+    }
+    *ret_engine = engine;
+    return 0;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (!engine)
+        return;
+    pipeline_abandon(engine);
+    for (unsigned i = 0; engine->buckets && i < engine->unit_count; i++)
+        reduce_bucket_free(engine->buckets[i]);
+    free(engine->buckets);
+    free(engine->member_ranks);
+    free(engine->member_lanes);
+    free(engine->output_sends);
+    free(engine->parameters);
+    free(engine->tokens);
+    free(engine->targets);
+    tie_release(engine);
+    gradients_free(engine->gradients);
+    stage_free(engine->stage);
+    free(engine);
+}
+
+static int finish_reductions(struct engine *engine)
+{
+    int status = 0;
+
+    for (unsigned i = engine->unit_count; !status && i-- > 0;)
+        if (engine->buckets[i])
+            status = reduce_combine(engine->buckets[i]);
+    for (unsigned i = engine->unit_count; !status && i-- > 0;)
+        if (engine->buckets[i])
+            status = reduce_finish(engine->buckets[i], gradients_reduced(engine->gradients)[i]);
+    return status;
+}
+
+/* Square sum of one unit's reduced gradient, tensor by tensor in their order; mirrors count
+ * elsewhere. */
+static double unit_square(const struct engine *engine, unsigned unit)
+{
+    const struct state *state = engine->state;
+    const struct unit_layout *layout = &state->units[unit].layout;
+    const float *gradient = gradients_reduced(engine->gradients)[unit - engine->first_unit];
+    double sum = 0;
+
+    for (unsigned i = 0; i < layout->tensor_count; i++)
+        if (!state_mirrored(state, &layout->tensors[i]))
+            sum += state->kernel->norm_squared(state->device, gradient + layout->tensors[i].offset,
+                                               layout->tensors[i].count);
+    return sum;
+}
+
+static void record_squares(struct engine *engine)
+{
+    struct step_record *record = &engine->state->hold;
+
+    for (unsigned unit = engine->first_unit; unit < engine->first_unit + engine->unit_count; unit++)
+        record->unit_squares[unit] = unit < engine->trained_from ? 0.0 : unit_square(engine, unit);
+}
+
+static void begin_record(struct engine *engine)
+{
+    struct state *state = engine->state;
+    uint64_t step = state->applied_step + 1;
+
+    state->holds = false;
+    step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
+    state->hold.evaluated = engine_evaluates(state->spec, step);
+}
+
+int engine_compute(struct engine *engine, struct error *error)
+{
+    struct mesh_statistics before, after;
+    uint64_t began_ns = clock_monotonic_ns();
+    int status;
+
+    mesh_statistics(engine->mesh, &before);
+    begin_record(engine);
+    status = pipeline_run(engine);
+    if (!status)
+        status = finish_reductions(engine);
+    if (!status && tie_needed(engine))
+        status = tie_exchange(engine);
+    if (status)
+        return error_set(error, status, "step %llu: the links of generation %llu broke",
+                         (unsigned long long)engine->state->hold.step,
+                         (unsigned long long)engine->plan->generation);
+    record_squares(engine);
+    status = engine->state->kernel->synchronize(engine->state->device, error);
+    if (status)
+        return status;
+    engine->state->holds = true;
+    mesh_statistics(engine->mesh, &after);
+    engine->timing.wait_ns = after.wait_ns - before.wait_ns;
+    engine->timing.compute_ns = clock_monotonic_ns() - began_ns - engine->timing.wait_ns;
+    return 0;
+}
+
+void engine_apply(struct engine *engine, const struct step_record *record)
+{
+    state_apply(engine->state, record, gradients_reduced(engine->gradients), engine->first_unit,
+                engine->unit_count);
+}

@@ -1,0 +1,72 @@
+/*
+ * One worker's part in one generation: its stage, its links, its gradient buffers.
+ *
+ * Made when a plan takes over and thrown away with the next one; the training state outlives it. A
+ * step is engine_compute() (to HOLD), then exchange_run() (to COMMIT), then engine_apply() (to
+ * APPLIED). If the world breaks between them, the engine keeps the reduced gradients until the next
+ * plan says whether the step stands.
+ */
+#pragma once
+
+#include "comm/reduce.h"
+#include "elastic/plan.h"
+#include "elastic/schedule.h"
+#include "model/dataset.h"
+#include "model/stage.h"
+#include "worker/gradients.h"
+#include "worker/state.h"
+
+struct engine_timing {
+    uint64_t compute_ns, wait_ns; /* of the last step: own work, and waiting for others */
+};
+
+struct engine {
+    struct state *state;           /* borrowed */
+    const struct dataset *dataset; /* borrowed */
+    const struct plan *plan;       /* borrowed */
+    struct mesh *mesh;             /* borrowed */
+    unsigned rank, replica, stage_index;
+    unsigned first_unit, unit_count;
+    unsigned trained_from; /* first trained unit of the whole model, when the engine was made */
+    struct tree_span lanes;
+    unsigned micro_batch_count; /* of this replica in one step */
+
+    struct schedule_position position;
+    struct stage *stage;
+    struct gradients *gradients;
+    float **parameters;             /* unit_count, device */
+    struct reduce_bucket **buckets; /* unit_count; NULL for frozen units */
+    struct reduce_group group;
+    unsigned *member_ranks;
+    struct tree_span *member_lanes;
+    struct mesh_request **output_sends; /* a slot: the output on its way to the next stage */
+    struct mesh_request *gradient_send;
+    float *tie_buffer; /* the other end's gradient of the token table; NULL when not needed */
+    int32_t *tokens, *targets;
+    struct engine_timing timing;
+};
+
+/** engine_new() - the stage's units must be held in @state; everything for a step is allocated here
+ */
+int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,
+               unsigned rank, struct mesh *mesh, struct engine **ret_engine,
+               struct error *error) CHECK_RESULT;
+void engine_free(struct engine *engine);
+
+/** engine_stale() - the frozen boundary moved since the engine was made: it must be made anew (same
+ * links) */
+bool engine_stale(const struct engine *engine);
+
+/**
+ * engine_compute() - forward, backward and reduction of step applied_step + 1; fills state->hold
+ * Return: 0: the state holds; -ECONNRESET, -ETIMEDOUT: the mesh failed; others: the device failed
+ */
+int engine_compute(struct engine *engine, struct error *error) CHECK_RESULT;
+
+/** engine_apply() - the optimizer step of a complete record on what this engine reduced */
+void engine_apply(struct engine *engine, const struct step_record *record);
+
+/** engine_evaluates() - whether @step measures the validation loss */
+bool engine_evaluates(const struct job_spec *spec, uint64_t step);
+/** engine_validation_tokens(), engine_train_tokens() - what one step's losses are divided by */
+uint64_t engine_validation_tokens(const struct job_spec *spec);

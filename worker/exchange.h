@@ -1,0 +1,38 @@
+/*
+ * The commit of a step: everybody's part of the step record goes up a tree of ranks, the complete
+ * record comes down (DESIGN 4). A rank sends up only when it holds its stage's reduced gradients
+ * and its children have sent theirs, so the record that comes down proves that all hold.
+ *
+ * Small facts ride along: how far checkpoints are durable, whether all ranks read the same data,
+ * and downwards the root's decision to switch to another generation after this step.
+ */
+#pragma once
+
+#include "comm/mesh.h"
+#include "elastic/plan.h"
+#include "elastic/step_record.h"
+
+struct exchange_up {
+    uint64_t data_digest;        /* low word of dataset_digest() */
+    uint64_t checkpoint_durable; /* the newest step whose share is durable on all ranks below */
+    uint64_t checkpoint_failed;  /* the newest step whose share failed on any of them; 0: none */
+    struct step_record record;
+};
+
+struct exchange_down {
+    uint64_t switch_generation;                     /* 0: go on */
+    uint64_t checkpoint_durable, checkpoint_failed; /* over all ranks */
+    struct step_record record;
+};
+
+/**
+ * exchange_run() - one round among the workers of @plan
+ * @closing: the round after the last step: records are empty, only the small facts count
+ * @switch_generation: the root's decision, ignored elsewhere
+ *
+ * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -EILSEQ: two ranks that must agree do not
+ * (@error says on what: data or gradients); -EBADMSG
+ */
+int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
+                 const struct exchange_up *mine, uint64_t switch_generation,
+                 struct exchange_down *ret_down, struct error *error) CHECK_RESULT;

@@ -1,0 +1,104 @@
+/*
+ * The end of a job or of its stay on the cluster: all ranks write the boundary's checkpoint
+ * together, rank 0 commits it and has firnd record it, and nobody leaves before that is done.
+ *
+ * A full disk does not end a run that has cost days: the checkpoint is tried again, with an alarm,
+ * until it succeeds or somebody orders the worker to stop.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "worker/exchange.h"
+#include "worker/session.h"
+
+#define RETRY_NS (2 * NS_PER_SECOND)
+
+/* One round of the commit tree without a step: everybody's word on the checkpoint. */
+static int closing_round(struct trainer *trainer, struct exchange_down *down, struct error *error)
+{
+    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
+
+    if (!up)
+        return -ENOMEM;
+    step_record_init(&up->record, trainer->state->applied_step, 0, 0);
+    up->data_digest = dataset_digest(trainer->dataset).low;
+    up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
+    up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
+    return exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, true, up, 0, down,
+                        error);
+}
+
+/* This rank's share, durable or failed; never a reason to stop. */
+static void write_share(struct trainer *trainer)
+{
+    const struct state *state = trainer->state;
+    struct error error = {0};
+    int status = 0;
+
+    if (snapshot_durable_step(trainer->snapshot) == state->applied_step)
+        return;
+    do { /* a share of an earlier boundary may still be on its way */
+        status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
+        if (!status)
+            status =
+                snapshot_begin(trainer->snapshot, trainer->plan, trainer->engine->rank, &error);
+    } while (status == -EBUSY && !session_stopping(trainer));
+    while (!status && snapshot_durable_step(trainer->snapshot) != state->applied_step &&
+           !session_stopping(trainer))
+        status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
+    if (status)
+        session_alarm(trainer, error.text);
+}
+
+/* Rank 0: from durable shares to a record in etcd. */
+static int commit_final(struct trainer *trainer)
+{
+    uint64_t step = trainer->state->applied_step;
+
+    snapshot_commit(trainer->snapshot, step);
+    while (trainer->recorded_step < step) {
+        struct mesh_fault fault;
+        session_tell_checkpoint(trainer);
+        session_messages(trainer, clock_monotonic_ns() + NS_PER_SECOND / 20);
+        mesh_fault(trainer->mesh, &fault);
+        if (session_stopping(trainer) || fault.failed)
+            return -ECONNRESET;
+    }
+    return 0;
+}
+
+static int finish_round(struct trainer *trainer, struct exchange_down *down, struct error *error)
+{
+    int status;
+
+    write_share(trainer);
+    status = closing_round(trainer, down, error);
+    if (status || down->checkpoint_durable != trainer->state->applied_step)
+        return status;
+    if (trainer->engine->rank == 0)
+        status = commit_final(trainer);
+    return status ? status : closing_round(trainer, down, error); /* now everybody knows */
+}
+
+enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,
+                                    struct error *error)
+{
+    AUTO_FREE struct exchange_down *down = calloc(1, sizeof(*down));
+    int status = down ? 0 : -ENOMEM;
+
+    while (!status && !session_stopping(trainer)) {
+        status = finish_round(trainer, down, error);
+        if (!status && down->checkpoint_durable == trainer->state->applied_step)
+            return then;
+        if (!status)
+            session_messages(trainer, clock_monotonic_ns() + RETRY_NS);
+    }
+    if (session_stopping(trainer))
+        return SESSION_STOPPED;
+    if (!error->code)
+        error_set(error, status, "the links broke while the last checkpoint was written");
+    return SESSION_BROKEN;
+}

@@ -1,0 +1,43 @@
+/* firn-worker: drives one slot for one job; started by firnd. Also samples text from checkpoints.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "worker/sample.h"
+#include "worker/trainer.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static int train(int argc, char **argv)
+{
+    struct worker_options options;
+    struct error error = {0};
+    char prefix[NAME_SIZE + 32];
+    int status = worker_options_parse(argc, argv, &options, &error);
+
+    if (status == 1)
+        return EXIT_DONE;
+    if (status) {
+        fprintf(stderr, "firn-worker: %s\n", error.text);
+        return EXIT_USAGE;
+    }
+    snprintf(prefix, sizeof(prefix), "worker %s/%u", options.node, options.slot);
+    log_set_prefix(prefix);
+    status = trainer_run(&options, &error);
+    if (status && status != -ECANCELED) {
+        log_error("%s", error.text);
+        return EXIT_FAILED;
+    }
+    return EXIT_DONE;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (argc > 1 && !strcmp(argv[1], "sample"))
+        return sample_main(argc - 1, argv + 1);
+    return train(argc, argv);
+}

@@ -1,0 +1,280 @@
+#include "worker/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/file.h"
+#include "base/json.h"
+
+#define METRICS_FILE_MAX ((size_t)8 << 30)
+#define METRICS_LINE_MAX 1024
+
+/* What must come out the same when a step is replayed. */
+struct exact {
+    uint64_t step;
+    char loss_bits[BITS64_TEXT_SIZE], grad_norm_bits[BITS64_TEXT_SIZE];
+    unsigned frozen_layers;
+};
+
+struct metrics {
+    char *path;
+    int descriptor;
+    struct exact *steps; /* ascending; a node that was away has gaps */
+    size_t count, capacity;
+    struct bytes unwritten; /* lines that a full disk refused */
+};
+
+static int remember(struct metrics *metrics, const struct exact *exact)
+{
+    if (metrics->count == metrics->capacity) {
+        size_t capacity = MAX(metrics->capacity * 2, (size_t)1024);
+        struct exact *grown = realloc(metrics->steps, capacity * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        metrics->steps = grown;
+        metrics->capacity = capacity;
+    }
+    metrics->steps[metrics->count++] = *exact;
+    return 0;
+}
+
+static int parse_line(const char *line, size_t size_bytes, struct exact *ret_exact,
+                      struct error *error)
+{
+    AUTO_JSON json_t *tree = NULL;
+    int status = json_parse(line, size_bytes, "metrics", &tree, error);
+
+    if (!status)
+        status = json_get_u64(tree, "step", UINT64_MAX, &ret_exact->step, error);
+    if (!status)
+        status = json_get_text(tree, "loss_bits", ret_exact->loss_bits, BITS64_TEXT_SIZE, error);
+    if (!status)
+        status = json_get_text(tree, "grad_norm_bits", ret_exact->grad_norm_bits, BITS64_TEXT_SIZE,
+                               error);
+    if (!status)
+        status = json_get_unsigned(tree, "frozen_layers", 4096, &ret_exact->frozen_layers, error);
+    return status;
+}
+
+/* Read lines in step order; stops at the first that is cut off or out of order. */
+static int load_lines(struct metrics *metrics, const struct bytes *text, size_t *ret_valid_bytes)
+{
+    const char *at = (const char *)text->data;
+    size_t left = text->size_bytes;
+
+    *ret_valid_bytes = 0;
+    while (left > 0) {
+        const char *end = memchr(at, '\n', left);
+        struct exact exact;
+        if (!end || parse_line(at, (size_t)(end - at), &exact, NULL) ||
+            exact.step <= metrics_last_step(metrics))
+            return 0;
+        if (remember(metrics, &exact))
+            return -ENOMEM;
+        left -= (size_t)(end + 1 - at);
+        at = end + 1;
+        *ret_valid_bytes = (size_t)(at - (const char *)text->data);
+    }
+    return 0;
+}
+
+static int load_file(struct metrics *metrics, struct error *error)
+{
+    struct bytes text = {0};
+    size_t valid_bytes = 0;
+    int status = file_read(metrics->path, METRICS_FILE_MAX, &text, error);
+
+    if (!status) {
+        metrics->count = 0;
+        status = load_lines(metrics, &text, &valid_bytes);
+    }
+    if (!status && valid_bytes != text.size_bytes &&
+        ftruncate(metrics->descriptor, (off_t)valid_bytes))
+        status = error_set(error, -errno, "cutting %s after its last whole line: %s", metrics->path,
+                           strerror(errno));
+    bytes_done(&text);
+    return status;
+}
+
+int metrics_open(const char *path, struct metrics **ret_metrics, struct error *error)
+{
+    struct metrics *metrics = calloc(1, sizeof(*metrics));
+    int status;
+
+    if (!metrics)
+        return error_set(error, -ENOMEM, "no memory for metrics");
+    metrics->path = strdup(path);
+    metrics->descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (!metrics->path || metrics->descriptor < 0)
+        status = error_set(error, -errno, "opening %s: %s", path, strerror(errno));
+    else
+        status = load_file(metrics, error);
+    if (status)
+        metrics_close(metrics);
+    else
+        *ret_metrics = metrics;
+    return status;
+}
+
+void metrics_close(struct metrics *metrics)
+{
+    if (!metrics)
+        return;
+    if (metrics->descriptor >= 0)
+        close(metrics->descriptor);
+    bytes_done(&metrics->unwritten);
+    free(metrics->steps);
+    free(metrics->path);
+    free(metrics);
+}
+
+uint64_t metrics_last_step(const struct metrics *metrics)
+{
+    return metrics->count ? metrics->steps[metrics->count - 1].step : 0;
+}
+
+static int compare_steps(const void *key, const void *entry)
+{
+    uint64_t step = *(const uint64_t *)key, other = ((const struct exact *)entry)->step;
+
+    return step < other ? -1 : step > other;
+}
+
+static int check_replay(const struct metrics *metrics, uint64_t step, const struct exact *now,
+                        struct error *error)
+{
+    const struct exact *then =
+        bsearch(&step, metrics->steps, metrics->count, sizeof(*then), compare_steps);
+
+    if (!then) /* this node was away then: nothing to compare with */
+        return 0;
+    if (!strcmp(then->loss_bits, now->loss_bits) &&
+        !strcmp(then->grad_norm_bits, now->grad_norm_bits) &&
+        then->frozen_layers == now->frozen_layers)
+        return 0;
+    return error_set(error, -EILSEQ,
+                     "step %" PRIu64
+                     " was replayed and came out different: loss %s then, %s now; norm %s "
+                     "then, %s now; %u frozen layers then, %u now",
+                     step, then->loss_bits, now->loss_bits, then->grad_norm_bits,
+                     now->grad_norm_bits, then->frozen_layers, now->frozen_layers);
+}
+
+/* JSON has no NaN: a diverged loss is null beside its exact bits. */
+static const char *number_text(double value, char *text, size_t size)
+{
+    if (isfinite(value))
+        snprintf(text, size, "%.9g", value);
+    else
+        snprintf(text, size, "null");
+    return text;
+}
+
+static int format_line(const struct metrics_line *line, const struct exact *exact,
+                       struct bytes *into)
+{
+    char loss[32], norm[32], val_loss[32], val_bits[BITS64_TEXT_SIZE], evaluated[96] = "";
+
+    if (line->evaluated) {
+        bits64_text(line->val_loss, val_bits);
+        snprintf(evaluated, sizeof(evaluated), ",\"val_loss\":%s,\"val_loss_bits\":\"%s\"",
+                 number_text(line->val_loss, val_loss, sizeof(val_loss)), val_bits);
+    }
+    return bytes_append_format(
+        into,
+        "{\"job\":\"%s\",\"step\":%" PRIu64 ",\"loss\":%s,\"loss_bits\":\"%s\",\"grad_norm\":%s,"
+        "\"grad_norm_bits\":\"%s\",\"lr\":%.9g,\"frozen_layers\":%u,\"generation\":%" PRIu64
+        ",\"stages\":%u,\"replicas\":%u,\"workers\":%u,\"tokens\":%" PRIu64
+        ",\"step_ms\":%.3f,\"unix_ns\":%" PRIu64 "%s}\n",
+        line->job, line->step, number_text(line->loss, loss, sizeof(loss)), exact->loss_bits,
+        number_text(line->grad_norm, norm, sizeof(norm)), exact->grad_norm_bits, line->lr,
+        line->frozen_layers, line->generation, line->stages, line->replicas, line->workers,
+        line->tokens, line->step_ms, line->unix_ns, evaluated);
+}
+
+/* Whole lines only: what a short write left behind is cut off and tried again with the next line.
+ */
+static int flush_lines(struct metrics *metrics, struct error *error)
+{
+    off_t end = lseek(metrics->descriptor, 0, SEEK_END);
+    ssize_t written =
+        write(metrics->descriptor, metrics->unwritten.data, metrics->unwritten.size_bytes);
+
+    if (written == (ssize_t)metrics->unwritten.size_bytes) {
+        metrics->unwritten.size_bytes = 0;
+        return 0;
+    }
+    int status = written < 0 ? -errno : -ENOSPC;
+    if (ftruncate(metrics->descriptor, end))
+        status = -errno;
+    return error_set(error, status, "writing %s: %s; the lines are kept and tried again",
+                     metrics->path, strerror(-status));
+}
+
+int metrics_append(struct metrics *metrics, const struct metrics_line *line, struct error *error)
+{
+    struct exact exact = {.step = line->step, .frozen_layers = line->frozen_layers};
+
+    bits64_text(line->loss, exact.loss_bits);
+    bits64_text(line->grad_norm, exact.grad_norm_bits);
+    if (line->step <= metrics_last_step(metrics))
+        return check_replay(metrics, line->step, &exact, error);
+    if (format_line(line, &exact, &metrics->unwritten) || remember(metrics, &exact))
+        return error_set(error, -ENOMEM, "no memory for the metrics of step %" PRIu64, line->step);
+    return flush_lines(metrics, error);
+}
+
+int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *ret_text,
+                    struct error *error)
+{
+    struct bytes text = {0};
+    size_t kept = 0;
+    int status = file_read(metrics->path, METRICS_FILE_MAX, &text, error);
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < metrics->count && metrics->steps[i].step <= step; i++) {
+        const uint8_t *end = memchr(text.data + kept, '\n', text.size_bytes - kept);
+        if (!end)
+            break;
+        kept = (size_t)(end + 1 - text.data);
+    }
+    text.size_bytes = kept;
+    *ret_text = text;
+    return 0;
+}
+
+int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, struct error *error)
+{
+    struct metrics fresh = {0};
+    struct bytes text = {.data = (uint8_t *)(uintptr_t)data, .size_bytes = size_bytes};
+    size_t valid_bytes;
+    int status = load_lines(&fresh, &text, &valid_bytes);
+
+    if (!status && valid_bytes != size_bytes)
+        status = error_set(error, -EBADMSG,
+                           "metrics received from another node are damaged after step %" PRIu64,
+                           metrics_last_step(&fresh));
+    if (!status && fresh.count > metrics->count) {
+        status = file_replace(metrics->path, data, size_bytes, 0644, error);
+        if (!status) {
+            int descriptor = open(metrics->path, O_RDWR | O_APPEND | O_CLOEXEC);
+            if (descriptor < 0)
+                status = error_set(error, -errno, "opening %s: %s", metrics->path, strerror(errno));
+            else {
+                close(metrics->descriptor);
+                metrics->descriptor = descriptor;
+                status = load_file(metrics, error);
+            }
+        }
+    }
+    free(fresh.steps);
+    return status;
+}

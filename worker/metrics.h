@@ -1,0 +1,53 @@
+/*
+ * The metrics of a job on this node: JSON Lines, one line a committed step, written by the node's
+ * scribe (its worker of lowest rank).
+ *
+ * The file is the history: it is opened with what earlier generations wrote (a line cut off by a
+ * crash is dropped), a step that is replayed after a rollback is compared with its first line
+ * instead of written again, and a node that joins late gets the lines it missed from another one.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/compiler.h"
+#include "base/error.h"
+
+struct metrics;
+
+struct metrics_line {
+    const char *job;
+    uint64_t step;
+    double loss, grad_norm, lr;
+    unsigned frozen_layers;
+    uint64_t generation;
+    unsigned stages, replicas, workers;
+    uint64_t tokens; /* since the job began */
+    double step_ms;
+    uint64_t unix_ns;
+    bool evaluated;
+    double val_loss;
+};
+
+int metrics_open(const char *path, struct metrics **ret_metrics, struct error *error) CHECK_RESULT;
+void metrics_close(struct metrics *metrics);
+/** metrics_last_step() - 0 when empty; a node that was away for a while has gaps before it */
+uint64_t metrics_last_step(const struct metrics *metrics);
+
+/**
+ * metrics_append() - write the line of a new step, or check a replayed one
+ * Return: 0; -EILSEQ (a replayed step came out with other bits: exactness is broken, @error says
+ * how); -ENOSPC, -EIO ... (the line is kept and written with the next)
+ */
+int metrics_append(struct metrics *metrics, const struct metrics_line *line,
+                   struct error *error) CHECK_RESULT;
+
+/** metrics_history() - the file's text up to and with @step */
+int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *ret_text,
+                    struct error *error) CHECK_RESULT;
+/** metrics_adopt() - replace the file by @text when that has more lines; -EBADMSG when it does not
+ * parse */
+int metrics_adopt(struct metrics *metrics, const void *text, size_t size_bytes,
+                  struct error *error) CHECK_RESULT;

@@ -1,0 +1,207 @@
+#include "worker/pipeline.h"
+
+#include <errno.h>
+
+#include "worker/tags.h"
+
+/* Which lane and which of its micro-batches the replica's index-th one is. */
+struct micro_batch {
+    unsigned lane, index_in_lane;
+    bool first_of_lane, last_of_lane;
+};
+
+static struct micro_batch micro_batch_at(const struct engine *engine, unsigned index)
+{
+    unsigned per_lane = engine->state->spec->train.micro_batches_per_lane;
+    struct micro_batch batch = {.lane = engine->lanes.first + index / per_lane,
+                                .index_in_lane = index % per_lane};
+
+    batch.first_of_lane = batch.index_in_lane == 0;
+    batch.last_of_lane = batch.index_in_lane == per_lane - 1;
+    return batch;
+}
+
+static bool first_stage(const struct engine *engine)
+{
+    return engine->stage_index == 0;
+}
+
+static bool last_stage(const struct engine *engine)
+{
+    return engine->stage_index == engine->plan->stage_count - 1;
+}
+
+static int complete(struct mesh_request **request)
+{
+    int status = *request ? mesh_wait(*request, UINT64_MAX) : 0;
+    *request = NULL;
+    return status;
+}
+
+static int receive_now(struct engine *engine, unsigned peer, uint64_t tag, void *into)
+{
+    struct mesh_request *request;
+    int status =
+        mesh_receive(engine->mesh, peer, tag, into, stage_boundary_bytes(engine->stage), &request);
+
+    return status ? status : mesh_wait(request, UINT64_MAX);
+}
+
+static void load_training_samples(struct engine *engine, unsigned index)
+{
+    const struct job_spec *spec = engine->state->spec;
+    struct micro_batch batch = micro_batch_at(engine, index);
+    uint64_t per_step = (uint64_t)spec->train.lanes * spec->train.micro_batches_per_lane;
+    uint64_t position = (engine->state->hold.step - 1) * per_step +
+                        (uint64_t)batch.lane * spec->train.micro_batches_per_lane +
+                        batch.index_in_lane;
+
+    dataset_train_batch(engine->dataset, position * spec->train.micro_batch,
+                        spec->train.micro_batch, engine->tokens, engine->targets);
+}
+
+/* The scale that makes the sum of all token losses of a step their mean. */
+static float loss_scale(const struct engine *engine)
+{
+    return (float)(1.0 / (double)job_spec_tokens_per_step(engine->state->spec));
+}
+
+/* One forward through the stage, its input from the stage before and its output to the one after.
+ */
+static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
+{
+    int status = complete(&engine->output_sends[slot]);
+
+    if (!status && !first_stage(engine))
+        status = receive_now(engine, engine->rank - 1, tag, stage_input(engine->stage, slot));
+    if (status)
+        return status;
+    stage_forward(engine->stage, slot, engine->parameters, engine->tokens, engine->targets, keep,
+                  loss_scale(engine));
+    if (last_stage(engine))
+        return 0;
+    return mesh_send(engine->mesh, engine->rank + 1, tag, stage_output(engine->stage, slot),
+                     stage_boundary_bytes(engine->stage), &engine->output_sends[slot]);
+}
+
+/* Lane losses start unknown on every stage; the last stage knows those of its own lanes. */
+static void add_loss(double *lane_loss, double loss, bool first)
+{
+    *lane_loss = first ? loss : *lane_loss + loss;
+}
+
+/* Lane l measures the validation micro-batches l, l + lanes, l + 2 * lanes, ... in that order. */
+static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
+{
+    const struct job_spec *spec = engine->state->spec;
+    double *lane_loss = &engine->state->hold.lane_validation_losses[lane];
+
+    if (last_stage(engine))
+        *lane_loss = 0;
+    for (unsigned batch = lane; batch < spec->evaluate.batches;
+         batch += spec->train.lanes, ++*turn) {
+        unsigned slot = *turn % schedule_slots(&engine->position);
+        dataset_validation_batch(engine->dataset, (uint64_t)batch * spec->train.micro_batch,
+                                 spec->train.micro_batch, engine->tokens, engine->targets);
+        int status =
+            forward(engine, slot, tag_make(TAG_VALIDATION, engine->state->hold.step, *turn), false);
+        if (status)
+            return status;
+        if (last_stage(engine))
+            *lane_loss += stage_loss_sum(engine->stage, slot);
+    }
+    return 0;
+}
+
+static int evaluate(struct engine *engine)
+{
+    unsigned turn = 0;
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < engine->lanes.count; i++)
+        status = evaluate_lane(engine, engine->lanes.first + i, &turn);
+    return status;
+}
+
+static int train_forward(struct engine *engine, const struct schedule_operation *operation)
+{
+    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    int status;
+
+    if (first_stage(engine) || last_stage(engine))
+        load_training_samples(engine, operation->micro_batch);
+    status = forward(engine, operation->slot,
+                     tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
+                     engine->position.backward);
+    if (!status && last_stage(engine))
+        add_loss(&engine->state->hold.lane_losses[batch.lane],
+                 stage_loss_sum(engine->stage, operation->slot), batch.first_of_lane);
+    return status;
+}
+
+static int begin_reduction(struct engine *engine, unsigned unit)
+{
+    return reduce_begin(engine->buckets[unit - engine->first_unit],
+                        tag_make(TAG_REDUCE, engine->state->hold.step, unit),
+                        gradients_subtrees(engine->gradients, unit),
+                        engine->state->units[unit].layout.count);
+}
+
+static int backward_unit(struct engine *engine, const struct schedule_operation *operation,
+                         unsigned unit)
+{
+    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    float *gradient = gradients_buffer(engine->gradients, unit, batch.lane, batch.first_of_lane);
+
+    stage_backward_unit(engine->stage, operation->slot, unit,
+                        engine->parameters[unit - engine->first_unit], gradient,
+                        unit > engine->trained_from);
+    if (batch.last_of_lane)
+        gradients_lane_done(engine->gradients, unit, batch.lane);
+    if (operation->micro_batch == engine->micro_batch_count - 1)
+        return begin_reduction(engine, unit);
+    return 0;
+}
+
+static int train_backward(struct engine *engine, const struct schedule_operation *operation)
+{
+    uint64_t tag = tag_make(TAG_GRADIENT, engine->state->hold.step, operation->micro_batch);
+    unsigned lowest = MAX(engine->first_unit, engine->trained_from);
+    int status = 0;
+
+    if (!last_stage(engine))
+        status = receive_now(engine, engine->rank + 1, tag, stage_output_gradient(engine->stage));
+    if (!status)
+        status = complete(&engine->gradient_send); /* the buffer that is written below */
+    for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;)
+        status = backward_unit(engine, operation, unit);
+    if (status || engine->first_unit <= engine->trained_from)
+        return status;
+    return mesh_send(engine->mesh, engine->rank - 1, tag, stage_input_gradient(engine->stage),
+                     stage_boundary_bytes(engine->stage), &engine->gradient_send);
+}
+
+int pipeline_run(struct engine *engine)
+{
+    unsigned count = schedule_operation_count(&engine->position);
+    int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
+
+    for (unsigned i = 0; !status && i < count; i++) {
+        struct schedule_operation operation = schedule_operation(&engine->position, i);
+        status = operation.backward ? train_backward(engine, &operation)
+                                    : train_forward(engine, &operation);
+    }
+    for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++)
+        status = complete(&engine->output_sends[slot]);
+    return status ? status : complete(&engine->gradient_send);
+}
+
+void pipeline_abandon(struct engine *engine)
+{
+    for (unsigned slot = 0; engine->output_sends && slot < schedule_slots(&engine->position);
+         slot++)
+        if (complete(&engine->output_sends[slot]))
+            continue; /* the mesh has failed: the request is gone, which is all that is wanted */
+    if (complete(&engine->gradient_send))
+        engine->gradient_send = NULL;
+}

@@ -1,0 +1,15 @@
+/*
+ * The forwards and backwards of one step on this stage, in the order of elastic/schedule.h, with
+ * their transfers; evaluation before them when the step measures it.
+ *
+ * When the last lane's last micro-batch has passed a unit on its way back, that unit's gradients
+ * start to travel to the other replicas while backward goes on below.
+ */
+#pragma once
+
+#include "worker/engine.h"
+
+/** pipeline_run() - fills the lane losses of state->hold; reductions are begun, not finished */
+int pipeline_run(struct engine *engine) CHECK_RESULT;
+/** pipeline_abandon() - after a failure: wait out what is posted, so that its memory may go */
+void pipeline_abandon(struct engine *engine);

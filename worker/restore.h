@@ -1,0 +1,13 @@
+/* Training state out of a checkpoint, for any layout. */
+#pragma once
+
+#include "worker/state.h"
+
+/**
+ * restore_units() - units [first, first + count) as the checkpoint at @path has them; all else is
+ * dropped
+ *
+ * Return: 0; negative with the reader's words (file and cause): nothing is held then
+ */
+int restore_units(struct state *state, const char *path, unsigned first, unsigned count,
+                  struct error *error) CHECK_RESULT;

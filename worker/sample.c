@@ -1,0 +1,217 @@
+#include "worker/sample.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "checkpoint/reader.h"
+#include "model/generate.h"
+#include "worker/restore.h"
+#include "worker/state.h"
+
+#define TOKENS_MAX 1000000ul
+
+struct sample_request {
+    const char *checkpoint;
+    const char *prompt;
+    unsigned long tokens, top_k, seed, threads;
+    double temperature;
+};
+
+struct sampler {
+    struct job_spec spec;
+    const struct kernel *kernel;
+    struct kernel_device *device;
+    struct state *state;
+    float **parameters;
+};
+
+static int usage(const char *problem)
+{
+    fprintf(
+        stderr,
+        "firn-worker sample: %s\n"
+        "usage: firn-worker sample CHECKPOINT --prompt TEXT [--tokens N] [--temperature T] [--top-k K]\n"
+        "                   [--seed S] [--threads T]\n"
+        "A job on bytes takes text; other jobs take and print token numbers, separated by blanks.\n",
+        problem);
+    return 2;
+}
+
+static bool take_number(const char *text, unsigned long max, unsigned long *ret)
+{
+    char *end;
+
+    errno = 0;
+    *ret = strtoul(text, &end, 10);
+    return !errno && end != text && !*end && *ret <= max && text[0] != '-';
+}
+
+static bool take_temperature(const char *text, double *ret)
+{
+    char *end;
+
+    *ret = strtod(text, &end);
+    return end != text && !*end && isfinite(*ret) && *ret >= 0;
+}
+
+static const char *parse(int argc, char **argv, struct sample_request *request)
+{
+    static const struct option flags[] = {
+        {"prompt", required_argument, NULL, 'p'},
+        {"tokens", required_argument, NULL, 'n'},
+        {"temperature", required_argument, NULL, 't'},
+        {"top-k", required_argument, NULL, 'k'},
+        {"seed", required_argument, NULL, 's'},
+        {"threads", required_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
+    };
+    int flag;
+
+    optind = 1;
+    while ((flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
+        bool good = flag == 'p'   ? (request->prompt = optarg) != NULL
+                    : flag == 'n' ? take_number(optarg, TOKENS_MAX, &request->tokens)
+                    : flag == 't' ? take_temperature(optarg, &request->temperature)
+                    : flag == 'k' ? take_number(optarg, MODEL_VOCAB_MAX, &request->top_k)
+                    : flag == 's' ? take_number(optarg, INT64_MAX, &request->seed)
+                    : flag == 'j' ? take_number(optarg, 256, &request->threads) && request->threads
+                                  : false;
+        if (!good)
+            return "a flag is unknown, or its value is not a number in range";
+    }
+    if (optind + 1 != argc)
+        return "exactly one checkpoint folder is wanted";
+    request->checkpoint = argv[optind];
+    return request->prompt && request->prompt[0] ? NULL : "--prompt is missing or empty";
+}
+
+static int read_spec(const char *path, struct job_spec *ret_spec, struct error *error)
+{
+    struct checkpoint_reader *reader;
+    int status = checkpoint_open(path, &reader, error);
+
+    if (status)
+        return status;
+    status = job_spec_decode(checkpoint_manifest(reader)->spec, path, NULL, NULL, ret_spec, error);
+    checkpoint_close(reader);
+    return status;
+}
+
+static int sampler_open(struct sampler *sampler, const struct sample_request *request,
+                        struct error *error)
+{
+    const struct kernel_options options = {.thread_count = (unsigned)request->threads};
+    int status = read_spec(request->checkpoint, &sampler->spec, error);
+
+    sampler->kernel = kernel_cpu();
+    if (!status)
+        status = sampler->kernel->open(&options, &sampler->device, error);
+    if (!status)
+        status =
+            state_new(&sampler->spec, sampler->kernel, sampler->device, &sampler->state, error);
+    if (!status)
+        status = restore_units(sampler->state, request->checkpoint, 0, sampler->state->unit_count,
+                               error);
+    if (status)
+        return status;
+    sampler->parameters = calloc(sampler->state->unit_count, sizeof(*sampler->parameters));
+    if (!sampler->parameters)
+        return error_set(error, -ENOMEM, "no memory for sampling");
+    for (unsigned unit = 0; unit < sampler->state->unit_count; unit++)
+        sampler->parameters[unit] = sampler->state->units[unit].parameters;
+    return 0;
+}
+
+static void sampler_done(struct sampler *sampler)
+{
+    free(sampler->parameters);
+    state_free(sampler->state);
+    if (sampler->kernel)
+        sampler->kernel->close(sampler->device);
+}
+
+/* Bytes are tokens; elsewhere the prompt is a list of numbers. Return: how many, or -EINVAL. */
+static long prompt_tokens(const struct sampler *sampler, const char *prompt, int32_t *ret_tokens,
+                          struct error *error)
+{
+    long count = 0;
+    char *end;
+
+    if (sampler->spec.data.format == JOB_FORMAT_BYTES) {
+        for (; prompt[count]; count++)
+            ret_tokens[count] = (unsigned char)prompt[count];
+        return count;
+    }
+    for (const char *at = prompt; *at; at = end) {
+        long token = strtol(at, &end, 10);
+        if (end == at || token < 0 || token >= (long)sampler->spec.model.vocab)
+            return error_set(
+                error, -EINVAL,
+                "--prompt: this job's data are token numbers: give numbers below %u, separated by blanks",
+                sampler->spec.model.vocab);
+        ret_tokens[count++] = (int32_t)token;
+        while (*end == ' ')
+            end++;
+    }
+    return count;
+}
+
+static bool print_token(int32_t token, void *context)
+{
+    const struct sampler *sampler = context;
+
+    if (sampler->spec.data.format == JOB_FORMAT_BYTES)
+        putchar(token & 0xff);
+    else
+        printf(" %d", token);
+    return fflush(stdout) == 0;
+}
+
+static int sample(struct sampler *sampler, const struct sample_request *request,
+                  struct error *error)
+{
+    AUTO_FREE int32_t *prompt = calloc(strlen(request->prompt) + 1, sizeof(*prompt));
+    long count = prompt ? prompt_tokens(sampler, request->prompt, prompt, error) : -ENOMEM;
+    const struct generate_options options = {
+        .kernel = sampler->kernel,
+        .device = sampler->device,
+        .spec = &sampler->state->model,
+        .parameters = sampler->parameters,
+        .prompt = prompt,
+        .prompt_count = (size_t)MAX(count, 0l),
+        .count = request->tokens,
+        .temperature = request->temperature,
+        .top_k = (unsigned)request->top_k,
+        .seed = request->seed,
+    };
+
+    if (count < 0)
+        return (int)count;
+    fputs(request->prompt, stdout);
+    int status = generate(&options, print_token, sampler, error);
+    putchar('\n');
+    return status;
+}
+
+int sample_main(int argc, char **argv)
+{
+    struct sample_request request = {.tokens = 256, .temperature = 0.8, .threads = 1};
+    struct sampler sampler = {0};
+    struct error error = {0};
+    const char *problem = parse(argc, argv, &request);
+    int status;
+
+    if (problem)
+        return usage(problem);
+    status = sampler_open(&sampler, &request, &error);
+    if (!status)
+        status = sample(&sampler, &request, &error);
+    sampler_done(&sampler);
+    if (status)
+        fprintf(stderr, "firn-worker sample: %s\n", error.text[0] ? error.text : strerror(-status));
+    return status ? 1 : 0;
+}

@@ -1,0 +1,64 @@
+/*
+ * Checkpoints as the step loop sees them: begin one at a step boundary, keep computing, let go of
+ * the parameters before the optimizer changes them, and, on rank 0, commit when all shares are
+ * durable.
+ *
+ * A share's description (a manifest part) is written beside its data; rank 0 learns through the
+ * commit exchange that every rank has come so far, reads the parts, and commits from a thread of
+ * its own, so no step waits for it. A share that fails is said upwards the same way: the checkpoint
+ * is given up, training goes on, and an alarm is raised. A checkpoint that is still being written
+ * when the layout changes is given up as well; the next one follows its interval.
+ */
+#pragma once
+
+#include "elastic/control.h"
+#include "elastic/plan.h"
+#include "worker/state.h"
+
+struct snapshot;
+
+/** snapshot_new() - @folder: the job's checkpoint folder; takes the staging arena now (-ENOMEM) */
+int snapshot_new(const struct state *state, const char *folder, struct snapshot **ret_snapshot,
+                 struct error *error) CHECK_RESULT;
+void snapshot_free(struct snapshot *snapshot); /* waits for a commit that is under way */
+
+/** snapshot_due() - whether the boundary after @step is one to write */
+bool snapshot_due(const struct job_spec *spec, uint64_t step);
+
+/** snapshot_reset() - a new generation: what was under way is given up */
+void snapshot_reset(struct snapshot *snapshot);
+
+/**
+ * snapshot_begin() - start writing this rank's share of the state at applied_step
+ * Return: 0; -EBUSY (the one before is still being written: this one is left out); others with
+ * @error
+ */
+int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+                   struct error *error) CHECK_RESULT;
+
+/** snapshot_release() - wait until the parameters may change; before the optimizer step and before
+ * dropping units */
+void snapshot_release(struct snapshot *snapshot);
+
+/**
+ * snapshot_poll() - see how this rank's share stands
+ * @deadline_ns: monotonic; 0: do not wait
+ * @error: set (with the code returned) when the share has failed since the last call
+ */
+int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns,
+                  struct error *error) CHECK_RESULT;
+uint64_t snapshot_durable_step(
+    const struct snapshot *snapshot); /* this rank's, in this generation */
+uint64_t snapshot_failed_step(const struct snapshot *snapshot);
+
+/** snapshot_commit() - rank 0: shares of @durable_step are durable on all ranks; starts the commit
+ * if that is news */
+void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step);
+
+/**
+ * snapshot_take_result() - rank 0: the outcome of a commit
+ * Return: 1: *ret_checkpoint is on disk, to be recorded; 0: nothing new; negative: it failed, see
+ * @error
+ */
+int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,
+                         struct error *error) CHECK_RESULT;

@@ -1,0 +1,207 @@
+#include "worker/state.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+int state_model(const struct job_spec *spec, struct model_spec *ret_model, struct error *error)
+{
+    struct model_spec model = {
+        .family = MODEL_GPT2,
+        .layers = spec->model.layers,
+        .width = spec->model.width,
+        .heads = spec->model.heads,
+        .context = spec->model.context,
+        .vocab = spec->model.vocab,
+        .tied = spec->model.tied,
+    };
+    int status;
+
+    if (strcmp(spec->model.family, "gpt2"))
+        return error_set(error, -EINVAL, "model.family: \"%s\" is not known to this build (gpt2)",
+                         spec->model.family);
+    status = model_spec_check(&model, error);
+    if (!status)
+        *ret_model = model;
+    return status;
+}
+
+int state_new(const struct job_spec *spec, const struct kernel *kernel,
+              struct kernel_device *device, struct state **ret_state, struct error *error)
+{
+    struct model_spec model;
+    int status = state_model(spec, &model, error);
+    if (status)
+        return status;
+
+    struct state *state = calloc(1, sizeof(*state));
+    unsigned unit_count = model_unit_count(&model);
+    struct state_unit *units = calloc(unit_count, sizeof(*units));
+    if (!state || !units) {
+        free(state);
+        free(units);
+        return error_set(error, -ENOMEM, "no memory for the training state");
+    }
+    *state = (struct state){.spec = spec,
+                            .model = model,
+                            .kernel = kernel,
+                            .device = device,
+                            .unit_count = unit_count,
+                            .units = units};
+    for (unsigned unit = 0; unit < unit_count; unit++)
+        model_unit_layout(&state->model, unit, &units[unit].layout);
+    freeze_init(&state->freeze);
+    *ret_state = state;
+    return 0;
+}
+
+void state_free(struct state *state)
+{
+    if (!state)
+        return;
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        state_drop_unit(state, unit);
+    free(state->units);
+    free(state);
+}
+
+unsigned state_frozen_units(const struct state *state)
+{
+    return model_frozen_units(&state->model, state->freeze.frozen_layers);
+}
+
+bool state_tied(const struct state *state)
+{
+    return state->model.tied && state->freeze.frozen_layers == 0;
+}
+
+bool state_mirrored(const struct state *state, const struct unit_tensor *tensor)
+{
+    return tensor->mirror && state_tied(state);
+}
+
+static void drop_moments(struct state *state, struct state_unit *unit)
+{
+    state->kernel->release(state->device, unit->first_moment);
+    state->kernel->release(state->device, unit->second_moment);
+    unit->first_moment = unit->second_moment = NULL;
+}
+
+void state_drop_unit(struct state *state, unsigned index)
+{
+    struct state_unit *unit = &state->units[index];
+
+    state->kernel->release(state->device, unit->parameters);
+    unit->parameters = NULL;
+    drop_moments(state, unit);
+    unit->held = false;
+}
+
+void state_drop_outside(struct state *state, unsigned first, unsigned count)
+{
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        if (unit < first || unit >= first + count)
+            state_drop_unit(state, unit);
+}
+
+int state_take_unit(struct state *state, unsigned index, struct error *error)
+{
+    struct state_unit *unit = &state->units[index];
+    size_t size_bytes = unit->layout.count * sizeof(float);
+    bool trained = index >= state_frozen_units(state);
+
+    state_drop_unit(state, index);
+    if (state->kernel->allocate(state->device, size_bytes, (void **)&unit->parameters) ||
+        (trained &&
+         (state->kernel->allocate(state->device, size_bytes, (void **)&unit->first_moment) ||
+          state->kernel->allocate(state->device, size_bytes, (void **)&unit->second_moment)))) {
+        state_drop_unit(state, index);
+        return error_set(error, -ENOMEM, "no memory for unit %u (%zu MiB)", index,
+                         size_bytes * (trained ? 3 : 1) >> 20);
+    }
+    unit->held = true;
+    return 0;
+}
+
+int state_initialize(struct state *state, unsigned first, unsigned count, struct error *error)
+{
+    state->applied_step = 0;
+    state->holds = false;
+    freeze_init(&state->freeze);
+    memset(&state->committed, 0, sizeof(state->committed));
+    for (unsigned unit = first; unit < first + count; unit++) {
+        size_t elements = state->units[unit].layout.count;
+        AUTO_FREE float *host = malloc(elements * sizeof(float));
+        int status = host ? state_take_unit(state, unit, error) : -ENOMEM;
+        if (status)
+            return status;
+        model_unit_initialize(&state->model, unit, state->spec->train.seed, host);
+        state->kernel->upload(state->device, state->units[unit].parameters, host,
+                              elements * sizeof(float));
+    }
+    return 0;
+}
+
+/* The factor that brings the global norm down to the clip. */
+static float clip_scale(const struct job_spec *spec, const struct step_record *record)
+{
+    double norm = step_record_norm(record), clip = spec->train.optimizer.clip;
+
+    if (clip <= 0 || !(norm > clip))
+        return 1.0f;
+    return (float)(clip / norm);
+}
+
+static void apply_unit(struct state *state, struct state_unit *unit, const float *gradient,
+                       const struct kernel_adamw *base, double weight_decay)
+{
+    for (unsigned i = 0; i < unit->layout.tensor_count; i++) {
+        const struct unit_tensor *tensor = &unit->layout.tensors[i];
+        struct kernel_adamw options = *base;
+
+        options.weight_decay = tensor->decay ? (float)weight_decay : 0.0f;
+        state->kernel->adamw(state->device, unit->parameters + tensor->offset,
+                             unit->first_moment + tensor->offset,
+                             unit->second_moment + tensor->offset, gradient + tensor->offset,
+                             tensor->count, &options);
+    }
+}
+
+void state_apply(struct state *state, const struct step_record *record, float *const *gradients,
+                 unsigned first, unsigned count)
+{
+    const struct job_spec *spec = state->spec;
+    const struct kernel_adamw options = {
+        .lr = (float)job_spec_learning_rate(spec, record->step),
+        .beta1 = (float)spec->train.optimizer.beta1,
+        .beta2 = (float)spec->train.optimizer.beta2,
+        .epsilon = (float)spec->train.optimizer.epsilon,
+        .gradient_scale = clip_scale(spec, record),
+        .step = record->step,
+    };
+    unsigned frozen = state_frozen_units(state);
+
+    assert(record->step == state->applied_step + 1);
+    for (unsigned unit = MAX(first, frozen); unit < first + count; unit++)
+        apply_unit(state, &state->units[unit], gradients[unit - first], &options,
+                   spec->train.optimizer.weight_decay);
+    state->applied_step = record->step;
+    state->committed = *record;
+    state->holds = false;
+    freeze_step(&state->freeze, spec, record);
+    for (unsigned unit = 0; unit < state_frozen_units(state); unit++)
+        drop_moments(state, &state->units[unit]);
+}
+
+void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,
+                      unsigned *ret_count)
+{
+    unsigned first = from, end;
+
+    while (first < state->unit_count && !state->units[first].held)
+        first++;
+    for (end = first; end < state->unit_count && state->units[end].held;)
+        end++;
+    *ret_first = first;
+    *ret_count = end - first;
+}

@@ -1,0 +1,76 @@
+/*
+ * The state of training that a worker holds: parameters and moments of some units at one step
+ * boundary, and the freeze state, which every worker has whole.
+ *
+ * Between steps all held units are at `applied_step`. `holds` says that the reduced gradients of
+ * step applied_step + 1 are complete for the units of the current stage (HOLD in DESIGN 4); they
+ * lie in the engine that made them, which lives until they are applied or thrown away.
+ */
+#pragma once
+
+#include "elastic/freeze.h"
+#include "elastic/step_record.h"
+#include "kernels/kernel.h"
+#include "model/unit.h"
+
+struct state_unit {
+    struct unit_layout layout;
+    bool held;
+    float *parameters;                   /* device, layout.count */
+    float *first_moment, *second_moment; /* NULL when the unit is frozen */
+};
+
+struct state {
+    const struct job_spec *spec; /* borrowed */
+    struct model_spec model;
+    const struct kernel *kernel;
+    struct kernel_device *device; /* borrowed */
+    unsigned unit_count;
+    struct state_unit *units;
+
+    uint64_t applied_step;
+    struct freeze_state freeze;
+    struct step_record committed; /* of applied_step; step 0 when it came from elsewhere */
+    bool holds;
+    struct step_record hold; /* of applied_step + 1, my part of it */
+};
+
+int state_new(const struct job_spec *spec, const struct kernel *kernel,
+              struct kernel_device *device, struct state **ret_state,
+              struct error *error) CHECK_RESULT;
+void state_free(struct state *state);
+
+/** state_model() - the model part of a job; -EINVAL for a family that this build does not know */
+int state_model(const struct job_spec *spec, struct model_spec *ret_model,
+                struct error *error) CHECK_RESULT;
+
+/** state_take_unit() - memory for one unit (zeroed; moments unless frozen); marks it held */
+int state_take_unit(struct state *state, unsigned unit, struct error *error) CHECK_RESULT;
+void state_drop_unit(struct state *state, unsigned unit);
+/** state_drop_outside() - drop every unit outside [first, first + count) */
+void state_drop_outside(struct state *state, unsigned first, unsigned count);
+
+/** state_initialize() - [first, first + count) as the seed makes them, at step 0 */
+int state_initialize(struct state *state, unsigned first, unsigned count,
+                     struct error *error) CHECK_RESULT;
+
+unsigned state_frozen_units(const struct state *state);
+/** state_tied() - the head's table still follows the embedding's */
+bool state_tied(const struct state *state);
+/** state_mirrored() - @tensor is a copy that another unit accounts for: not in norms, not in
+ * checkpoints */
+bool state_mirrored(const struct state *state, const struct unit_tensor *tensor);
+
+/**
+ * state_apply() - the optimizer step of @record, complete, on units [first, first + count)
+ * @gradients: gradients[i] is unit first + i's reduced gradient, device, flat
+ *
+ * Clips by the record's norm, then advances applied_step and the freeze state; units that freeze by
+ * it lose their moments. Nothing can fail.
+ */
+void state_apply(struct state *state, const struct step_record *record, float *const *gradients,
+                 unsigned first, unsigned count);
+
+/** state_held_range() - the contiguous held range at or after @from; count 0 when there is none */
+void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,
+                      unsigned *ret_count);

@@ -1,0 +1,413 @@
+#include "worker/trainer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "worker/control_server.h"
+#include "worker/handover.h"
+#include "worker/restore.h"
+#include "worker/session.h"
+
+#define SPEC_FILE_MAX    ((size_t)1 << 20)
+#define CONNECT_TIMEOUTS 20  /* links of a generation must be up within so many failure time-outs  \
+                              */
+#define ANNOUNCED_TIMEOUTS 8 /* a plan that a commit announced must arrive within so many */
+
+/* ---- messages ---- */
+
+static void break_off(struct trainer *trainer, const char *reason)
+{
+    uint64_t one = 1;
+
+    if (write(trainer->cancel, &one, sizeof(one)) < 0)
+        log_warning("waking the main thread: %s", strerror(errno));
+    pthread_mutex_lock(&trainer->lock);
+    if (trainer->mesh)
+        mesh_abort(trainer->mesh, reason);
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+/* On the control thread: only what cannot wait for the main thread to look at its queue. */
+static void trainer_observe(void *context, const struct control_message *message)
+{
+    struct trainer *trainer = context;
+
+    if (message->type == CONTROL_STOP) {
+        __atomic_store_n(&trainer->stopping, true, __ATOMIC_RELEASE);
+        break_off(trainer, "firnd ordered this worker to stop");
+    } else if (message->type == CONTROL_SWITCH && message->plan) {
+        if (message->plan->generation <= __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE))
+            return;
+        if (message->plan->planned)
+            __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
+        else
+            break_off(trainer, "a newer generation replaces this one");
+    }
+}
+
+static bool stopping(const struct trainer *trainer)
+{
+    return __atomic_load_n(&trainer->stopping, __ATOMIC_ACQUIRE);
+}
+
+static void report_status(struct trainer *trainer, enum worker_phase phase, const char *text)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+
+    if (!message) {
+        log_error("no memory for a status");
+        return;
+    }
+    message->type = CONTROL_STATUS;
+    session_describe(trainer, phase, text, &message->status);
+    trainer->phase = phase;
+    control_server_send(trainer->control, message);
+}
+
+static void handle_message(struct trainer *trainer, struct control_message *message)
+{
+    switch (message->type) {
+    case CONTROL_PREPARE:
+        if (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED)
+            report_status(trainer, WORKER_PREPARED, "");
+        break;
+    case CONTROL_SWITCH:
+        if (message->plan && message->plan->generation > trainer->generation &&
+            (!trainer->pending || message->plan->generation > trainer->pending->generation)) {
+            plan_free(trainer->pending);
+            trainer->pending = message->plan;
+            message->plan = NULL;
+        }
+        break;
+    case CONTROL_CHECKPOINT:
+        trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
+        break;
+    default:
+        break;
+    }
+    control_message_done(message);
+}
+
+/* Look at what has come; with a deadline, wait for one message. */
+void session_messages(struct trainer *trainer, uint64_t deadline_ns)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+
+    while (message && control_server_take(trainer->control, deadline_ns, message)) {
+        handle_message(trainer, message);
+        memset(message, 0, sizeof(*message));
+        deadline_ns = 0;
+    }
+}
+
+bool session_stopping(const struct trainer *trainer)
+{
+    return stopping(trainer);
+}
+
+/* ---- generations ---- */
+
+static void set_mesh(struct trainer *trainer, struct mesh *mesh)
+{
+    pthread_mutex_lock(&trainer->lock);
+    trainer->mesh = mesh;
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+/* The engine goes first: its requests live in the mesh. */
+static void close_generation(struct trainer *trainer)
+{
+    struct mesh *mesh = trainer->mesh;
+
+    snapshot_reset(trainer->snapshot);
+    engine_free(trainer->engine);
+    trainer->engine = NULL;
+    set_mesh(trainer, NULL);
+    mesh_close(mesh);
+}
+
+static uint64_t deadline_after(const struct trainer *trainer, unsigned timeouts)
+{
+    return clock_monotonic_ns() + timeouts * trainer->options->failure_timeout_ns;
+}
+
+static int open_links(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned total = plan->worker_count + plan->donor_count;
+    AUTO_FREE unsigned *ranks = calloc(total, sizeof(*ranks));
+    AUTO_FREE struct mesh_peer *peers = calloc(total, sizeof(*peers));
+    struct mesh_options options = {
+        .generation = plan->generation,
+        .rank = rank,
+        .peers = peers,
+        .listener = trainer->listener,
+        .failure_timeout_ns = trainer->options->failure_timeout_ns,
+        .connect_deadline_ns = deadline_after(trainer, CONNECT_TIMEOUTS),
+    };
+    struct mesh *mesh;
+    uint64_t drained;
+    int status;
+
+    if (!ranks || !peers)
+        return error_set(error, -ENOMEM, "no memory for links");
+    options.peer_count = plan_peers(plan, rank, ranks);
+    for (unsigned i = 0; i < options.peer_count; i++) {
+        peers[i].rank = ranks[i];
+        snprintf(peers[i].address, sizeof(peers[i].address), "%s", plan->workers[ranks[i]].address);
+    }
+    snprintf(options.job, sizeof(options.job), "%s", plan->job);
+    if (!session_key(plan, options.key))
+        return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
+                         plan->generation);
+    if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
+        return error_set(error, -errno, "reading an eventfd");
+    if (stopping(trainer))
+        return -ECANCELED;
+    status = mesh_open(&options, trainer->cancel, &mesh, error);
+    if (!status)
+        set_mesh(trainer, mesh);
+    return status;
+}
+
+/* Before the old engine goes: a step that the survivors agreed to keep is applied from what it
+ * holds. */
+static void settle(struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    struct state *state = trainer->state;
+
+    if (plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1) {
+        snapshot_release(trainer->snapshot);
+        engine_apply(trainer->engine, &plan->commit);
+        /* What was kept of the generation before has no gradients: it is a step behind now. */
+        state_drop_outside(state, trainer->engine->first_unit, trainer->engine->unit_count);
+        session_record(trainer, 0);
+    }
+    state->holds = false;
+}
+
+static int obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned stage = rank % MAX(plan->stage_count, 1u), first, count;
+
+    if (rank >= plan->worker_count || plan->source == PLAN_SOURCE_MEMORY)
+        return 0;
+    first = plan->stage_first_unit[stage];
+    count = plan->stage_first_unit[stage + 1] - first;
+    if (plan->source == PLAN_SOURCE_CHECKPOINT)
+        return restore_units(trainer->state, plan->restore_path, first, count, error);
+    state_drop_outside(trainer->state, 0, 0);
+    return state_initialize(trainer->state, first, count, error);
+}
+
+static int join(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    int status = obtain_state(trainer, rank, error);
+
+    if (!status)
+        status = open_links(trainer, rank, error);
+    if (!status && trainer->plan->source == PLAN_SOURCE_MEMORY)
+        status = handover_run(trainer->state, trainer->plan, rank, trainer->mesh, error);
+    if (!status && rank < trainer->plan->worker_count)
+        status = session_open(trainer, rank, error);
+    return status;
+}
+
+static enum session_outcome broken(struct trainer *trainer, int status, const struct error *error)
+{
+    if (stopping(trainer))
+        return SESSION_STOPPED;
+    if (status == -EILSEQ) /* this cannot be cured by another layout: the job must not go on */
+        log_error("%s", error->text);
+    else
+        log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
+                    error->code ? error->text : strerror(-status));
+    if (trainer->mesh)
+        mesh_abort(trainer->mesh, "this worker cannot go on");
+    snapshot_release(trainer->snapshot);
+    report_status(trainer, WORKER_STUCK, error->code ? error->text : "");
+    return SESSION_BROKEN;
+}
+
+/* One generation from its plan to its end; the plan has become trainer->plan. */
+static enum session_outcome run_generation(struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    int rank = plan_find(plan, trainer->options->node, trainer->options->slot);
+    struct error error = {0};
+    int status;
+
+    settle(trainer);
+    close_generation(trainer);
+    if (rank < 0)
+        return SESSION_LEFT;
+    status = join(trainer, (unsigned)rank, &error);
+    if (status)
+        return broken(trainer, status, &error);
+    if ((unsigned)rank >= plan->worker_count) {
+        status = handover_await_release(plan, (unsigned)rank, trainer->mesh);
+        return status ? broken(trainer, status, &error) : SESSION_LEFT;
+    }
+    report_status(trainer, WORKER_RUNNING, "");
+    enum session_outcome outcome = session_train(trainer, &error);
+    return outcome == SESSION_BROKEN ? broken(trainer, error.code, &error) : outcome;
+}
+
+/* Wait for a plan that is newer than the one before; NULL when ordered to stop. */
+static struct plan *next_plan(struct trainer *trainer, uint64_t deadline_ns)
+{
+    while (!stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
+        session_messages(trainer, MIN(deadline_ns, deadline_after(trainer, 1)));
+    struct plan *plan = stopping(trainer) ? NULL : trainer->pending;
+    if (plan)
+        trainer->pending = NULL;
+    return plan;
+}
+
+const struct plan *session_announced_plan(struct trainer *trainer)
+{
+    uint64_t deadline_ns = deadline_after(trainer, ANNOUNCED_TIMEOUTS);
+
+    while (!stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
+        session_messages(trainer, deadline_ns);
+    return trainer->pending;
+}
+
+static int train_generations(struct trainer *trainer)
+{
+    for (;;) {
+        struct plan *plan = next_plan(trainer, UINT64_MAX);
+        if (!plan)
+            return -ECANCELED;
+        struct plan *old = trainer->plan;
+        trainer->plan = plan;
+        __atomic_store_n(&trainer->generation, plan->generation, __ATOMIC_RELEASE);
+        enum session_outcome outcome = run_generation(trainer);
+        plan_free(old);
+        switch (outcome) {
+        case SESSION_SWITCH:
+        case SESSION_BROKEN:
+            break;
+        case SESSION_LEFT:
+            report_status(trainer, WORKER_LEFT, "");
+            return 0;
+        case SESSION_FINISHED:
+            report_status(trainer, WORKER_FINISHED, "");
+            return 0;
+        case SESSION_STOPPED:
+            return -ECANCELED;
+        }
+    }
+}
+
+/* ---- start and end ---- */
+
+static int load_spec(struct trainer *trainer, struct error *error)
+{
+    const char *path = trainer->options->spec_path;
+    struct bytes text = {0};
+    AUTO_JSON json_t *tree = NULL;
+    int status = file_read(path, SPEC_FILE_MAX, &text, error);
+
+    if (!status)
+        status = json_parse((const char *)text.data, text.size_bytes, path, &tree, error);
+    if (!status)
+        status = job_spec_decode(tree, path, NULL, NULL, &trainer->spec, error);
+    bytes_done(&text);
+    return status;
+}
+
+static int open_device(struct trainer *trainer, struct error *error)
+{
+    const struct kernel_options options = {.thread_count = trainer->options->thread_count};
+    int status;
+
+    trainer->kernel = kernel_cpu();
+    status = trainer->kernel->open(&options, &trainer->device, error);
+    if (!status)
+        status =
+            state_new(&trainer->spec, trainer->kernel, trainer->device, &trainer->state, error);
+    if (!status)
+        status = snapshot_new(trainer->state, trainer->options->checkpoint_dir, &trainer->snapshot,
+                              error);
+    return status;
+}
+
+static int open_all(struct trainer *trainer, struct error *error)
+{
+    const struct worker_options *options = trainer->options;
+    int status = load_spec(trainer, error);
+
+    if (!status)
+        status = file_make_directories(options->job_dir, 0755, error);
+    if (!status)
+        status = mesh_listen(options->listen, &trainer->listener, error);
+    if (!status)
+        status = open_device(trainer, error);
+    return status ? status : session_dataset(&trainer->spec, &trainer->dataset, error);
+}
+
+static int trainer_init(struct trainer *trainer, const struct worker_options *options,
+                        struct error *error)
+{
+    *trainer = (struct trainer){.options = options, .listener = -1};
+    pthread_mutex_init(&trainer->lock, NULL);
+    if (getrandom(&trainer->instance, sizeof(trainer->instance), 0) != sizeof(trainer->instance))
+        return error_set(error, -EIO, "no random numbers from the kernel");
+    trainer->instance >>= 1; /* JSON integers are signed */
+    trainer->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (trainer->cancel < 0)
+        return error_set(error, -errno, "making an eventfd: %s", strerror(errno));
+    return control_server_start(options->socket_path, trainer_observe, trainer, &trainer->control,
+                                error);
+}
+
+static void trainer_done(struct trainer *trainer)
+{
+    control_server_stop(trainer->control);
+    if (trainer->snapshot)
+        close_generation(trainer);
+    snapshot_free(trainer->snapshot);
+    metrics_close(trainer->metrics);
+    dataset_close(trainer->dataset);
+    state_free(trainer->state);
+    if (trainer->kernel)
+        trainer->kernel->close(trainer->device);
+    plan_free(trainer->plan);
+    plan_free(trainer->pending);
+    close_descriptor(&trainer->listener);
+    close_descriptor(&trainer->cancel);
+    pthread_mutex_destroy(&trainer->lock);
+}
+
+int trainer_run(const struct worker_options *options, struct error *error)
+{
+    AUTO_FREE struct trainer *trainer = malloc(sizeof(*trainer));
+    int status;
+
+    if (!trainer)
+        return error_set(error, -ENOMEM, "no memory for a worker");
+    status = trainer_init(trainer, options, error);
+    if (!status) {
+        report_status(trainer, WORKER_STARTING, "");
+        status = open_all(trainer, error);
+        if (status)
+            report_status(trainer, WORKER_REFUSED, error->text);
+        else
+            status = train_generations(trainer);
+    }
+    trainer_done(trainer);
+    return status;
+}
