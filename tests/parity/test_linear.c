@@ -84,8 +84,8 @@ static void check_linear(const struct backend *backend)
 {
     check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_IN_OUT}, 1);
     check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_OUT_IN}, 1);
-    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_IN_OUT}, 1777);
-    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_OUT_IN}, 1777);
+    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_IN_OUT}, 5003);
+    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_OUT_IN}, 5003);
     check_shape(backend, (struct kernel_linear){300, 20, 17, KERNEL_WEIGHT_IN_OUT}, 311);
 }
 

@@ -11,6 +11,20 @@
 #define THREADS    3
 #define SIZE_BYTES ((size_t)3 << 20) /* large enough for huge pages, and for every thread */
 
+/* The sanitizers' allocators end the program where malloc() says no, unless told otherwise. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 static struct kernel_device *device_new(void)
 {
     struct kernel_options options = {.thread_count = THREADS};
