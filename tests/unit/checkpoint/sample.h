@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
