@@ -8,7 +8,8 @@ struct alarm {
     struct loop_timer *timer;
 };
 
-/** alarm_init() - not set yet. Return: 0, or what the loop's timer_add() returned (nothing to undo) */
+/** alarm_init() - not set yet. Return: 0, or what the loop's timer_add() returned (nothing to undo)
+ */
 int alarm_init(struct alarm *alarm, const struct loop *loop, void (*fired)(void *user),
                void *user) CHECK_RESULT;
 void alarm_done(struct alarm *alarm); /* also of a zeroed alarm */

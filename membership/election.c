@@ -4,6 +4,7 @@
  *   FOLLOWING --- somebody leads (as far as we know); nothing to do until the watch says otherwise
  *   CAMPAIGNING - grant a lease; create the key if it is absent; if it is not, read whose it is
  *   LEADING ----- keep the lease alive every third of its time
+ *   DOUBTING ---- the lease was not renewed in time: do not lead, but keep trying it
  *   DEPOSING ---- delete the key of a leader known to be dead, then campaign
  *
  * Two leaders never overlap in what they write: every write carries election_guard(), and a new
@@ -33,7 +34,8 @@ enum election_phase {
     ELECTION_FOLLOWING,
     ELECTION_CAMPAIGNING,
     ELECTION_LEADING,
-    ELECTION_DEPOSING
+    ELECTION_DOUBTING,
+    ELECTION_DEPOSING,
 };
 
 struct election {
@@ -49,9 +51,9 @@ struct election {
     int64_t leader_revision; /* create revision of that key; 0: none is known */
     bool told_leads;
     char told_leader[NAME_SIZE];
-    int64_t lease;                          /* 0: none */
-    uint64_t lease_sent_ns, lease_until_ns; /* last granted or renewed; safe until then */
-    struct kv_request *step;                /* grant, create, read or delete: one at a time */
+    int64_t lease;           /* 0: none */
+    uint64_t lease_until_ns; /* it cannot have run out before */
+    struct kv_request *step; /* grant, create, read or delete: one at a time */
     struct kv_request *keep_alive;
     uint64_t step_sent_ns, beat_sent_ns;
     struct alarm retry, beat, expiry;
@@ -99,7 +101,6 @@ static void retry_later(struct election *election)
 static void lease_renewed(struct election *election, uint64_t sent_ns, int64_t ttl_seconds)
 {
     uint64_t ttl_ns = (uint64_t)MIN(ttl_seconds, election->ttl_seconds * 10) * NS_PER_SECOND;
-    election->lease_sent_ns = sent_ns;
     election->lease_until_ns = sent_ns + ttl_ns - ttl_ns / 10;
     alarm_set_at(&election->expiry, election->lease_until_ns);
     alarm_set_at(&election->beat, sent_ns + ttl_ns / 3);
@@ -149,11 +150,27 @@ static void follow(struct election *election, const struct kv_entry *entry)
     tell(election);
 }
 
+/* The key is ours. If finding that out took longer than the lease is safe, it must be renewed
+ * first. */
 static void lead(struct election *election, int64_t create_revision)
 {
-    election->phase = ELECTION_LEADING;
+    bool safe = now_ns(election) < election->lease_until_ns;
+    election->phase = safe ? ELECTION_LEADING : ELECTION_DOUBTING;
     set_leader(election, election->node, strlen(election->node), create_revision);
     alarm_clear(&election->retry);
+    tell(election);
+}
+
+static bool has_key(const struct election *election)
+{
+    return election->phase == ELECTION_LEADING || election->phase == ELECTION_DOUBTING;
+}
+
+static void doubt(struct election *election)
+{
+    log_warning("the lease of leader %s was not renewed in time: it does not lead until it is",
+                election->node);
+    election->phase = ELECTION_DOUBTING;
     tell(election);
 }
 
@@ -166,11 +183,13 @@ static void campaign(struct election *election)
     advance(election);
 }
 
+static void read_key(struct election *election);
+
 /* The lease is gone, and the key with it. */
 static void lease_gone(struct election *election)
 {
     forget_lease(election);
-    if (election->phase == ELECTION_LEADING)
+    if (has_key(election))
         campaign(election);
 }
 
@@ -180,13 +199,17 @@ static void keep_alive_done(void *context, const struct kv_result *result)
     election->keep_alive = NULL;
     if (result->status < 0) {
         alarm_set_in(&election->beat, RETRY_NS);
-    } else if (result->ttl_seconds == 0) {
-        lease_gone(election);
-    } else {
-        lease_renewed(election, election->beat_sent_ns, result->ttl_seconds);
-        if (election->phase == ELECTION_LEADING)
-            tell(election); /* it may have stopped meanwhile */
+        return;
     }
+    if (result->ttl_seconds == 0) {
+        lease_gone(election);
+        return;
+    }
+    if (election->phase == ELECTION_LEADING && !election_leads(election))
+        doubt(election);
+    lease_renewed(election, election->beat_sent_ns, result->ttl_seconds);
+    if (election->phase == ELECTION_DOUBTING && election->step == NULL)
+        read_key(election);
 }
 
 static void beat_fired(void *user)
@@ -206,9 +229,7 @@ static void expiry_fired(void *user)
 {
     struct election *election = user;
     if (election->phase == ELECTION_LEADING)
-        log_warning("the lease of leader %s could not be renewed in time: it stops leading",
-                    election->node);
-    tell(election);
+        doubt(election);
 }
 
 static void granted(void *context, const struct kv_result *result)
@@ -221,25 +242,23 @@ static void granted(void *context, const struct kv_result *result)
     }
     election->lease = result->lease;
     lease_renewed(election, election->step_sent_ns, result->ttl_seconds);
-    if (election->phase == ELECTION_CAMPAIGNING)
-        advance(election);
-    else
-        drop_lease(election); /* the watch has meanwhile shown a leader */
+    if (election->phase != ELECTION_CAMPAIGNING) /* the watch has meanwhile shown a leader */
+        drop_lease(election);
+    advance(election);
 }
 
 static void key_read(void *context, const struct kv_result *result)
 {
     struct election *election = context;
     election->step = NULL;
-    if (election->phase != ELECTION_CAMPAIGNING && election->phase != ELECTION_LEADING) {
+    if (election->phase != ELECTION_CAMPAIGNING && !has_key(election)) {
         advance(election);
-    } else if (result->status < 0 || result->entry_count == 0) {
-        if (election->phase == ELECTION_LEADING && result->status == 0) {
-            drop_lease(election); /* deposed: the key was deleted under us */
-            election->phase = ELECTION_CAMPAIGNING;
-            set_leader(election, "", 0, 0);
-            tell(election);
-        }
+    } else if (result->status < 0) {
+        retry_later(election);
+    } else if (result->entry_count == 0 && has_key(election)) { /* deposed */
+        drop_lease(election);
+        campaign(election);
+    } else if (result->entry_count == 0) {
         retry_later(election);
     } else if (election->lease != 0 && result->entries[0].lease == election->lease) {
         lead(election, result->entries[0].create_revision);
@@ -318,7 +337,7 @@ static void advance(struct election *election)
 static void retry_fired(void *user)
 {
     struct election *election = user;
-    if (election->phase == ELECTION_LEADING && election->step == NULL)
+    if (has_key(election) && election->step == NULL)
         read_key(election);
     else
         advance(election);
@@ -338,7 +357,7 @@ static void observe_leading(struct election *election, const struct kv_entry *en
 
 void election_observe(struct election *election, const struct kv_entry *entry)
 {
-    if (election->phase == ELECTION_LEADING) {
+    if (has_key(election)) {
         observe_leading(election, entry);
     } else if (entry != NULL && entry->create_revision < election->leader_revision) {
         return; /* a reading of ours was ahead of the watch */

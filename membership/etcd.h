@@ -1,9 +1,10 @@
 /*
  * etcd v3 through its JSON gateway, with libcurl's multi interface on the caller's loop.
  *
- * Several endpoints: requests go to the current one and fail over in turn; a watch that breaks resumes
- * at the revision after the last seen, and re-reads everything after a compaction. TLS with client
- * certificates; user and password (token renewed when it expires). Every request has a deadline.
+ * Several endpoints: requests go to the current one and fail over in turn; a watch that breaks
+ * resumes at the revision after the last seen, and re-reads everything after a compaction. TLS with
+ * client certificates; user and password (token renewed when it expires). Every request has a
+ * deadline.
  */
 #pragma once
 
@@ -13,13 +14,14 @@
 #define ETCD_ENDPOINTS_MAX 8
 
 struct etcd_options {
-    const char *endpoints; /* "http://a:2379,https://b:2379" */
-    const char *user, *password; /* NULL: none */
+    const char *endpoints;                             /* "http://a:2379,https://b:2379" */
+    const char *user, *password;                       /* NULL: none */
     const char *ca_file, *certificate_file, *key_file; /* NULL: none */
-    uint64_t request_timeout_ns; /* of one attempt; 0: 2 s */
+    uint64_t request_timeout_ns;                       /* of one attempt; 0: 2 s */
 };
 
 struct etcd;
-int etcd_new(const struct loop *loop, const struct etcd_options *options, struct etcd **ret_etcd, struct error *error) CHECK_RESULT;
+int etcd_new(const struct loop *loop, const struct etcd_options *options, struct etcd **ret_etcd,
+             struct error *error) CHECK_RESULT;
 void etcd_free(struct etcd *etcd); /* requests in flight do not call back */
 const struct kv *etcd_kv(struct etcd *etcd);

@@ -2,9 +2,9 @@
  * What etcd's JSON gateway (/v3/) is sent and what it answers, as bytes and structures: no I/O.
  *
  * The gateway is protobuf in JSON: 64-bit integers are texts, bytes are base64, and fields that are
- * zero, false or empty are left out. Everything that comes in is checked: types, ranges, key and value
- * sizes; a key with a zero byte is refused, since ours are C strings. All decoders return 0, -EPROTO
- * (not what etcd says; @error tells why) or -ENOMEM.
+ * zero, false or empty are left out. Everything that comes in is checked: types, ranges, key and
+ * value sizes; a key with a zero byte is refused, since ours are C strings. All decoders return 0,
+ * -EPROTO (not what etcd says; @error tells why) or -ENOMEM.
  */
 #pragma once
 
@@ -28,14 +28,17 @@ enum etcd_operation {
 };
 
 /* Each appends one JSON object to @body. Return: 0 or -ENOMEM. */
-int etcd_encode_range(struct bytes *body, const char *key, bool prefix, unsigned limit) CHECK_RESULT;
+int etcd_encode_range(struct bytes *body, const char *key, bool prefix,
+                      unsigned limit) CHECK_RESULT;
 int etcd_encode_txn(struct bytes *body, const struct kv_compare *compares, size_t compare_count,
                     const struct kv_operation *operations, size_t operation_count) CHECK_RESULT;
 int etcd_encode_lease_grant(struct bytes *body, int64_t ttl_seconds) CHECK_RESULT;
 int etcd_encode_lease(struct bytes *body, int64_t lease) CHECK_RESULT;
-int etcd_encode_authenticate(struct bytes *body, const char *user, const char *password) CHECK_RESULT;
+int etcd_encode_authenticate(struct bytes *body, const char *user,
+                             const char *password) CHECK_RESULT;
 int etcd_encode_watch(struct bytes *body, const char *prefix, int64_t start_revision) CHECK_RESULT;
-extern const char ETCD_PROGRESS_REQUEST[]; /* what a watch stream is asked, to see whether it lives */
+extern const char
+    ETCD_PROGRESS_REQUEST[]; /* what a watch stream is asked, to see whether it lives */
 
 struct etcd_reply {
     struct kv_result result; /* its entries point into this reply */
@@ -44,15 +47,15 @@ struct etcd_reply {
     char *texts; /* keys and values of all entries */
 };
 void etcd_reply_done(struct etcd_reply *reply); /* also of a zeroed one */
-int etcd_decode_reply(enum etcd_operation operation, const json_t *answer, struct etcd_reply *ret_reply,
-                      struct error *error) CHECK_RESULT;
+int etcd_decode_reply(enum etcd_operation operation, const json_t *answer,
+                      struct etcd_reply *ret_reply, struct error *error) CHECK_RESULT;
 
 /* One message of a watch stream. */
 struct etcd_watch_message {
-    int64_t revision;         /* of the store */
+    int64_t revision; /* of the store */
     bool created, canceled;
-    bool answers_us;          /* false: the answer to ETCD_PROGRESS_REQUEST, which may run ahead of events */
-    int64_t compact_revision; /* canceled: below it history is gone; 0: another reason */
+    bool answers_us; /* false: the answer to ETCD_PROGRESS_REQUEST, which may run ahead of events */
+    int64_t compact_revision;  /* canceled: below it history is gone; 0: another reason */
     const char *cancel_reason; /* borrowed from the message */
     struct kv_event *events;
     size_t event_count;

@@ -12,7 +12,8 @@
 #define ETCD_URL_SIZE         288
 #define ETCD_ANSWER_BYTES_MAX (64u << 20)
 
-/* A member without a leader answers at once instead of waiting for one, so the next one is asked. */
+/* A member without a leader answers at once instead of waiting for one, so the next one is asked.
+ */
 #define ETCD_REQUIRE_LEADER "Grpc-Metadata-hasleader: true"
 
 struct kv_request {
@@ -20,11 +21,11 @@ struct kv_request {
     struct kv_request *next, **back; /* of the etcd's list, or of those that wait for a token */
     enum etcd_operation operation;
     struct bytes body;
-    bool repeatable; /* doing it twice is as good as once */
+    bool repeatable;   /* doing it twice is as good as once */
     unsigned endpoint; /* asked now */
     unsigned attempts;
-    uint64_t token_number; /* of the token it was sent with */
-    bool token_renewed;    /* once per request: a fresh token that is refused too is final */
+    uint64_t token_number;     /* of the token it was sent with */
+    bool token_renewed;        /* once per request: a fresh token that is refused too is final */
     struct http_request *http; /* NULL: waits for a token */
     kv_callback done;
     void *user;
@@ -40,9 +41,10 @@ struct etcd {
     uint64_t timeout_ns;
     char *user, *password;
     char *token; /* NULL: not authenticated; "" when the server wants no authentication */
-    uint64_t token_number; /* counts tokens, so that a late refusal of an old one spares the new one */
+    uint64_t
+        token_number; /* counts tokens, so that a late refusal of an old one spares the new one */
     struct kv_request *authenticating;
-    struct kv_request *waiting; /* for the token */
+    struct kv_request *waiting;  /* for the token */
     struct alarm waiting_failed; /* delivers auth_error to `waiting` */
     struct error auth_error;
     struct kv_request *requests; /* sent */
@@ -50,31 +52,36 @@ struct etcd {
 };
 
 /* etcd.c */
-int etcd_request_new(struct etcd *etcd, enum etcd_operation operation, bool repeatable, kv_callback done,
-                     void *user, struct kv_request **ret_request) CHECK_RESULT;
-/** etcd_request_send() - first or next attempt. Return: 0, or negative: not in flight, still the caller's */
+int etcd_request_new(struct etcd *etcd, enum etcd_operation operation, bool repeatable,
+                     kv_callback done, void *user, struct kv_request **ret_request) CHECK_RESULT;
+/** etcd_request_send() - first or next attempt. Return: 0, or negative: not in flight, still the
+ * caller's */
 int etcd_request_send(struct kv_request *request) CHECK_RESULT;
 void etcd_request_free(struct kv_request *request); /* unlinks, cancels; NULL allowed */
-/** etcd_request_finish() - frees the request, then calls its `done`: nothing may be touched afterwards */
+/** etcd_request_finish() - frees the request, then calls its `done`: nothing may be touched
+ * afterwards */
 void etcd_request_finish(struct kv_request *request, const struct kv_result *result);
-void etcd_request_list(struct kv_request **list, struct kv_request *request); /* into a list, out of its old one */
+void etcd_request_list(struct kv_request **list,
+                       struct kv_request *request); /* into a list, out of its old one */
 /** etcd_endpoint_failed() - ask another one from now on, unless somebody already moved on */
 void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint);
-void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *path, char url[ETCD_URL_SIZE],
-                        struct http_order *order);
+void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *path,
+                        char url[ETCD_URL_SIZE], struct http_order *order);
 
 /* etcd_auth.c */
 bool etcd_auth_needed(const struct etcd *etcd); /* a user is configured and there is no token */
-/** etcd_auth_refused() - the token of this number is refused; nothing happens when there is a newer one */
+/** etcd_auth_refused() - the token of this number is refused; nothing happens when there is a newer
+ * one */
 void etcd_auth_refused(struct etcd *etcd, uint64_t token_number);
 void etcd_auth_set(struct etcd *etcd, char *token); /* taken; "": none is wanted */
-/** etcd_auth_wait() - @request is sent as soon as there is a token, or finished with the reason there is none */
+/** etcd_auth_wait() - @request is sent as soon as there is a token, or finished with the reason
+ * there is none */
 int etcd_auth_wait(struct etcd *etcd, struct kv_request *request) CHECK_RESULT;
 int etcd_auth_init(struct etcd *etcd) CHECK_RESULT;
 void etcd_auth_done(struct etcd *etcd);
 
 /* etcd_watch.c */
-int etcd_watch_start(void *context, const char *prefix, const struct kv_watch_callbacks *callbacks, void *user,
-                     struct kv_watch **ret_watch) CHECK_RESULT;
+int etcd_watch_start(void *context, const char *prefix, const struct kv_watch_callbacks *callbacks,
+                     void *user, struct kv_watch **ret_watch) CHECK_RESULT;
 void etcd_watch_stop(void *context, struct kv_watch *watch);
 void etcd_watch_stop_all(struct etcd *etcd);

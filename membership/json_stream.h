@@ -29,6 +29,8 @@ int json_stream_feed(struct json_stream *stream, const void *data, size_t size_b
  * json_stream_next() - the next complete object
  * @ret_object: malloc'ed, zero-terminated, the caller's
  *
- * Return: 1 with an object; 0 when more must be fed; -EPROTO (not a stream of objects), -EFBIG, -ENOMEM.
+ * Return: 1 with an object; 0 when more must be fed; -EPROTO (not a stream of objects), -EFBIG,
+ * -ENOMEM.
  */
-int json_stream_next(struct json_stream *stream, char **ret_object, size_t *ret_size_bytes) CHECK_RESULT;
+int json_stream_next(struct json_stream *stream, char **ret_object,
+                     size_t *ret_size_bytes) CHECK_RESULT;

@@ -1,10 +1,10 @@
 /*
  * The key-value store that firn coordinates through, as a table: etcd, or a simulated one.
  *
- * Everything is asynchronous on the caller's event loop and single-threaded: an operation that starts
- * (0) calls back exactly once, never from inside the starting call; one that fails to start (negative)
- * never does. Cancel by kv_cancel(): then it does not call back. Strings and results are borrowed
- * during the callback.
+ * Everything is asynchronous on the caller's event loop and single-threaded: an operation that
+ * starts (0) calls back exactly once, never from inside the starting call; one that fails to start
+ * (negative) never does. Cancel by kv_cancel(): then it does not call back. Strings and results are
+ * borrowed during the callback.
  */
 #pragma once
 
@@ -28,7 +28,11 @@ struct kv_entry {
 
 struct kv_compare {
     const char *key;
-    enum { KV_CREATE_REVISION, KV_MOD_REVISION, KV_VERSION } target; /* "equals"; 0: the key is absent */
+    enum {
+        KV_CREATE_REVISION,
+        KV_MOD_REVISION,
+        KV_VERSION
+    } target; /* "equals"; 0: the key is absent */
     int64_t value;
 };
 
@@ -40,13 +44,14 @@ struct kv_operation {
 };
 
 struct kv_result {
-    int status; /* 0; -ECONNREFUSED/-ETIMEDOUT/-EHOSTUNREACH (no endpoint answers), -EACCES (credentials), -EPROTO, ... */
+    int status; /* 0; -ECONNREFUSED/-ETIMEDOUT/-EHOSTUNREACH (no endpoint answers), -EACCES
+                   (credentials), -EPROTO, ... */
     struct error error;
-    int64_t revision; /* of the store when it answered */
-    bool succeeded;   /* txn: the compares held */
+    int64_t revision;               /* of the store when it answered */
+    bool succeeded;                 /* txn: the compares held */
     const struct kv_entry *entries; /* range */
     size_t entry_count;
-    int64_t lease; /* grant */
+    int64_t lease;       /* grant */
     int64_t ttl_seconds; /* grant, keep-alive: 0: the lease is gone */
 };
 typedef void (*kv_callback)(void *context, const struct kv_result *result);
@@ -56,10 +61,12 @@ struct kv_event {
     struct kv_entry entry;
 };
 struct kv_watch_callbacks {
-    /* all keys below the prefix at watch start, and again after a compaction or a long absence: forget the rest */
+    /* all keys below the prefix at watch start, and again after a compaction or a long absence:
+     * forget the rest */
     void (*snapshot)(void *context, const struct kv_entry *entries, size_t count, int64_t revision);
     void (*events)(void *context, const struct kv_event *events, size_t count, int64_t revision);
-    /* connection to the store lost (@error) or back (NULL): information, the watch resumes by itself */
+    /* connection to the store lost (@error) or back (NULL): information, the watch resumes by
+     * itself */
     void (*state)(void *context, const struct error *error);
 };
 
@@ -68,14 +75,20 @@ struct kv_watch;
 
 struct kv {
     void *context;
-    int (*range)(void *context, const char *key, bool prefix, kv_callback done, void *user, struct kv_request **ret_request) CHECK_RESULT;
+    int (*range)(void *context, const char *key, bool prefix, kv_callback done, void *user,
+                 struct kv_request **ret_request) CHECK_RESULT;
     /* one atomic transaction: if all compares hold, all operations */
-    int (*txn)(void *context, const struct kv_compare *compares, size_t compare_count, const struct kv_operation *operations,
-               size_t operation_count, kv_callback done, void *user, struct kv_request **ret_request) CHECK_RESULT;
-    int (*lease_grant)(void *context, int64_t ttl_seconds, kv_callback done, void *user, struct kv_request **ret_request) CHECK_RESULT;
-    int (*lease_keep_alive)(void *context, int64_t lease, kv_callback done, void *user, struct kv_request **ret_request) CHECK_RESULT;
-    int (*lease_revoke)(void *context, int64_t lease, kv_callback done, void *user, struct kv_request **ret_request) CHECK_RESULT;
+    int (*txn)(void *context, const struct kv_compare *compares, size_t compare_count,
+               const struct kv_operation *operations, size_t operation_count, kv_callback done,
+               void *user, struct kv_request **ret_request) CHECK_RESULT;
+    int (*lease_grant)(void *context, int64_t ttl_seconds, kv_callback done, void *user,
+                       struct kv_request **ret_request) CHECK_RESULT;
+    int (*lease_keep_alive)(void *context, int64_t lease, kv_callback done, void *user,
+                            struct kv_request **ret_request) CHECK_RESULT;
+    int (*lease_revoke)(void *context, int64_t lease, kv_callback done, void *user,
+                        struct kv_request **ret_request) CHECK_RESULT;
     void (*cancel)(void *context, struct kv_request *request); /* NULL allowed */
-    int (*watch)(void *context, const char *prefix, const struct kv_watch_callbacks *callbacks, void *user, struct kv_watch **ret_watch) CHECK_RESULT;
+    int (*watch)(void *context, const char *prefix, const struct kv_watch_callbacks *callbacks,
+                 void *user, struct kv_watch **ret_watch) CHECK_RESULT;
     void (*unwatch)(void *context, struct kv_watch *watch);
 };

@@ -27,7 +27,7 @@
 #include "membership/keys.h"
 
 #define RETRY_NS        (500 * NS_PER_MS)   /* etcd away, or somebody else's key is in the way */
-#define HOLDER_GRACE_NS (2 * NS_PER_SECOND) /* etcd ends leases a little late */
+#define HOLDER_GRACE_NS (1 * NS_PER_SECOND) /* etcd ends leases a little late */
 
 struct registry {
     const struct loop *loop;

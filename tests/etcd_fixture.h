@@ -1,0 +1,240 @@
+/*
+ * A real etcd of one or three members for tests: own temporary folder, free ports on 127.0.0.1,
+ * ended by process id. Members die with the test program, whatever ends that.
+ *
+ * Everything waits for a condition (a member says it is healthy, which takes a quorum), with a
+ * deadline.
+ */
+#pragma once
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define ETCD_FIXTURE_PROGRAM     "/usr/bin/etcd"
+#define ETCD_FIXTURE_MEMBERS_MAX 3
+#define ETCD_FIXTURE_START_NS    (30 * NS_PER_SECOND)
+#define ETCD_FIXTURE_TEXT_SIZE   256
+
+struct etcd_member {
+    pid_t pid; /* 0: not running */
+    unsigned client_port, peer_port;
+};
+
+struct etcd_fixture {
+    char folder[64];
+    unsigned member_count;
+    struct etcd_member members[ETCD_FIXTURE_MEMBERS_MAX];
+};
+
+static inline bool etcd_fixture_available(void)
+{
+    return access(ETCD_FIXTURE_PROGRAM, X_OK) == 0;
+}
+
+static inline struct sockaddr_in etcd_fixture_address(unsigned port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+/*
+ * A free port below the range that the kernel gives to outgoing connections, so that no client
+ * takes the port of a member that is dead for a moment.
+ */
+static inline unsigned etcd_fixture_free_port(void)
+{
+    for (;;) {
+        uint16_t number;
+        if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+            continue;
+        unsigned port = 16000 + number % 16000;
+        struct sockaddr_in address = etcd_fixture_address(port);
+        int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int r = bind(descriptor, (struct sockaddr *)&address, sizeof(address));
+        close(descriptor);
+        if (r == 0)
+            return port;
+    }
+}
+
+static inline void etcd_fixture_url(unsigned port, char text[ETCD_FIXTURE_TEXT_SIZE])
+{
+    snprintf(text, ETCD_FIXTURE_TEXT_SIZE, "http://127.0.0.1:%u", port);
+}
+
+/* "http://127.0.0.1:1,http://127.0.0.1:2": what a client is given. */
+static inline void etcd_fixture_endpoints(const struct etcd_fixture *fixture,
+                                          char text[ETCD_FIXTURE_TEXT_SIZE])
+{
+    size_t length = 0;
+    for (unsigned i = 0; i < fixture->member_count; i++)
+        length += (size_t)snprintf(text + length, ETCD_FIXTURE_TEXT_SIZE - length,
+                                   "%shttp://127.0.0.1:%u", i > 0 ? "," : "",
+                                   fixture->members[i].client_port);
+}
+
+/* In the child: becomes etcd. Only async-signal-safe work and what exec needs. */
+static inline void etcd_fixture_exec(const struct etcd_fixture *fixture, unsigned member)
+{
+    char name[16], data[128], log[128], cluster[ETCD_FIXTURE_TEXT_SIZE] = "";
+    char client[ETCD_FIXTURE_TEXT_SIZE], peer[ETCD_FIXTURE_TEXT_SIZE];
+    size_t length = 0;
+    for (unsigned i = 0; i < fixture->member_count; i++)
+        length += (size_t)snprintf(cluster + length, sizeof(cluster) - length,
+                                   "%sm%u=http://127.0.0.1:%u", i > 0 ? "," : "", i,
+                                   fixture->members[i].peer_port);
+    bool alone = fixture->member_count == 1; /* nobody to lose an election to on a busy machine */
+    snprintf(name, sizeof(name), "m%u", member);
+    snprintf(data, sizeof(data), "%s/%s", fixture->folder, name);
+    snprintf(log, sizeof(log), "%s/%s.log", fixture->folder, name);
+    etcd_fixture_url(fixture->members[member].client_port, client);
+    etcd_fixture_url(fixture->members[member].peer_port, peer);
+    int output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execl(ETCD_FIXTURE_PROGRAM, "etcd", "--name", name, "--data-dir", data, "--unsafe-no-fsync",
+          "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls",
+          peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
+          "--initial-cluster-token", fixture->folder, "--heartbeat-interval", alone ? "10" : "50",
+          "--election-timeout", alone ? "100" : "500", "--log-level", "warn", (char *)NULL);
+    _exit(127);
+}
+
+/** etcd_fixture_launch() - start a member, or start it again on its data */
+static inline void etcd_fixture_launch(struct etcd_fixture *fixture, unsigned member)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        etcd_fixture_exec(fixture, member);
+    fixture->members[member].pid = pid;
+}
+
+/** etcd_fixture_kill() - SIGKILL and reap; works on a paused member too */
+static inline void etcd_fixture_kill(struct etcd_fixture *fixture, unsigned member)
+{
+    pid_t pid = fixture->members[member].pid;
+    if (pid <= 0)
+        return;
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    fixture->members[member].pid = 0;
+}
+
+/** etcd_fixture_pause(), etcd_fixture_continue() - a member that is there but does not answer */
+static inline void etcd_fixture_pause(const struct etcd_fixture *fixture, unsigned member)
+{
+    kill(fixture->members[member].pid, SIGSTOP);
+}
+
+static inline void etcd_fixture_continue(const struct etcd_fixture *fixture, unsigned member)
+{
+    kill(fixture->members[member].pid, SIGCONT);
+}
+
+/* One GET /health; etcd answers true after a read that needs the quorum. */
+static inline bool etcd_fixture_healthy(const struct etcd_fixture *fixture, unsigned member)
+{
+    static const char question[] = "GET /health HTTP/1.0\r\n\r\n";
+    struct sockaddr_in address = etcd_fixture_address(fixture->members[member].client_port);
+    struct timeval limit = {.tv_usec = 250000}; /* asked too early it waits a whole second */
+    char answer[1024] = "";
+    size_t length = 0;
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    if (connect(descriptor, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        send(descriptor, question, sizeof(question) - 1, MSG_NOSIGNAL) > 0) {
+        for (ssize_t n; length < sizeof(answer) - 1; length += (size_t)n) {
+            n = recv(descriptor, answer + length, sizeof(answer) - 1 - length, 0);
+            if (n <= 0)
+                break;
+        }
+    }
+    close(descriptor);
+    return strstr(answer, "{\"health\":\"true\"}") != NULL;
+}
+
+/** etcd_fixture_wait() - until a member is healthy. Returns false when it ended or the time is over
+ */
+static inline bool etcd_fixture_wait(struct etcd_fixture *fixture, unsigned member)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + ETCD_FIXTURE_START_NS;
+    while (clock_monotonic_ns() < deadline_ns) {
+        if (etcd_fixture_healthy(fixture, member))
+            return true;
+        if (waitpid(fixture->members[member].pid, NULL, WNOHANG) != 0) {
+            fixture->members[member].pid = 0;
+            return false;
+        }
+        poll(NULL, 0, 10); /* between two looks */
+    }
+    return false;
+}
+
+static inline int etcd_fixture_remove(const char *path, const struct stat *status, int type,
+                                      struct FTW *position)
+{
+    (void)status, (void)type, (void)position;
+    return remove(path);
+}
+
+/** etcd_fixture_stop() - ends all members and removes the folder; also after a failed start */
+static inline void etcd_fixture_stop(struct etcd_fixture *fixture)
+{
+    for (unsigned i = 0; i < fixture->member_count; i++)
+        etcd_fixture_kill(fixture, i);
+    if (fixture->folder[0] != '\0')
+        nftw(fixture->folder, etcd_fixture_remove, 16, FTW_DEPTH | FTW_PHYS);
+    *fixture = (struct etcd_fixture){0};
+}
+
+static inline bool etcd_fixture_try(struct etcd_fixture *fixture, unsigned member_count)
+{
+    *fixture =
+        (struct etcd_fixture){.folder = "/tmp/firn-etcd-XXXXXX", .member_count = member_count};
+    if (mkdtemp(fixture->folder) == NULL) {
+        fixture->folder[0] = '\0';
+        return false;
+    }
+    for (unsigned i = 0; i < member_count; i++) {
+        fixture->members[i].client_port = etcd_fixture_free_port();
+        fixture->members[i].peer_port = etcd_fixture_free_port();
+    }
+    for (unsigned i = 0; i < member_count; i++)
+        etcd_fixture_launch(fixture, i);
+    for (unsigned i = 0; i < member_count; i++) {
+        if (!etcd_fixture_wait(fixture, i))
+            return false;
+    }
+    return true;
+}
+
+/** etcd_fixture_start() - a healthy store of 1 or 3 members; another try when a port was taken
+ * meanwhile */
+static inline bool etcd_fixture_start(struct etcd_fixture *fixture, unsigned member_count)
+{
+    for (unsigned attempt = 0; attempt < 3; attempt++) {
+        if (etcd_fixture_try(fixture, member_count))
+            return true;
+        etcd_fixture_stop(fixture);
+    }
+    return false;
+}
