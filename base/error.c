@@ -1,14 +1,13 @@
-/* The text of a failure, cut off at ERROR_TEXT_SIZE rather than allocated: setting one never fails.
- */
+/* The text of a failure is cut off rather than allocated, so that recording one never fails. */
 #include "base/error.h"
 
 #include <stdio.h>
 #include <string.h>
 
-int error_set(struct error *error, int code, const char *format, ...)
+void error_record(struct error *error, int code, const char *format, ...)
 {
     if (error == NULL)
-        return code;
+        return;
     /* The arguments may point into the old text ("%s", error->text), so it is replaced last. */
     char text[ERROR_TEXT_SIZE];
     va_list arguments;
@@ -17,7 +16,6 @@ int error_set(struct error *error, int code, const char *format, ...)
     va_end(arguments);
     error->code = code;
     memcpy(error->text, text, strlen(text) + 1);
-    return code;
 }
 
 void error_prefix(struct error *error, const char *format, ...)

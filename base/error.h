@@ -15,9 +15,18 @@ struct error {
  * @error: may be NULL: then only the code is returned
  * @code: negative errno
  *
- * Return: @code, so that a caller can write `return error_set(...)`.
+ * Return: @code, so that a caller can write `return error_set(...)`. It is a macro so that the
+ * compiler sees which code that is, and does not take a failure for a success further on.
  */
-int error_set(struct error *error, int code, const char *format, ...)
+#define error_set(error, code, ...)                                                                \
+    ({                                                                                             \
+        int error_code_ = (code);                                                                  \
+        error_record((error), error_code_, __VA_ARGS__);                                           \
+        error_code_;                                                                               \
+    })
+
+/** error_record() - what error_set() does before it returns */
+void error_record(struct error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** error_prefix() - put context before the text of an error that is already set ("reading x: ") */
