@@ -1,17 +1,29 @@
 /*
  * A node's part in one job: which worker processes must exist, what each is told, what the node
  * reports. A pure state machine: agent_step(agent, event) -> actions; the daemon carries them out.
+ *
+ * A new firnd feeds AGENT_WORKER_UP for every worker that it finds running before the first
+ * AGENT_PLAN: a slot of the plan without a worker is taken for empty. What a worker wrote before it
+ * died is fed before its AGENT_WORKER_EXIT.
+ *
+ * What the agent expects of workers: a fresh one says hello as STARTING, answers every PREPARE with
+ * PREPARED (that plan's generation), and gets SWITCH when the plan is in force. RUNNING is said
+ * when the links of the generation are up and the state is there; until then it keeps its former
+ * phase. A worker that is STUCK waits for an unplanned plan (planned ones are not sent to it). A
+ * plan that does not fit what it holds it answers with STUCK of that generation and its true state,
+ * and drops nothing.
  */
 #pragma once
 
 #include "elastic/control.h"
 
 enum agent_event_type {
-    AGENT_PLAN,          /* `plan`: the plan in force changed (or was read at start); NULL: the job is gone */
-    AGENT_NEXT,          /* `plan`: being prepared; NULL: dropped */
-    AGENT_WORKER_UP,     /* `slot`: connected, its socket works (also: found running by a new firnd) */
+    AGENT_PLAN, /* `plan`: the plan in force changed (or was read at start); NULL: the job is gone
+                 */
+    AGENT_NEXT, /* `plan`: being prepared; NULL: dropped */
+    AGENT_WORKER_UP, /* `slot`: connected, its socket works (also: found running by a new firnd) */
     AGENT_WORKER_STATUS, /* `slot`, `status` */
-    AGENT_WORKER_EXIT,   /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
+    AGENT_WORKER_EXIT, /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
     AGENT_TICK,
 };
 
@@ -26,11 +38,13 @@ struct agent_event {
 };
 
 enum agent_action_type {
-    AGENT_SPAWN,       /* start a worker process on `slot` */
-    AGENT_SEND_PREPARE, AGENT_SEND_SWITCH, AGENT_SEND_STOP, /* to `slot`; PREPARE/SWITCH carry `plan` (borrowed from the agent) */
-    AGENT_KILL,        /* SIGKILL what runs on `slot` (it ignored STOP, or is fenced) */
-    AGENT_REPORT,      /* write `report` under generation report.generation */
-    AGENT_SLOT_BAD,    /* take `slot` out of service with `text` */
+    AGENT_SPAWN, /* start a worker process on `slot` */
+    AGENT_SEND_PREPARE,
+    AGENT_SEND_SWITCH,
+    AGENT_SEND_STOP, /* to `slot`; PREPARE/SWITCH carry `plan` (borrowed from the agent) */
+    AGENT_KILL,      /* SIGKILL what runs on `slot` (it ignored STOP, or is fenced) */
+    AGENT_REPORT,    /* write `report` under generation report.generation */
+    AGENT_SLOT_BAD,  /* died at start again and again: take `slot` out of service with `text` */
 };
 
 struct agent_action {
@@ -51,11 +65,19 @@ void agent_actions_done(struct agent_actions *actions);
 
 struct agent;
 /** agent_new() - @node: this node's name; restarts after a death at start back off from
-    @failure_timeout_ns / 4, doubling; AGENT_STARTS_MAX deaths before `prepared` mark the slot bad */
+    @failure_timeout_ns / 4, doubling; AGENT_STARTS_MAX deaths before `prepared` mark the slot bad
+ */
 #define AGENT_STARTS_MAX 5
 struct agent *agent_new(const char *job, const char *node, uint64_t failure_timeout_ns);
 void agent_free(struct agent *agent);
-/** agent_step() - 0 or -ENOMEM (nothing changed: feed the event again) */
-int agent_step(struct agent *agent, const struct agent_event *event, struct agent_actions *ret_actions) CHECK_RESULT;
+/**
+ * agent_step() - account for @event, say what is to be done now
+ *
+ * Plans in the actions are borrowed from the agent until the next agent_step();
+ * agent_actions_done() frees the reports. Plans older than the one in force are ignored. Return: 0
+ * or -ENOMEM (nothing changed: feed the event again)
+ */
+int agent_step(struct agent *agent, const struct agent_event *event,
+               struct agent_actions *ret_actions) CHECK_RESULT;
 /** agent_idle() - no worker of this job is left here */
 bool agent_idle(const struct agent *agent);

@@ -2,14 +2,14 @@
  * The leader's decisions about one job: a pure function of what etcd holds and of the time.
  *
  * It is level-triggered: the caller rebuilds the view after every change and calls leader_decide();
- * a new leader that calls it with the same view decides the same. Nothing is remembered between calls
- * but `leader_memory`, which only holds when something was first seen (monotonic time).
+ * a new leader that calls it with the same view decides the same. Nothing is remembered between
+ * calls but `leader_memory`, which only holds when something was first seen (monotonic time).
  *
- *   no plan, enough slots                          -> publish generation 1 (or from the newest checkpoint)
- *   plan in force, better layout / scale / drain   -> write `next` (prepare), wait for prepared, publish planned
- *   a worker or node of the plan in force failed   -> wait for survivors' reports (bounded), recover, publish
- *   desired paused / cancelled                     -> publish the empty generation
- *   not enough slots                               -> wait, say for what
+ *   no plan, enough slots                          -> publish generation 1 (or from the newest
+ * checkpoint) plan in force, better layout / scale / drain   -> write `next` (prepare), wait for
+ * prepared, publish planned a worker or node of the plan in force failed   -> wait for survivors'
+ * reports (bounded), recover, publish desired paused / cancelled                     -> publish the
+ * empty generation not enough slots                               -> wait, say for what
  */
 #pragma once
 
@@ -18,8 +18,17 @@
 
 #define LEADER_NODES_MAX 4096
 
-enum job_state { JOB_WAITING, JOB_PREPARING, JOB_RUNNING, JOB_RECOVERING, JOB_PAUSING, JOB_PAUSED,
-                 JOB_COMPLETED, JOB_CANCELLED, JOB_FAILED };
+enum job_state {
+    JOB_WAITING,
+    JOB_PREPARING,
+    JOB_RUNNING,
+    JOB_RECOVERING,
+    JOB_PAUSING,
+    JOB_PAUSED,
+    JOB_COMPLETED,
+    JOB_CANCELLED,
+    JOB_FAILED
+};
 enum job_desired { JOB_DESIRED_RUNNING, JOB_DESIRED_PAUSED, JOB_DESIRED_CANCELLED };
 
 struct leader_slot {
@@ -31,7 +40,7 @@ struct leader_slot {
 
 struct leader_node {
     char name[NAME_SIZE];
-    char host[ADDRESS_SIZE];   /* for link addresses: host:(link_port + slot) */
+    char host[ADDRESS_SIZE]; /* for link addresses: host:(link_port + slot) */
     unsigned link_port;
     uint64_t incarnation;
     bool draining;
@@ -50,12 +59,13 @@ struct leader_view {
     const struct job_spec *spec;
     enum job_desired desired;
     unsigned devices_wanted, stages_wanted, replicas_wanted; /* 0: from the spec / free */
-    const struct plan *plan; /* in force; NULL before the first */
-    const struct plan *next; /* being prepared; NULL */
-    bool finished;           /* the job's last step is committed and checkpointed */
+    const struct plan *plan;                                 /* in force; NULL before the first */
+    const struct plan *next;                                 /* being prepared; NULL */
+    bool finished;                   /* the job's last step is committed and checkpointed */
     const struct leader_node *nodes; /* alive (leased) */
     unsigned node_count;
-    const struct node_report *reports; /* for generation plan->generation (and next's preparedness) */
+    const struct node_report
+        *reports; /* for generation plan->generation (and next's preparedness) */
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */
     unsigned frozen_layers;              /* newest known */
@@ -63,29 +73,52 @@ struct leader_view {
     double measured_step_seconds; /* of the plan in force; 0: unknown */
 };
 
+#define LEADER_AVOIDED_MAX 16
+
 struct leader_memory {
-    uint64_t generation;          /* the one the times below are about */
-    uint64_t failure_seen_ns;     /* 0: none */
+    uint64_t generation;      /* the one the times below are about */
+    uint64_t failure_seen_ns; /* 0: none */
+    uint64_t next_generation; /* the one being prepared that next_seen_ns is about */
     uint64_t next_seen_ns;
     uint64_t published_ns;
     uint64_t better_seen_ns;
+    uint64_t generation_last; /* the highest number seen: numbers are not used twice */
+    /* Slots where preparing failed, left alone for a while; the oldest is forgotten first. */
+    struct {
+        char node[NAME_SIZE];
+        unsigned slot;
+        uint64_t until_ns;
+    } avoided[LEADER_AVOIDED_MAX];
+    unsigned avoided_next;
 };
 
 enum leader_action {
     LEADER_NOTHING,
-    LEADER_PREPARE,  /* write `plan` to the key `next` */
-    LEADER_PUBLISH,  /* write `plan` to the key `generation`, delete `next` */
+    LEADER_PREPARE, /* write `plan` to the key `next` */
+    LEADER_PUBLISH, /* write `plan` to the key `generation`, delete `next` */
     LEADER_DROP_NEXT,
-    LEADER_FINISH,   /* write state completed / cancelled / paused, release the slots */
+    LEADER_FINISH, /* write `state` (completed, cancelled, paused, failed), release the slots; said
+                      again on every call as long as nothing changes */
 };
 
 struct leader_decision {
     enum leader_action action;
-    struct plan *plan; /* owned by the caller afterwards; NULL for none; its key is filled by the caller (randomness) */
+    struct plan *plan; /* owned by the caller afterwards; NULL for none; the caller fills its key
+                          (randomness) when it is empty: a prepared plan is published with the key
+                          it was prepared with */
     enum job_state state;
-    char text[512];        /* for people: why it waits, what happened */
-    uint64_t wake_at_ns;   /* call again by then; UINT64_MAX: only on change */
+    char text[512];      /* for people: why it waits, what happened */
+    uint64_t wake_at_ns; /* call again by then; UINT64_MAX: only on change */
 };
 
+/**
+ * leader_decide() - what to do next for one job
+ * @memory: zeroed before the first call of a leader for a job
+ *
+ * An empty plan lists as donors those that must leave; the job is over when their nodes have said
+ * so or are gone. The caller writes under its leadership, rebuilds the view and calls again.
+ * Return: 0; -ENOMEM, -EINVAL (the spec cannot be planned; @error says why): nothing decided, and
+ * only times in @memory changed.
+ */
 int leader_decide(const struct leader_view *view, struct leader_memory *memory,
                   struct leader_decision *ret_decision, struct error *error) CHECK_RESULT;

@@ -1,0 +1,483 @@
+/*
+ * Problem: plans, processes and messages change in any order, and the daemon itself may have been
+ * replaced in between; whatever happened, the node must end up with the processes that the plans
+ * name and the leader must hear of all that it decides from.
+ *
+ * Design: an event only updates what is known. Then converge() compares that with what the plan in
+ * force and the one being prepared want, slot by slot, and emits what is missing: a start, a
+ * message, a stop. Messages are remembered by generation for each connection, so a repetition of an
+ * event emits nothing and a new connection is told again. Last, the report is built from scratch
+ * and written if it differs.
+ *
+ * Invariants: a worker with state is stopped only by an unplanned plan that leaves it out, by the
+ * end of the job, or long after a planned switch that it missed; a slot has one process.
+ */
+#include "elastic/agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/agent_internal.h"
+
+#define START_TIMEOUTS    20 /* failure_timeouts from spawn to hello */
+#define LEFT_OUT_TIMEOUTS 20 /* that a stuck worker is kept after a planned plan without it */
+#define BACKOFF_SHARE     4  /* of failure_timeout: the first delay before another start */
+
+struct agent *agent_new(const char *job, const char *node, uint64_t failure_timeout_ns)
+{
+    struct agent *agent = calloc(1, sizeof(*agent));
+    struct node_report *reported = calloc(1, sizeof(*reported));
+    if (agent == NULL || reported == NULL) {
+        free(agent);
+        free(reported);
+        return NULL;
+    }
+    snprintf(agent->job, sizeof(agent->job), "%s", job);
+    snprintf(agent->node, sizeof(agent->node), "%s", node);
+    agent->failure_timeout_ns = failure_timeout_ns;
+    agent->reported = reported;
+    return agent;
+}
+
+void agent_free(struct agent *agent)
+{
+    if (agent == NULL)
+        return;
+    plan_free(agent->plan);
+    plan_free(agent->next);
+    free(agent->reported);
+    free(agent);
+}
+
+bool agent_idle(const struct agent *agent)
+{
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
+        if (agent->slots[index].process != PROCESS_NONE)
+            return false;
+    return true;
+}
+
+void agent_actions_done(struct agent_actions *actions)
+{
+    for (unsigned i = 0; i < actions->count; i++)
+        free(actions->list[i].report);
+    actions->count = 0;
+}
+
+int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot)
+{
+    return plan != NULL ? plan_find(plan, agent->node, slot) : -1;
+}
+
+bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan)
+{
+    return plan != NULL && slot->status.phase == WORKER_PREPARED &&
+           slot->status.generation == plan->generation && slot->prepare_sent == plan->generation &&
+           strcmp(slot->prepare_key, plan->key) == 0;
+}
+
+/* What the plans want of one slot. */
+struct wish {
+    bool worker, donor; /* ranks of the plan in force */
+    bool next_fresh;    /* a new process, for the plan being prepared */
+    bool fresh;         /* any process will do, for either plan */
+    uint64_t instance;  /* that the plan in force means; 0: any */
+};
+
+static struct wish wish_of(const struct agent *agent, unsigned index)
+{
+    struct wish wish = {0};
+    int rank = agent_rank(agent, agent->plan, index);
+    if (rank >= 0) {
+        wish.worker = (unsigned)rank < agent->plan->worker_count;
+        wish.donor = !wish.worker;
+        wish.instance = agent->plan->workers[rank].instance;
+    }
+    int next = agent_rank(agent, agent->next, index);
+    wish.next_fresh = !wish.worker && next >= 0 && (unsigned)next < agent->next->worker_count &&
+                      agent->next->workers[next].instance == 0;
+    wish.fresh = wish.next_fresh || (wish.worker && wish.instance == 0);
+    return wish;
+}
+
+static struct agent_action *emit(struct agent_actions *actions, enum agent_action_type type,
+                                 unsigned slot)
+{
+    assert(actions->count < AGENT_ACTIONS_MAX);
+    struct agent_action *action = &actions->list[actions->count++];
+    action->type = type;
+    action->slot = slot;
+    action->plan = NULL;
+    action->report = NULL;
+    action->text[0] = '\0';
+    return action;
+}
+
+static void wake(struct agent_actions *actions, uint64_t at_ns)
+{
+    actions->wake_at_ns = MIN(actions->wake_at_ns, at_ns);
+}
+
+/* --- what happened --- */
+
+/* The plans speak of another process on this slot now: how the last one ended is over. */
+static void forget_ends(struct agent *agent)
+{
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
+        struct agent_slot *slot = &agent->slots[index];
+        struct wish wish = wish_of(agent, index);
+        bool same = (wish.worker || wish.donor) && wish.instance != 0 &&
+                    wish.instance == slot->status.instance;
+        if (slot->process == PROCESS_NONE && !same)
+            slot->end = END_NONE;
+    }
+}
+
+static bool same_plan(const struct plan *a, const struct plan *b)
+{
+    return a != NULL && b != NULL && a->generation == b->generation && strcmp(a->key, b->key) == 0;
+}
+
+/* @plan is taken. */
+static void take_plan(struct agent *agent, struct plan *plan)
+{
+    bool news = !same_plan(agent->plan, plan);
+    agent->knows_plan = true;
+    if (plan != NULL && agent->plan != NULL && plan->generation < agent->plan->generation) {
+        plan_free(plan);
+        return;
+    }
+    plan_free(agent->plan);
+    agent->plan = plan;
+    if (agent->next != NULL && (plan == NULL || agent->next->generation <= plan->generation)) {
+        plan_free(agent->next);
+        agent->next = NULL;
+    }
+    if (news)
+        forget_ends(agent);
+}
+
+static void take_next(struct agent *agent, struct plan *next)
+{
+    bool news = !same_plan(agent->next, next);
+    if (next != NULL && agent->plan != NULL && next->generation <= agent->plan->generation) {
+        plan_free(next);
+        next = NULL;
+    }
+    plan_free(agent->next);
+    agent->next = next;
+    for (unsigned index = 0; news && index < REPORT_WORKERS_MAX; index++)
+        if (agent->slots[index].process == PROCESS_NONE && !wish_of(agent, index).worker)
+            agent->slots[index].end = END_NONE;
+}
+
+static void take_up(struct agent *agent, const struct agent_event *event)
+{
+    struct agent_slot *slot = &agent->slots[event->slot];
+    if (slot->process == PROCESS_NONE) { /* found running */
+        memset(&slot->status, 0, sizeof(slot->status));
+        slot->end = END_NONE;
+        slot->was_prepared = slot->fenced = slot->killed = false;
+    }
+    slot->spawned_at_ns = event->now_ns;
+    slot->process = PROCESS_CONNECTED;
+    slot->greeted = false;
+    slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = 0;
+}
+
+static void take_status(struct agent *agent, const struct agent_event *event)
+{
+    struct agent_slot *slot = &agent->slots[event->slot];
+    if (slot->process == PROCESS_NONE)
+        return;
+    if (event->status->phase == WORKER_STUCK && slot->status.phase != WORKER_STUCK)
+        slot->stuck_at_ns = event->now_ns;
+    slot->status = *event->status;
+    slot->process = PROCESS_CONNECTED;
+    slot->greeted = true;
+    if (event->status->phase == WORKER_REFUSED) {
+        slot->refused = true;
+        memcpy(slot->text, event->status->text, sizeof(slot->text));
+    } else if (event->status->phase != WORKER_STARTING) {
+        slot->was_prepared = true;
+        slot->deaths_at_start = 0;
+    }
+}
+
+/* Another try after a pause that doubles, or the end of the slot. */
+static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
+                                 const struct agent_event *event, struct agent_actions *actions)
+{
+    slot->deaths_at_start++;
+    if (slot->deaths_at_start < AGENT_STARTS_MAX) {
+        slot->respawn_at_ns = event->now_ns + (agent->failure_timeout_ns / BACKOFF_SHARE
+                                               << (slot->deaths_at_start - 1));
+        return;
+    }
+    slot->bad = true;
+    struct agent_action *action = emit(actions, AGENT_SLOT_BAD, event->slot);
+    int length =
+        snprintf(action->text, sizeof(action->text), "died %u times at start: ", AGENT_STARTS_MAX);
+    snprintf(action->text + length, sizeof(action->text) - (size_t)length, "%.200s", event->text);
+    memcpy(slot->text, action->text, sizeof(slot->text));
+}
+
+static void take_exit(struct agent *agent, const struct agent_event *event,
+                      struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[event->slot];
+    if (slot->process == PROCESS_NONE)
+        return;
+    slot->process = PROCESS_NONE;
+    if (slot->refused)
+        return;
+    snprintf(slot->text, sizeof(slot->text), "%s", event->text);
+    if (slot->fenced || (slot->was_prepared && event->exit_code == 0))
+        slot->end = END_LEFT;
+    else if (slot->was_prepared)
+        slot->end = END_DEAD;
+    else
+        count_death_at_start(agent, slot, event, actions);
+}
+
+/* --- what follows --- */
+
+static void spawn(struct agent_slot *slot, unsigned index, uint64_t now_ns,
+                  struct agent_actions *actions)
+{
+    slot->process = PROCESS_STARTING;
+    slot->greeted = slot->was_prepared = slot->fenced = slot->killed = false;
+    slot->end = END_NONE;
+    memset(&slot->status, 0, sizeof(slot->status));
+    slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = slot->respawn_at_ns = 0;
+    slot->spawned_at_ns = now_ns;
+    emit(actions, AGENT_SPAWN, index);
+}
+
+static void kill_process(struct agent_slot *slot, unsigned index, struct agent_actions *actions)
+{
+    if (slot->killed)
+        return;
+    slot->killed = true;
+    emit(actions, AGENT_KILL, index);
+}
+
+/* It should not be: ask, then force. Without a connection there is nothing to ask. */
+static void stop(struct agent *agent, unsigned index, uint64_t now_ns,
+                 struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    slot->fenced = true;
+    if (slot->process != PROCESS_CONNECTED) {
+        kill_process(slot, index, actions);
+        return;
+    }
+    if (slot->stop_sent_ns == 0) {
+        slot->stop_sent_ns = MAX(now_ns, (uint64_t)1);
+        emit(actions, AGENT_SEND_STOP, index);
+    }
+    uint64_t due = slot->stop_sent_ns + agent->failure_timeout_ns;
+    if (now_ns >= due)
+        kill_process(slot, index, actions);
+    else
+        wake(actions, due);
+}
+
+static void send_prepare(struct agent_slot *slot, unsigned index, const struct plan *plan,
+                         struct agent_actions *actions)
+{
+    if (slot->prepare_sent == plan->generation && strcmp(slot->prepare_key, plan->key) == 0)
+        return;
+    slot->prepare_sent = plan->generation;
+    memcpy(slot->prepare_key, plan->key, sizeof(slot->prepare_key));
+    emit(actions, AGENT_SEND_PREPARE, index)->plan = plan;
+}
+
+static void send_switch(struct agent_slot *slot, unsigned index, const struct plan *plan,
+                        struct agent_actions *actions)
+{
+    if (slot->switch_sent == plan->generation)
+        return;
+    slot->switch_sent = plan->generation;
+    emit(actions, AGENT_SEND_SWITCH, index)->plan = plan;
+}
+
+static bool is_fresh(const struct agent_slot *slot)
+{
+    return slot->status.phase == WORKER_STARTING || slot->status.phase == WORKER_PREPARED;
+}
+
+/* First PREPARE, then, once that is answered and the plan is in force, SWITCH. */
+static void bring_up(struct agent_slot *slot, unsigned index, const struct plan *plan,
+                     bool in_force, struct agent_actions *actions)
+{
+    if (!agent_prepared_for(slot, plan))
+        send_prepare(slot, index, plan, actions);
+    else if (in_force)
+        send_switch(slot, index, plan, actions);
+}
+
+/* A worker with state that the plan in force leaves out, or that leaves by an empty plan. */
+static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
+                     struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    const struct plan *plan = agent->plan;
+    if (!plan->planned) {
+        stop(agent, index, now_ns, actions);
+    } else if (slot->status.phase != WORKER_STUCK) {
+        send_switch(slot, index, plan, actions); /* it leaves by itself at the boundary */
+    } else {
+        /* The switch broke. Its state may be the last there is: the leader decides first. */
+        uint64_t due = slot->stuck_at_ns + LEFT_OUT_TIMEOUTS * agent->failure_timeout_ns;
+        if (now_ns >= due)
+            stop(agent, index, now_ns, actions);
+        else
+            wake(actions, due);
+    }
+}
+
+/* A greeted process that has a rank in the plan in force. */
+static void lead_member(struct agent *agent, unsigned index, const struct wish *wish,
+                        uint64_t now_ns, struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    const struct plan *plan = agent->plan;
+    if (wish->instance != 0 && slot->status.instance != wish->instance) {
+        stop(agent, index, now_ns, actions);
+    } else if (is_fresh(slot)) {
+        if (wish->worker)
+            bring_up(slot, index, plan, true, actions);
+        else
+            stop(agent, index, now_ns, actions);
+    } else if (slot->status.generation >= plan->generation) {
+        return; /* it is there already, broken or not */
+    } else if (plan->worker_count == 0) {
+        lead_out(agent, index, now_ns, actions);
+    } else if (!plan->planned || slot->status.phase != WORKER_STUCK) {
+        send_switch(slot, index, plan, actions);
+    }
+}
+
+static void lead_stranger(struct agent *agent, unsigned index, uint64_t now_ns,
+                          struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    if (is_fresh(slot))
+        stop(agent, index, now_ns, actions);
+    else if (slot->status.generation <= agent->plan->generation)
+        lead_out(agent, index, now_ns, actions);
+}
+
+static void lead_process(struct agent *agent, unsigned index, const struct wish *wish,
+                         uint64_t now_ns, struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    if (slot->fenced || slot->refused || agent->plan == NULL) {
+        stop(agent, index, now_ns, actions);
+    } else if (!slot->greeted) {
+        uint64_t due = slot->spawned_at_ns + START_TIMEOUTS * agent->failure_timeout_ns;
+        if (slot->process == PROCESS_STARTING && !wish->fresh)
+            stop(agent, index, now_ns, actions);
+        else if (now_ns >= due)
+            kill_process(slot, index, actions); /* counts as a death at start */
+        else
+            wake(actions, due);
+    } else if (is_fresh(slot) && wish->next_fresh) {
+        bring_up(slot, index, agent->next, false, actions);
+    } else if (wish->worker || wish->donor) {
+        lead_member(agent, index, wish, now_ns, actions);
+    } else {
+        lead_stranger(agent, index, now_ns, actions);
+    }
+}
+
+static void converge(struct agent *agent, uint64_t now_ns, struct agent_actions *actions)
+{
+    for (unsigned index = 0; agent->knows_plan && index < REPORT_WORKERS_MAX; index++) {
+        struct agent_slot *slot = &agent->slots[index];
+        struct wish wish = wish_of(agent, index);
+        if (slot->process != PROCESS_NONE)
+            lead_process(agent, index, &wish, now_ns, actions);
+        else if (!wish.fresh || slot->bad || slot->refused || slot->end != END_NONE)
+            continue;
+        else if (now_ns >= slot->respawn_at_ns)
+            spawn(slot, index, now_ns, actions);
+        else
+            wake(actions, slot->respawn_at_ns);
+    }
+}
+
+/* A worker that a new daemon found, but that has not yet said who it is. */
+static bool somebody_is_unknown(const struct agent *agent)
+{
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
+        if (agent->slots[index].process == PROCESS_CONNECTED &&
+            agent->slots[index].status.instance == 0)
+            return true;
+    return false;
+}
+
+/* Into an action when there is news; @report is taken. */
+static void report_news(struct agent *agent, struct node_report *report,
+                        struct agent_actions *actions)
+{
+    if (agent->plan != NULL && !somebody_is_unknown(agent)) {
+        agent_fill_report(agent, report);
+        if (agent_report_news(agent, report)) {
+            agent->reported->generation = report->generation;
+            agent->reported->worker_count = report->worker_count;
+            memcpy(agent->reported->workers, report->workers,
+                   report->worker_count * sizeof(report->workers[0]));
+            emit(actions, AGENT_REPORT, 0)->report = report;
+            return;
+        }
+    }
+    free(report);
+}
+
+static void take_event(struct agent *agent, const struct agent_event *event, struct plan *plan,
+                       struct agent_actions *actions)
+{
+    switch (event->type) {
+    case AGENT_PLAN:
+        take_plan(agent, plan);
+        break;
+    case AGENT_NEXT:
+        take_next(agent, plan);
+        break;
+    case AGENT_WORKER_UP:
+        take_up(agent, event);
+        break;
+    case AGENT_WORKER_STATUS:
+        take_status(agent, event);
+        break;
+    case AGENT_WORKER_EXIT:
+        take_exit(agent, event, actions);
+        break;
+    case AGENT_TICK:
+        break;
+    }
+}
+
+int agent_step(struct agent *agent, const struct agent_event *event,
+               struct agent_actions *ret_actions)
+{
+    assert(event->slot < REPORT_WORKERS_MAX);
+    bool carries_plan =
+        (event->type == AGENT_PLAN || event->type == AGENT_NEXT) && event->plan != NULL;
+    struct plan *plan = carries_plan ? plan_copy(event->plan) : NULL;
+    struct node_report *report = malloc(sizeof(*report));
+    if (report == NULL || (carries_plan && plan == NULL)) {
+        free(report);
+        plan_free(plan);
+        return -ENOMEM;
+    }
+    ret_actions->count = 0;
+    ret_actions->wake_at_ns = UINT64_MAX;
+    take_event(agent, event, plan, ret_actions);
+    converge(agent, event->now_ns, ret_actions);
+    report_news(agent, report, ret_actions);
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* What the agent knows of each slot, and how that becomes a report. Private to the agent. */
+#pragma once
+
+#include "elastic/agent.h"
+
+enum agent_process { PROCESS_NONE, PROCESS_STARTING, PROCESS_CONNECTED };
+enum agent_end { END_NONE, END_DEAD, END_LEFT };
+
+struct agent_slot {
+    enum agent_process process;
+    bool greeted;      /* has said its status on this connection */
+    bool was_prepared; /* this process has come past its start */
+    bool fenced;       /* told to stop because no plan wants it: its end is no failure */
+    struct worker_report
+        status;         /* the last of the process there is or was; slot and phase at least */
+    enum agent_end end; /* of the last process, while a plan still speaks of it */
+    char text[REPORT_TEXT_SIZE]; /* why it ended, is bad or refuses */
+    bool bad, refused;
+    unsigned deaths_at_start;
+    uint64_t respawn_at_ns;
+    uint64_t spawned_at_ns;
+    uint64_t stuck_at_ns;
+    uint64_t stop_sent_ns; /* 0: not told */
+    bool killed;
+    /* The last plan it was told on this connection. */
+    uint64_t prepare_sent, switch_sent;
+    char prepare_key[PLAN_KEY_HEX_SIZE];
+};
+
+struct agent {
+    char job[NAME_SIZE], node[NAME_SIZE];
+    uint64_t failure_timeout_ns;
+    bool knows_plan; /* AGENT_PLAN has been fed */
+    struct plan *plan, *next;
+    struct agent_slot slots[REPORT_WORKERS_MAX];
+    struct node_report *reported; /* what was written last, of reported->generation */
+};
+
+/** agent_rank() - rank of @slot of this node in @plan, -1: none; plan NULL allowed */
+int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot);
+
+/** agent_prepared_for() - has it answered the PREPARE of exactly this plan? */
+bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan);
+
+/** agent_fill_report() - what is to be said of every slot now, under the plan in force */
+void agent_fill_report(const struct agent *agent, struct node_report *report);
+/** agent_report_news() - does @report say anything that the last one did not? */
+bool agent_report_news(const struct agent *agent, const struct node_report *report);

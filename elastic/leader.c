@@ -1,0 +1,140 @@
+/*
+ * Problem: any daemon may become the leader at any time, and several may believe to be it; what is
+ * decided must depend on nothing that one of them remembers.
+ *
+ * Design: one look at the view, one decision. Whoever writes it does so under its leadership in
+ * etcd; the next look sees the result, or what came in between. The order of the questions is the
+ * order of importance: is it over, has it failed, must it stop, could it be better.
+ *
+ * Invariants: generation numbers grow; a planned plan is only published when every worker runs
+ * in the plan before it; a plan from memory names a source for every unit that a worker lacks.
+ */
+#include "elastic/leader.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "elastic/leader_internal.h"
+
+static bool everybody_is_gone(const struct roster *roster)
+{
+    for (unsigned i = 0; i < roster->count; i++)
+        if (roster_alive(&roster->members[i]))
+            return false;
+    return true;
+}
+
+/* Every node that could run the job has said that it cannot: the text of one; NULL: not so. */
+static const char *refused_by_all(const struct leader_context *context)
+{
+    const char *refusal = NULL;
+    for (unsigned n = 0; n < context->view->node_count; n++) {
+        const struct leader_node *node = &context->view->nodes[n];
+        const char *text = roster_refused(&context->roster, node->name);
+        if (text == NULL && !node->draining && node->slot_count > 0)
+            return NULL;
+        if (text != NULL)
+            refusal = text;
+    }
+    return refusal;
+}
+
+static int finish(struct leader_context *context, enum job_state state, const char *text)
+{
+    context->decision->action = LEADER_FINISH;
+    leader_say(context, state, "%s", text);
+    return 0;
+}
+
+static int wait_for_leaving(struct leader_context *context)
+{
+    leader_say(context, JOB_PAUSING, "%s: workers are leaving", context->view->plan->reason_text);
+    return 0;
+}
+
+/* End what runs without saving anything more, and say so when all are gone. */
+static int end_now(struct leader_context *context, enum plan_reason reason, enum job_state state,
+                   const char *text)
+{
+    const struct plan *plan = context->view->plan;
+    if (plan == NULL || (plan->worker_count == 0 && everybody_is_gone(&context->roster)))
+        return finish(context, state, text);
+    if (plan->worker_count > 0 || plan->planned)
+        return leader_empty_plan(context, reason, false, text);
+    return wait_for_leaving(context);
+}
+
+static int pause_when_possible(struct leader_context *context)
+{
+    if (context->roster.all_running)
+        return leader_empty_plan(context, PLAN_REASON_PAUSE, true, "pause is asked for");
+    leader_say(context, JOB_PAUSING, "pause is asked for: generation %llu must begin first",
+               (unsigned long long)context->view->plan->generation);
+    return 0;
+}
+
+static int decide(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const char *refusal = refused_by_all(context);
+    if (view->finished)
+        return end_now(context, PLAN_REASON_PAUSE, JOB_COMPLETED, "all steps are committed");
+    if (view->desired == JOB_DESIRED_CANCELLED)
+        return end_now(context, PLAN_REASON_CANCEL, JOB_CANCELLED, "cancelled");
+    if (refusal != NULL)
+        return end_now(context, PLAN_REASON_CANCEL, JOB_FAILED, refusal);
+    if (view->plan != NULL && leader_has_failed(context))
+        return leader_recover(context);
+    context->memory->failure_seen_ns = 0;
+
+    bool paused = view->desired == JOB_DESIRED_PAUSED;
+    if (view->plan == NULL || view->plan->worker_count == 0) {
+        if (view->plan != NULL && !everybody_is_gone(&context->roster))
+            return wait_for_leaving(context);
+        return paused ? finish(context, JOB_PAUSED, "paused") : leader_start(context);
+    }
+    return paused ? pause_when_possible(context) : leader_change(context);
+}
+
+/* Forget times that were about another generation, and remember the numbers that are used up. */
+static void refresh_memory(const struct leader_view *view, struct leader_memory *memory)
+{
+    uint64_t generation = view->plan != NULL ? view->plan->generation : 0;
+    uint64_t next = view->next != NULL ? view->next->generation : 0;
+    if (memory->generation != generation || memory->published_ns == 0) {
+        memory->generation = generation;
+        memory->published_ns = view->now_ns;
+        memory->failure_seen_ns = memory->better_seen_ns = 0;
+    }
+    if (memory->next_generation != next) {
+        memory->next_generation = next;
+        memory->next_seen_ns = view->now_ns;
+        memory->better_seen_ns = 0;
+    }
+    memory->generation_last = MAX(memory->generation_last, MAX(generation, next));
+}
+
+int leader_decide(const struct leader_view *view, struct leader_memory *memory,
+                  struct leader_decision *ret_decision, struct error *error)
+{
+    struct leader_decision decision = {.wake_at_ns = UINT64_MAX};
+    struct error unread;
+    struct leader_context context = {.view = view,
+                                     .memory = memory,
+                                     .decision = &decision,
+                                     .error = error != NULL ? error : &unread};
+    error_clear(context.error);
+    refresh_memory(view, memory);
+    int r = roster_init(&context.roster, view);
+    if (r == 0)
+        r = decide(&context);
+    roster_done(&context.roster);
+    if (r < 0 && context.error->code == 0)
+        return error_set(context.error, r, "deciding about job %s: %s", view->spec->name,
+                         strerror(-r));
+    if (r == 0) {
+        error_clear(context.error); /* what a planner refused on the way is in the text */
+        *ret_decision = decision;
+    }
+    return r;
+}

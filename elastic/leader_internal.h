@@ -1,0 +1,86 @@
+/* What the leader's files share: slots to plan with, and the two ways to a new plan. */
+#pragma once
+
+#include "elastic/leader_roster.h"
+#include "elastic/transfer.h"
+
+/* Everything decided from: the view, who is who, and where the answer goes. */
+struct leader_context {
+    const struct leader_view *view;
+    struct leader_memory *memory;
+    struct roster roster;
+    struct leader_decision *decision;
+    struct error *error;
+};
+
+/* Slots that a plan may use. */
+struct slot_pool {
+    struct planner_slot *slots;
+    unsigned count, room;
+};
+
+void slot_pool_done(struct slot_pool *pool);
+
+/** slot_pool_add() - @held: units that its worker has, NULL for a fresh process */
+int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsigned slot,
+                  uint64_t instance, const struct transfer_range *held) CHECK_RESULT;
+
+/** slot_pool_add_free() - every slot on which a process may be started now */
+int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool) CHECK_RESULT;
+
+/** leader_avoid() - start nothing on this slot for a while */
+#define LEADER_AVOID_TIMEOUTS 20 /* of failure_timeout */
+void leader_avoid(struct leader_context *context, const char *node, unsigned slot);
+
+/** leader_devices_max(), leader_devices_min() - what the user asked for last */
+unsigned leader_devices_max(const struct leader_view *view);
+unsigned leader_devices_min(const struct leader_view *view);
+
+/** leader_layout() - run the planner over @pool into the layout part of a new plan; -ENOSPC as
+ * planner_run() */
+int leader_layout(struct leader_context *context, const struct slot_pool *pool,
+                  unsigned frozen_layers, struct plan **ret_plan) CHECK_RESULT;
+
+/** leader_predict() - seconds of a step of @plan under the present frozen boundary */
+int leader_predict(struct leader_context *context, const struct plan *plan,
+                   double *ret_seconds) CHECK_RESULT;
+
+/** leader_transfer() - transfer_fill() with the units' real sizes */
+int leader_transfer(struct leader_context *context, struct plan *plan,
+                    const struct transfer_holder *holders, unsigned holder_count) CHECK_RESULT;
+
+/** leader_empty_plan() - ends the generation in force; everybody alive is listed as leaving */
+int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
+                      const char *text) CHECK_RESULT;
+
+/** leader_start() - from nothing: the newest checkpoint or step 0; or says what it waits for */
+int leader_start(struct leader_context *context) CHECK_RESULT;
+
+/** leader_restart() - the same over @pool and for @reason; @why is for people */
+int leader_restart(struct leader_context *context, const struct slot_pool *pool,
+                   enum plan_reason reason, const char *why) CHECK_RESULT;
+
+/** leader_act() - put @plan (taken) under the next number into the decision */
+void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan);
+
+/** leader_say() - the decision's state and text */
+void leader_say(struct leader_context *context, enum job_state state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** leader_wake() - call again at @at_ns at the latest */
+void leader_wake(struct leader_context *context, uint64_t at_ns);
+
+/** leader_explain_wait() - "waits for slots: wants at least 4, 2 are free (node c is draining)" */
+void leader_explain_wait(struct leader_context *context, enum job_state state,
+                         unsigned usable_count, const char *planner_text);
+
+/** leader_has_failed() - somebody of the plan in force is lost or stuck, so it cannot go on */
+bool leader_has_failed(const struct leader_context *context);
+/** leader_recover() - wait for the survivors' reports, or publish what they make possible */
+int leader_recover(struct leader_context *context) CHECK_RESULT;
+
+/** leader_change() - a plan that works: prepare, publish or drop a better one */
+int leader_change(struct leader_context *context) CHECK_RESULT;
+
+/** leader_holder() - a member as a source of state; its ranges are empty */
+struct transfer_holder leader_holder(const struct roster_member *member, const struct plan *plan);

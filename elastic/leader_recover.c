@@ -1,0 +1,408 @@
+/*
+ * Problem: when a worker dies the others find out one after another, some cannot say so, and every
+ * tenth of a second counts.
+ *
+ * Design: wait until everybody of the plan has been heard of since the failure: stuck with its
+ * state, or gone. Who is silent is waited for until failure_timeout after the failure was first
+ * seen; who is silent and accused by its peers only an eighth of that, unless the job would fall
+ * back to a checkpoint without it. Then recovery_decide() over what was heard, and a plan from it.
+ *
+ * Reports of workers that were on their way into the plan in force when it broke are older than
+ * that plan, so they are read as if the worker had obeyed it: gradients of a step that the plan
+ * throws away are gone, a step that the plan lets stand is applied. Both come true at the latest
+ * with the next plan, which carries the same commit.
+ *
+ * Invariant: whoever is not heard of in time has no rank and no move in the new plan. Should it
+ * live, its generation is refused by the others, and its own daemon stops it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/leader_internal.h"
+
+#define ACCUSED_GRACE_SHARE 8  /* of failure_timeout */
+#define START_TIMEOUTS      20 /* failure_timeouts until an unplanned plan must have begun */
+
+struct survivors {
+    struct worker_report *reports; /* as they will be when the plan in force has been obeyed */
+    const struct roster_member **members;
+    unsigned count;
+    bool obeyed_commit; /* somebody is counted as having applied the commit of the plan in force */
+    unsigned unheard, unheard_and_accused;
+};
+
+static bool start_timed_out(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    return !view->plan->planned && view->plan->worker_count > 0 && !context->roster.any_running &&
+           view->now_ns - context->memory->published_ns >=
+               START_TIMEOUTS * view->failure_timeout_ns;
+}
+
+/*
+ * A node without lease is no failure while the generation runs without complaint: its daemon may be
+ * restarting. It is one when nobody else is left to complain, or when the plan is just beginning.
+ */
+static bool absence_is_failure(const struct leader_context *context)
+{
+    const struct roster *roster = &context->roster;
+    bool absent = false, others = false, others_run = true;
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *member = &roster->members[i];
+        if (!roster_is_worker(roster, member))
+            continue;
+        absent = absent || member->node == NULL;
+        others = others || member->node != NULL;
+        others_run = others_run && (member->node == NULL || member->seat == SEAT_RUNNING);
+    }
+    return absent && (!others || (!context->view->plan->planned && !others_run));
+}
+
+static bool member_failed(const struct leader_context *context, const struct roster_member *member)
+{
+    const struct roster *roster = &context->roster;
+    const struct plan *plan = context->view->plan;
+    bool empty = plan->worker_count == 0;
+    if (roster_is_worker(roster, member))
+        return member->seat == SEAT_BROKEN || member->seat == SEAT_LOST;
+    /* Whoever only hands over or leaves matters until the new generation runs. */
+    if (roster->all_running || (empty && !plan->planned))
+        return false;
+    return (member->seat == SEAT_BROKEN && member->node != NULL) ||
+           (member->seat == SEAT_LOST && member->rank >= 0 && !empty);
+}
+
+bool leader_has_failed(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++)
+        if (member_failed(context, &context->roster.members[i]))
+            return true;
+    return absence_is_failure(context) || start_timed_out(context);
+}
+
+/* The report of a worker that was told to join @plan before it broke, as if it had. */
+static bool obey_plan(const struct plan *plan, struct worker_report *report)
+{
+    bool applied = false;
+    if (plan->source != PLAN_SOURCE_MEMORY) {
+        report->held_unit_count = report->old_unit_count = 0;
+        report->record.step = 0;
+    } else if (plan->has_commit && report->holds && report->applied_step + 1 == plan->commit.step) {
+        report->applied_step = plan->commit.step;
+        report->record = plan->commit;
+        report->old_unit_count = 0; /* no gradients for those */
+        applied = true;
+    } else if (report->holds) {
+        report->record.step = 0;
+    }
+    report->holds = false;
+    return applied;
+}
+
+/* Has this one been heard of since the failure, so that nothing more is to come from it? */
+static bool is_heard(const struct leader_context *context, const struct roster_member *member)
+{
+    switch (member->seat) {
+    case SEAT_RUNNING:
+        return member->report->phase == WORKER_FINISHED;
+    case SEAT_SILENT:
+        return false;
+    case SEAT_JOINING:
+        if (member->report->phase == WORKER_RUNNING || member->report->phase == WORKER_FINISHED)
+            return false;
+        return !roster_has_state(member) || context->roster.never_started;
+    case SEAT_BROKEN:
+    case SEAT_LOST:
+    case SEAT_LEFT:
+    case SEAT_SPARE:
+        break;
+    }
+    return true;
+}
+
+/* May its state be counted now that waiting is over? */
+static bool is_survivor(const struct roster_member *member)
+{
+    if (member->node == NULL || member->report == NULL || !roster_has_state(member))
+        return false;
+    return member->seat == SEAT_BROKEN || member->report->phase == WORKER_FINISHED ||
+           (member->seat == SEAT_JOINING && member->report->phase != WORKER_RUNNING);
+}
+
+static int gather(const struct leader_context *context, struct survivors *survivors)
+{
+    const struct roster *roster = &context->roster;
+    survivors->reports = calloc((size_t)roster->count + 1, sizeof(*survivors->reports));
+    survivors->members = calloc((size_t)roster->count + 1, sizeof(const struct roster_member *));
+    if (survivors->reports == NULL || survivors->members == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *member = &roster->members[i];
+        if (member->node == NULL)
+            continue;
+        if (!is_heard(context, member)) {
+            survivors->unheard++;
+            survivors->unheard_and_accused += roster_accused(roster, member);
+        }
+        if (!is_survivor(member))
+            continue;
+        struct worker_report *report = &survivors->reports[survivors->count];
+        *report = *member->report;
+        if (member->seat == SEAT_JOINING && !context->view->plan->planned)
+            survivors->obeyed_commit |= obey_plan(context->view->plan, report);
+        survivors->members[survivors->count++] = member;
+    }
+    return 0;
+}
+
+/* Wait for those not yet heard of? Sets when to look again. */
+static bool must_wait(struct leader_context *context, const struct survivors *survivors,
+                      bool falls_back)
+{
+    const struct leader_view *view = context->view;
+    uint64_t seen = context->memory->failure_seen_ns;
+    uint64_t hard = seen + view->failure_timeout_ns;
+    uint64_t soft = seen + view->failure_timeout_ns / ACCUSED_GRACE_SHARE;
+    if (survivors->unheard == 0 || view->now_ns >= hard)
+        return false;
+    if (survivors->unheard == survivors->unheard_and_accused && !falls_back) {
+        if (view->now_ns >= soft)
+            return false;
+        leader_wake(context, soft);
+    }
+    leader_wake(context, hard);
+    return true;
+}
+
+/* "b/1, c/0 and 2 more": who is not coming along. */
+static void name_lost(const struct leader_context *context, char *text, size_t size)
+{
+    unsigned count = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->rank < 0 || member->seat == SEAT_LEFT || is_survivor(member) ||
+            (member->seat == SEAT_JOINING && member->node != NULL))
+            continue;
+        if (count++ < 3 && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%.40s/%u", count > 1 ? ", " : "",
+                                     member->node_name, member->slot);
+    }
+    if (count > 3 && used < size)
+        snprintf(text + used, size - used, " and %u more", count - 3);
+}
+
+/* The largest boundary that anybody knows: freezing is part of the state, this is for costs. */
+static unsigned frozen_layers(const struct leader_context *context,
+                              const struct survivors *survivors)
+{
+    unsigned frozen = context->view->frozen_layers;
+    for (unsigned i = 0; i < survivors->count; i++)
+        frozen = MAX(frozen, survivors->reports[i].frozen_layers);
+    return frozen;
+}
+
+static struct transfer_range widest(const struct recovery_range *ranges, unsigned count)
+{
+    struct transfer_range widest = {0, 0};
+    for (unsigned i = 0; i < count; i++)
+        if (ranges[i].count > widest.count)
+            widest = (struct transfer_range){ranges[i].first, ranges[i].count};
+    return widest;
+}
+
+/* The slots of the survivors whose nodes stay. */
+static int pool_survivors(const struct survivors *survivors, const struct recovery *recovery,
+                          struct slot_pool *pool)
+{
+    for (unsigned i = 0; i < survivors->count; i++) {
+        const struct roster_member *member = survivors->members[i];
+        struct recovery_range ranges[2];
+        if (member->node->draining)
+            continue;
+        unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
+        struct transfer_range held = widest(ranges, count);
+        /* A process whose state is worthless may as well be another one. */
+        int r = slot_pool_add(pool, member->node, member->slot,
+                              count > 0 ? member->report->instance : 0, &held);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Living workers alone if they are enough, else every free slot too; -ENOSPC: waits, said so. */
+static int layout_after_failure(struct leader_context *context, const struct survivors *survivors,
+                                const struct recovery *recovery, struct plan **ret_plan)
+{
+    struct slot_pool pool = {0};
+    unsigned frozen = frozen_layers(context, survivors), least = leader_devices_min(context->view);
+    int r = pool_survivors(survivors, recovery, &pool);
+    if (r == 0)
+        r = pool.count < least ? -ENOSPC : leader_layout(context, &pool, frozen, ret_plan);
+    if (r == -ENOSPC) {
+        r = slot_pool_add_free(context, &pool);
+        if (r == 0 && pool.count < least) {
+            leader_explain_wait(context, JOB_RECOVERING, pool.count, NULL);
+            r = -ENOSPC;
+        } else if (r == 0) {
+            r = leader_layout(context, &pool, frozen, ret_plan);
+            if (r == -ENOSPC)
+                leader_explain_wait(context, JOB_RECOVERING, pool.count, context->error->text);
+        }
+    }
+    slot_pool_done(&pool);
+    return r;
+}
+
+/* Sources of state, and (without ranges) processes whose nodes have the metrics history. */
+static struct transfer_holder *list_holders(const struct leader_context *context,
+                                            const struct survivors *survivors,
+                                            const struct recovery *recovery, unsigned *ret_count)
+{
+    const struct roster *roster = &context->roster;
+    const struct plan *plan = context->view->plan;
+    struct transfer_holder *holders =
+        calloc((size_t)survivors->count + roster->count + 1, sizeof(*holders));
+    if (holders == NULL)
+        return NULL;
+    unsigned count = 0;
+    for (unsigned i = 0; i < survivors->count; i++) {
+        struct recovery_range ranges[2];
+        unsigned range_count = recovery_ranges(recovery, &survivors->reports[i], ranges);
+        holders[count] = leader_holder(survivors->members[i], plan);
+        for (unsigned n = 0; n < range_count; n++)
+            holders[count].held[n] = (struct transfer_range){ranges[n].first, ranges[n].count};
+        count++;
+    }
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *member = &roster->members[i];
+        if (member->node != NULL && member->rank >= 0 && member->seat == SEAT_LOST &&
+            member->report->generation == plan->generation)
+            holders[count++] = leader_holder(member, plan);
+    }
+    *ret_count = count;
+    return holders;
+}
+
+static void explain(const struct leader_context *context, const struct recovery *recovery,
+                    struct plan *plan)
+{
+    char lost[160];
+    const struct plan *before = context->view->plan;
+    name_lost(context, lost, sizeof(lost));
+    snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slots -> %u, step %llu %s",
+             lost[0] != '\0' ? "lost " : "links broke", lost,
+             before->worker_count > 0 ? before->worker_count : before->donor_count,
+             plan->worker_count,
+             (unsigned long long)(recovery->kind == RECOVERY_STANDS ? recovery->step
+                                                                    : recovery->step + 1),
+             recovery->kind == RECOVERY_STANDS ? "stands" : "is replayed");
+}
+
+static int publish_from_memory(struct leader_context *context, const struct survivors *survivors,
+                               struct recovery *recovery)
+{
+    const struct step_record *ordered = &context->view->plan->commit;
+    if (recovery->commit.step == 0 && survivors->obeyed_commit && ordered->step == recovery->step)
+        recovery->commit = *ordered; /* those counted as having applied it may yet have to */
+    struct plan *plan = NULL;
+    int r = layout_after_failure(context, survivors, recovery, &plan);
+    if (r < 0)
+        return r == -ENOSPC ? 0 : r;
+    plan->reason = PLAN_REASON_FAILURE;
+    plan->planned = false;
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->resume_step = recovery->step;
+    plan->has_commit = recovery->commit.step > 0;
+    plan->commit = recovery->commit;
+    explain(context, recovery, plan);
+
+    unsigned holder_count = 0;
+    AUTO_FREE struct transfer_holder *holders =
+        list_holders(context, survivors, recovery, &holder_count);
+    r = holders == NULL ? -ENOMEM : leader_transfer(context, plan, holders, holder_count);
+    if (r < 0) {
+        plan_free(plan);
+        return r;
+    }
+    leader_act(context, LEADER_PUBLISH, plan);
+    leader_say(context, JOB_RECOVERING, "%s", plan->reason_text);
+    return 0;
+}
+
+static int fall_back(struct leader_context *context, const struct survivors *survivors,
+                     const struct recovery *recovery, const char *contradiction)
+{
+    const struct plan *plan = context->view->plan;
+    if (plan->worker_count == 0 || context->view->desired == JOB_DESIRED_PAUSED)
+        return leader_empty_plan(context, PLAN_REASON_PAUSE, false,
+                                 "state is incomplete: the newest checkpoint counts");
+    char lost[120], why[224];
+    name_lost(context, lost, sizeof(lost));
+    if (contradiction != NULL)
+        snprintf(why, sizeof(why), "reports contradict each other (%.180s)", contradiction);
+    else
+        snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
+                 lost[0] != '\0' ? lost : "state", recovery->missing_unit);
+    struct slot_pool pool = {0};
+    int r = pool_survivors(survivors, recovery, &pool);
+    if (r == 0)
+        r = slot_pool_add_free(context, &pool);
+    if (r == 0)
+        r = leader_restart(context, &pool, PLAN_REASON_FAILURE, why);
+    slot_pool_done(&pool);
+    return r;
+}
+
+/* A start that never came about is not tried again at once with the same slots. */
+static void avoid_those_that_did_not_start(struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->rank >= 0 && !roster_has_state(member) &&
+            (member->seat == SEAT_SILENT ||
+             (member->seat == SEAT_JOINING && member->report->phase == WORKER_STARTING)))
+            leader_avoid(context, member->node_name, member->slot);
+    }
+}
+
+static int recover(struct leader_context *context, struct survivors *survivors,
+                   struct recovery *recovery)
+{
+    const struct job_spec *spec = context->view->spec;
+    struct error contradiction = {0};
+    int r = gather(context, survivors);
+    if (r == 0)
+        r = recovery_decide(survivors->reports, survivors->count, job_spec_unit_count(spec),
+                            spec->train.lanes, recovery, &contradiction);
+    if (r == -EBADMSG)
+        *recovery = (struct recovery){.kind = RECOVERY_CHECKPOINT};
+    else if (r < 0)
+        return r;
+    bool falls_back = recovery->kind == RECOVERY_CHECKPOINT;
+    if (must_wait(context, survivors, falls_back)) {
+        leader_say(context, JOB_RECOVERING, "a worker failed: waits for %u to be heard of",
+                   survivors->unheard);
+        return 0;
+    }
+    if (start_timed_out(context))
+        avoid_those_that_did_not_start(context);
+    return falls_back
+               ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
+               : publish_from_memory(context, survivors, recovery);
+}
+
+int leader_recover(struct leader_context *context)
+{
+    if (context->memory->failure_seen_ns == 0)
+        context->memory->failure_seen_ns = context->view->now_ns;
+    struct survivors survivors = {0};
+    AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));
+    int r = recovery == NULL ? -ENOMEM : recover(context, &survivors, recovery);
+    free(survivors.reports);
+    free(survivors.members);
+    return r;
+}

@@ -1,0 +1,256 @@
+/*
+ * Slots and layouts for the leader: which slots a plan may use, and what the planner makes of them.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/leader_internal.h"
+
+/* The reference slot and link that costs are counted in until they are measured. */
+#define REFERENCE_FLOPS                 2e10
+#define REFERENCE_LINK_BYTES_PER_SECOND 1e9
+#define REFERENCE_LINK_LATENCY_SECONDS  1e-4
+
+void slot_pool_done(struct slot_pool *pool)
+{
+    free(pool->slots);
+    *pool = (struct slot_pool){0};
+}
+
+int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsigned slot,
+                  uint64_t instance, const struct transfer_range *held)
+{
+    if (pool->count == pool->room) {
+        unsigned room = pool->room == 0 ? 32 : 2 * pool->room;
+        struct planner_slot *grown = realloc(pool->slots, room * sizeof(*grown));
+        if (grown == NULL)
+            return -ENOMEM;
+        pool->slots = grown;
+        pool->room = room;
+    }
+    struct planner_slot *added = &pool->slots[pool->count];
+    memset(added, 0, sizeof(*added));
+    snprintf(added->node, sizeof(added->node), "%s", node->name);
+    int length = snprintf(added->address, sizeof(added->address), "%s:%u", node->host,
+                          node->link_port + slot);
+    if (length >= (int)sizeof(added->address))
+        return -EINVAL;
+    added->slot = slot;
+    added->instance = instance;
+    for (unsigned i = 0; i < node->slot_count; i++)
+        if (node->slots[i].index == slot) {
+            added->memory_bytes = node->slots[i].memory_bytes;
+            added->speed = node->slots[i].speed;
+        }
+    if (held != NULL) {
+        added->held_first_unit = held->first;
+        added->held_unit_count = held->count;
+    }
+    pool->count++;
+    return 0;
+}
+
+static bool is_avoided(const struct leader_context *context, const char *node, unsigned slot)
+{
+    for (unsigned i = 0; i < LEADER_AVOIDED_MAX; i++)
+        if (context->memory->avoided[i].until_ns > context->view->now_ns &&
+            context->memory->avoided[i].slot == slot &&
+            strcmp(context->memory->avoided[i].node, node) == 0)
+            return true;
+    return false;
+}
+
+/* Nobody is there, or only a process without state that any plan may take over. */
+static bool is_vacant(const struct leader_context *context, const char *node, unsigned slot)
+{
+    const struct roster_member *member = roster_find(&context->roster, node, slot);
+    if (member == NULL || member->seat == SEAT_LEFT || member->seat == SEAT_SPARE)
+        return true;
+    if (member->seat == SEAT_LOST)
+        return member->report->phase == WORKER_DEAD || member->report->phase == WORKER_LEFT;
+    if (roster_has_state(member))
+        return false;
+    return member->seat == SEAT_BROKEN ||
+           (member->seat == SEAT_JOINING &&
+            (member->report->phase == WORKER_STARTING || member->report->phase == WORKER_PREPARED));
+}
+
+void leader_avoid(struct leader_context *context, const char *node, unsigned slot)
+{
+    struct leader_memory *memory = context->memory;
+    unsigned entry = memory->avoided_next++ % LEADER_AVOIDED_MAX;
+    snprintf(memory->avoided[entry].node, sizeof(memory->avoided[entry].node), "%s", node);
+    memory->avoided[entry].slot = slot;
+    memory->avoided[entry].until_ns =
+        context->view->now_ns + LEADER_AVOID_TIMEOUTS * context->view->failure_timeout_ns;
+    leader_wake(context, memory->avoided[entry].until_ns);
+}
+
+int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
+{
+    for (unsigned n = 0; n < context->view->node_count; n++) {
+        const struct leader_node *node = &context->view->nodes[n];
+        if (node->draining || roster_refused(&context->roster, node->name) != NULL)
+            continue;
+        for (unsigned i = 0; i < node->slot_count; i++) {
+            const struct leader_slot *slot = &node->slots[i];
+            if (slot->bad || slot->busy || is_avoided(context, node->name, slot->index) ||
+                !is_vacant(context, node->name, slot->index))
+                continue;
+            int r = slot_pool_add(pool, node, slot->index, 0, NULL);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+unsigned leader_devices_max(const struct leader_view *view)
+{
+    unsigned wanted = view->devices_wanted, allowed = view->spec->elastic.devices_max;
+    return wanted != 0 ? wanted : allowed != 0 ? allowed : JOB_DEVICES_MAX;
+}
+
+unsigned leader_devices_min(const struct leader_view *view)
+{
+    unsigned least = MAX(view->spec->elastic.devices_min, 1u);
+    /* A job that only wants to be saved and put aside takes what it can get. */
+    return view->desired == JOB_DESIRED_RUNNING ? MIN(least, leader_devices_max(view)) : 1;
+}
+
+static int make_input(const struct leader_context *context, const struct slot_pool *pool,
+                      unsigned frozen_layers, struct planner_unit **ret_units,
+                      struct planner_input *ret_input)
+{
+    const struct leader_view *view = context->view;
+    unsigned unit_count = job_spec_unit_count(view->spec);
+    struct planner_unit *units = calloc(unit_count, sizeof(*units));
+    if (units == NULL)
+        return -ENOMEM;
+    planner_units(view->spec, frozen_layers, REFERENCE_FLOPS, units);
+    *ret_units = units;
+    *ret_input = (struct planner_input){
+        .units = units,
+        .unit_count = unit_count,
+        .slots = pool != NULL ? pool->slots : NULL,
+        .slot_count = pool != NULL ? pool->count : 0,
+        .devices_max = leader_devices_max(view),
+        .lanes = view->spec->train.lanes,
+        .micro_batches_per_lane = view->spec->train.micro_batches_per_lane,
+        .link_bytes_per_second = REFERENCE_LINK_BYTES_PER_SECOND,
+        .link_latency_seconds = REFERENCE_LINK_LATENCY_SECONDS,
+        .stages_wanted = view->stages_wanted,
+        .replicas_wanted = view->replicas_wanted,
+    };
+    return 0;
+}
+
+int leader_layout(struct leader_context *context, const struct slot_pool *pool,
+                  unsigned frozen_layers, struct plan **ret_plan)
+{
+    AUTO_FREE struct planner_unit *units = NULL;
+    struct planner_input input;
+    struct plan *plan = plan_new();
+    int r = plan == NULL ? -ENOMEM : make_input(context, pool, frozen_layers, &units, &input);
+    if (r == 0)
+        r = planner_run(&input, plan, NULL, NULL, context->error);
+    else
+        error_set(context->error, r, "no memory to plan");
+    if (r < 0) {
+        plan_free(plan);
+        return r;
+    }
+    snprintf(plan->job, sizeof(plan->job), "%s", context->view->spec->name);
+    plan->frozen_layers = frozen_layers;
+    *ret_plan = plan;
+    return 0;
+}
+
+int leader_predict(struct leader_context *context, const struct plan *plan, double *ret_seconds)
+{
+    AUTO_FREE struct planner_unit *units = NULL;
+    struct planner_input input;
+    int r = make_input(context, NULL, context->view->frozen_layers, &units, &input);
+    return r < 0 ? r : planner_predict(&input, plan, ret_seconds);
+}
+
+int leader_transfer(struct leader_context *context, struct plan *plan,
+                    const struct transfer_holder *holders, unsigned holder_count)
+{
+    AUTO_FREE struct planner_unit *units = NULL;
+    struct planner_input input;
+    int r = make_input(context, NULL, plan->frozen_layers, &units, &input);
+    if (r < 0)
+        return r;
+    AUTO_FREE size_t *unit_bytes = calloc(input.unit_count, sizeof(size_t));
+    if (unit_bytes == NULL)
+        return -ENOMEM;
+    for (unsigned unit = 0; unit < input.unit_count; unit++)
+        unit_bytes[unit] = units[unit].parameter_bytes * (units[unit].trained ? 3 : 1);
+    return transfer_fill(plan, holders, holder_count, unit_bytes, context->error);
+}
+
+struct transfer_holder leader_holder(const struct roster_member *member, const struct plan *plan)
+{
+    struct transfer_holder holder = {.slot = member->slot,
+                                     .instance =
+                                         member->report != NULL ? member->report->instance : 0,
+                                     .avoid = member->node == NULL};
+    snprintf(holder.node, sizeof(holder.node), "%s", member->node_name);
+    if (member->rank >= 0)
+        memcpy(holder.address, plan->workers[member->rank].address, sizeof(holder.address));
+    else if (member->node != NULL)
+        snprintf(holder.address, sizeof(holder.address), "%.48s:%u", member->node->host,
+                 member->node->link_port + member->slot);
+    return holder;
+}
+
+void leader_say(struct leader_context *context, enum job_state state, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    context->decision->state = state;
+    vsnprintf(context->decision->text, sizeof(context->decision->text), format, arguments);
+    va_end(arguments);
+}
+
+void leader_wake(struct leader_context *context, uint64_t at_ns)
+{
+    context->decision->wake_at_ns = MIN(context->decision->wake_at_ns, at_ns);
+}
+
+void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan)
+{
+    if (plan->generation == 0)
+        plan->generation = context->memory->generation_last + 1;
+    context->memory->generation_last = MAX(context->memory->generation_last, plan->generation);
+    context->decision->action = action;
+    context->decision->plan = plan;
+}
+
+void leader_explain_wait(struct leader_context *context, enum job_state state,
+                         unsigned usable_count, const char *planner_text)
+{
+    const struct leader_view *view = context->view;
+    char why[256] = "";
+    size_t used = 0;
+    for (unsigned n = 0; n < view->node_count && used < sizeof(why) - 160; n++) {
+        const struct leader_node *node = &view->nodes[n];
+        const char *refusal = roster_refused(&context->roster, node->name);
+        if (refusal != NULL)
+            used += (size_t)snprintf(why + used, sizeof(why) - used, "%snode %s refuses: %.60s",
+                                     used > 0 ? ", " : " (", node->name, refusal);
+        else if (node->draining)
+            used += (size_t)snprintf(why + used, sizeof(why) - used, "%snode %s is draining",
+                                     used > 0 ? ", " : " (", node->name);
+    }
+    if (used > 0)
+        snprintf(why + used, sizeof(why) - used, ")");
+    if (planner_text != NULL)
+        leader_say(context, state, "waits for slots: %.200s%s", planner_text, why);
+    else
+        leader_say(context, state, "waits for slots: wants at least %u, %u %s free%s",
+                   leader_devices_min(view), usable_count, usable_count == 1 ? "is" : "are", why);
+}
