@@ -66,7 +66,8 @@ static void apply_write(struct disk_file *file, const struct record *record, enu
     size_t size = fate == HALF ? record->size_bytes / 2 / 512 * 512 : record->size_bytes;
     if (record->offset + size > file->size_bytes)
         grow(file, (size_t)record->offset + size);
-    memcpy(file->content + record->offset, record->data, size);
+    if (size > 0)
+        memcpy(file->content + record->offset, record->data, size);
 }
 
 static const char *last_name(const char *path)
@@ -143,7 +144,8 @@ static struct hash128 fingerprint(const struct disk *disk)
             continue;
         hash_stream_add(stream, file->name, strlen(file->name) + 1);
         hash_stream_add(stream, &file->size_bytes, sizeof(file->size_bytes));
-        hash_stream_add(stream, file->content, file->size_bytes);
+        if (file->size_bytes > 0)
+            hash_stream_add(stream, file->content, file->size_bytes);
     }
     struct hash128 result = hash_stream_result(stream);
     hash_stream_free(stream);
@@ -174,7 +176,8 @@ static void materialize(const struct crash *crash, const struct disk *disk, char
         snprintf(path, sizeof(path), "%s/%s", ret_path, file->name);
         FILE *stream = fopen(path, "w");
         assert_non_null(stream);
-        assert_int_equal(fwrite(file->content, 1, file->size_bytes, stream), file->size_bytes);
+        if (file->size_bytes > 0)
+            assert_int_equal(fwrite(file->content, 1, file->size_bytes, stream), file->size_bytes);
         fclose(stream);
     }
 }

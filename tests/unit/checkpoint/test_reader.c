@@ -105,7 +105,7 @@ static void every_flipped_bit_is_found(void **state)
         struct stat status;
         folder_file_path(fixture->path, files[i], path);
         assert_int_equal(stat(path, &status), 0);
-        for (uint64_t bit = i; bit < (uint64_t)status.st_size * 8; bit += 379) {
+        for (uint64_t bit = i; bit < (uint64_t)status.st_size * 8; bit += 1013) {
             struct error error = {0};
             flip(path, bit);
             int r = sample_check(fixture->folder, STEP, &error);
