@@ -228,7 +228,7 @@ int checkpoint_commit(const struct io *io, const char *folder, const struct mani
     if (!manifest_is_sealed(manifest))
         return error_set(error, -EINVAL, "the manifest of step %" PRIu64 " is not sealed",
                          manifest->step);
-    folder_part_path(folder, manifest->step, manifest->generation, commit.part);
+    checkpoint_part_path(folder, manifest->step, manifest->generation, commit.part);
     checkpoint_path(folder, manifest->step, commit.path);
     int r = borrow_manifest(&commit, manifest);
     if (r != 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "checkpoint/reader.h"
+#include "checkpoint/writer.h"
 
 #define STEPS_MAX 100000 /* folders looked at in one job's folder */
 
@@ -24,8 +25,8 @@ void checkpoint_path(const char *folder, uint64_t step, char ret_path[1024])
     format_path(ret_path, FOLDER_PATH_SIZE, length);
 }
 
-void folder_part_path(const char *folder, uint64_t step, uint64_t generation,
-                      char ret_path[FOLDER_PATH_SIZE])
+void checkpoint_part_path(const char *folder, uint64_t step, uint64_t generation,
+                          char ret_path[1024])
 {
     int length = snprintf(ret_path, FOLDER_PATH_SIZE, "%s/step-%010" PRIu64 ".g%" PRIu64 ".part",
                           folder, step, generation);

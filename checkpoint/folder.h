@@ -18,10 +18,6 @@
 
 enum folder_kind { FOLDER_OTHER, FOLDER_COMPLETE, FOLDER_PART, FOLDER_GONE };
 
-/** folder_part_path() - <folder>/step-<10 digits>.g<generation>.part; @folder is at most
- * CHECKPOINT_FOLDER_MAX */
-void folder_part_path(const char *folder, uint64_t step, uint64_t generation,
-                      char ret_path[FOLDER_PATH_SIZE]);
 /** folder_file_path() - <directory>/<name> */
 void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE]);
 /** folder_classify() - what an entry's name says; *ret_step unless FOLDER_OTHER */

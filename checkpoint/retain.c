@@ -87,7 +87,7 @@ int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, s
     char path[FOLDER_PATH_SIZE];
     if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
-    folder_part_path(folder, step, generation, path);
+    checkpoint_part_path(folder, step, generation, path);
     return remove_folder(path, error);
 }
 

@@ -123,8 +123,8 @@ static int prepare(const struct checkpoint_share *description, struct share *sha
 {
     share->rank = description->rank;
     share->world = description->world;
-    folder_part_path(description->folder, description->step, description->generation,
-                     share->directory);
+    checkpoint_part_path(description->folder, description->step, description->generation,
+                         share->directory);
     share->tensors = calloc(description->tensor_count + 1, sizeof(*share->tensors));
     if (share->tensors == NULL)
         return -ENOMEM;

@@ -84,6 +84,11 @@ int checkpoint_writer_poll(struct checkpoint_writer *writer, struct manifest *re
 int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_ns,
                            struct manifest *ret_part, struct error *error) CHECK_RESULT;
 
+/** checkpoint_part_path() - <folder>/step-<10 digits>.g<generation>.part, where the shares of a
+   checkpoint lie until it is committed; @folder has at most CHECKPOINT_FOLDER_MAX bytes */
+void checkpoint_part_path(const char *folder, uint64_t step, uint64_t generation,
+                          char ret_path[1024]);
+
 /**
  * checkpoint_commit() - make a complete checkpoint out of its parts' folder
  * @manifest: sealed

@@ -231,11 +231,13 @@ void snapshot_release(struct snapshot *snapshot)
     snapshot->staged = true;
 }
 
-static void part_path(const char *folder, uint64_t step, unsigned rank,
+static void part_path(const char *folder, uint64_t step, uint64_t generation, unsigned rank,
                       char ret_path[JOB_PATH_SIZE + 64])
 {
-    snprintf(ret_path, JOB_PATH_SIZE + 64, "%s/step-%010" PRIu64 ".part/part-%05u.json", folder,
-             step, rank);
+    char shares[JOB_PATH_SIZE];
+
+    checkpoint_part_path(folder, step, generation, shares);
+    snprintf(ret_path, JOB_PATH_SIZE + 64, "%s/part-%05u.json", shares, rank);
 }
 
 static int write_part(const struct snapshot *snapshot, const struct manifest *part,
@@ -247,7 +249,8 @@ static int write_part(const struct snapshot *snapshot, const struct manifest *pa
 
     if (!text)
         return error_set(error, -ENOMEM, "no memory for a manifest part");
-    part_path(snapshot->folder, snapshot->begun_step, snapshot->rank, path);
+    part_path(snapshot->folder, snapshot->begun_step, snapshot->begun_generation, snapshot->rank,
+              path);
     return file_replace(path, text, strlen(text), 0644, error);
 }
 
@@ -293,7 +296,7 @@ static int merge_part(struct commit *commit, unsigned rank, struct manifest *int
     char path[JOB_PATH_SIZE + 64];
     int status;
 
-    part_path(commit->folder, commit->step, rank, path);
+    part_path(commit->folder, commit->step, commit->generation, rank, path);
     status = file_read(path, PART_FILE_MAX, &text, &commit->error);
     if (!status)
         status = json_parse((const char *)text.data, text.size_bytes, path, &tree, &commit->error);

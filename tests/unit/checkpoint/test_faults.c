@@ -38,7 +38,7 @@ static void remove_step(const char *folder, uint64_t step)
     char path[1024];
     checkpoint_path(folder, step, path);
     sample_remove(path);
-    folder_part_path(folder, step, 1, path);
+    checkpoint_part_path(folder, step, 1, path);
     sample_remove(path);
 }
 

@@ -296,7 +296,7 @@ static void commit_looks_before_it_leaps(void **state)
         struct error error = {0};
         assert_int_equal(checkpoint_writer_begin(writer, &share), 0);
         assert_int_equal(checkpoint_writer_wait(writer, FOREVER, &part, &error), 1);
-        folder_part_path(folder, 1, 1, path);
+        checkpoint_part_path(folder, 1, 1, path);
         folder_file_path(path, part.files[1].name, file);
         if (i > 0)
             assert_int_equal(manifest_seal(&part, SAMPLE_TENSORS, &error), 0);
