@@ -122,18 +122,16 @@ static inline int sample_commit(const struct io *io, const char *folder, struct 
 }
 
 /* The whole of it through an existing writer. */
-static inline int sample_save(struct checkpoint_writer *writer, const struct io *io,
-                              const char *folder, uint64_t step, unsigned world,
-                              struct error *error)
+static inline int sample_save_values(struct checkpoint_writer *writer, const struct io *io,
+                                     const char *folder, uint64_t step, unsigned world,
+                                     const struct sample *sample, struct error *error)
 {
-    struct sample sample;
     struct manifest manifest = {0};
     int r = 0;
-    sample_init(&sample, step);
     for (unsigned rank = 0; r == 0 && rank < world; rank++) {
         struct checkpoint_tensor tensors[SAMPLE_TENSORS];
         struct manifest part = {0};
-        struct checkpoint_share share = sample_share(&sample, folder, step, rank, world, tensors);
+        struct checkpoint_share share = sample_share(sample, folder, step, rank, world, tensors);
         r = checkpoint_writer_begin(writer, &share);
         assert(r == 0);
         checkpoint_writer_release_wait(writer);
@@ -146,6 +144,16 @@ static inline int sample_save(struct checkpoint_writer *writer, const struct io 
     if (r == 0)
         r = sample_commit(io, folder, &manifest, error);
     manifest_done(&manifest);
+    return r;
+}
+
+static inline int sample_save(struct checkpoint_writer *writer, const struct io *io,
+                              const char *folder, uint64_t step, unsigned world,
+                              struct error *error)
+{
+    struct sample sample;
+    sample_init(&sample, step);
+    int r = sample_save_values(writer, io, folder, step, world, &sample, error);
     sample_done(&sample);
     return r;
 }
