@@ -124,6 +124,10 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer, uint64_t tag, uint64_t de
 
 /**
  * mesh_wait() - until the request is complete; frees it in every case
+ *
+ * A send is complete when its bytes have been handed to the kernel. One that exceeds the share which
+ * the peer keeps for it (see above) is handed over only when the peer posts its receive: so two ranks
+ * that exchange large messages post their receives before they wait for their sends.
  * @deadline_ns: monotonic; UINT64_MAX: until complete or the mesh fails (peers are watched by
  * heartbeats) Return: 0, -ECONNRESET (the mesh failed), -ETIMEDOUT (the mesh is failed by it),
  * -EMSGSIZE (other size came; the mesh is failed by it)

@@ -68,7 +68,7 @@ struct peer {
     bool left;                  /* lock: it has said BYE; only the I/O thread writes it */
 
     /* rendezvous */
-    bool up;
+    bool up; /* proven, and its first credit is here */
     uint64_t retry_ns, backoff_ns;
     int problem; /* why the last attempt failed, 0: nothing was heard */
 
@@ -142,6 +142,7 @@ void rendezvous_accept(struct mesh *mesh);
 void rendezvous_connected(struct connection *connection);
 int rendezvous_greeting(struct connection *connection, const struct frame *frame,
                         const uint8_t *payload) CHECK_RESULT;
+void rendezvous_ready(struct peer *peer);
 void rendezvous_lost(struct connection *connection, int code);
 void rendezvous_tick(struct mesh *mesh);
 uint64_t rendezvous_due_ns(const struct mesh *mesh);

@@ -208,18 +208,31 @@ void rendezvous_connected(struct connection *connection)
 
 /* ---- both ---- */
 
+static void forget_link(struct peer *peer)
+{
+    if (peer->up)
+        peer->mesh->up_count--;
+    peer->up = false;
+}
+
+/* The peer's first grant of credit is here: it counts on the link, and messages can go at once. */
+void rendezvous_ready(struct peer *peer)
+{
+    if (!peer->up)
+        peer->mesh->up_count++;
+    peer->up = true;
+}
+
 /* The newest proven connection of a peer wins: an older one is what a lost attempt left behind. */
-static int link_up(struct connection *connection)
+static int link_proven(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
     struct peer *peer = connection->peer;
     if (!peer) {
         peer = mesh_peer_find(mesh, connection->handshake.peer_rank);
-        if (peer->connection) {
-            if (peer->up)
-                mesh->up_count--;
+        if (peer->connection)
             connection_close(peer->connection);
-        }
+        forget_link(peer);
         mesh->stranger_count--;
         connection->peer = peer;
         peer->connection = connection;
@@ -227,9 +240,7 @@ static int link_up(struct connection *connection)
     connection->state = CONNECTION_UP;
     connection->heard_ns = mesh->watch.attention_ns;
     link_set_timeout(connection->link, mesh->failure_timeout_ns);
-    peer->up = true;
     peer->problem = 0;
-    mesh->up_count++;
     return transfer_begin(connection);
 }
 
@@ -249,7 +260,7 @@ int rendezvous_greeting(struct connection *connection, const struct frame *frame
         return code;
     /* It answers: no attempt that may succeed is given up, or the other side could count on it. */
     connection->deadline_ns = mesh->now_ns + MAX(mesh->failure_timeout_ns, ATTEMPT_MAX_NS);
-    return connection->handshake.state == HANDSHAKE_PROVEN ? link_up(connection) : 0;
+    return connection->handshake.state == HANDSHAKE_PROVEN ? link_proven(connection) : 0;
 }
 
 static void lose_stranger(struct connection *connection, int code)
@@ -258,13 +269,12 @@ static void lose_stranger(struct connection *connection, int code)
     if (code != -ESHUTDOWN && stream_send(&connection->stream) < 0)
         code = -ESHUTDOWN;
     struct peer *peer = mesh_peer_find(connection->mesh, connection->handshake.peer_rank);
-    if (code == -EPERM && peer) {
+    if (code == -EPERM && peer && !peer->up && peer->problem != code) {
         log_warning("a connection that claims to be rank %u does not know the key of generation "
                     "%llu, refused",
                     connection->handshake.peer_rank,
                     (unsigned long long)connection->mesh->identity.generation);
-        if (!peer->up)
-            peer->problem = code;
+        peer->problem = code;
     }
     connection_close(connection);
 }
@@ -277,10 +287,7 @@ void rendezvous_lost(struct connection *connection, int code)
         lose_stranger(connection, code);
         return;
     }
-    if (peer->up) {
-        peer->up = false;
-        mesh->up_count--;
-    }
+    forget_link(peer);
     if (code == -EPERM && peer->problem != code)
         log_warning("rank %u at %s has another key for generation %llu", peer->options.rank,
                     peer->options.address, (unsigned long long)mesh->identity.generation);

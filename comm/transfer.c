@@ -236,6 +236,7 @@ static int credit_came(struct peer *peer, const struct frame *frame)
     if (frame->size > MESH_MESSAGE_MAX - peer->credit_bytes)
         return -EPROTO;
     peer->credit_bytes += frame->size;
+    rendezvous_ready(peer);
     return 0;
 }
 

@@ -24,7 +24,7 @@
 
 #define WORLD_MAX       16
 #define WORLD_OPEN_NS   (20 * NS_PER_SECOND)
-#define WORLD_SILENT_NS (3 * NS_PER_SECOND) /* nobody is silent by accident on a busy machine */
+#define WORLD_SILENT_NS (10 * NS_PER_SECOND) /* nobody is silent by accident on a busy machine */
 
 struct world {
     unsigned count;
@@ -245,9 +245,13 @@ static inline int raw_join(const struct world *world, unsigned self, unsigned to
         else
             code = handshake_step(&handshake, &frame, payload, &reply);
     }
-    if (code < 0)
+    if (code < 0) {
         close(descriptor);
-    else
-        *ret_descriptor = descriptor;
-    return code;
+        return code;
+    }
+    const struct frame credit = {
+        .type = FRAME_CREDIT, .source = self, .generation = world->generation};
+    raw_put(descriptor, credit, NULL);
+    *ret_descriptor = descriptor;
+    return 0;
 }

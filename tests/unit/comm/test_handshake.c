@@ -1,0 +1,255 @@
+/* The handshake as a pure machine: who gets in, and every way not to. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sodium.h>
+
+#include "comm/handshake.h"
+
+#define CONNECTOR 5u
+#define ACCEPTOR  2u
+
+static bool expects_connector(void *context, unsigned rank)
+{
+    (void)context;
+    return rank == CONNECTOR;
+}
+
+struct both {
+    struct handshake_identity connector_identity, acceptor_identity;
+    struct handshake connector, acceptor;
+    struct handshake_reply hello, challenge, proof, answer;
+};
+
+static void both_init(struct both *both)
+{
+    memset(both, 0, sizeof(*both));
+    both->acceptor_identity = (struct handshake_identity){.job = "demo",
+                                                          .generation = 9,
+                                                          .key = {7, 7, 7},
+                                                          .rank = ACCEPTOR,
+                                                          .expects = expects_connector};
+    both->connector_identity = both->acceptor_identity;
+    both->connector_identity.rank = CONNECTOR;
+}
+
+static void both_start(struct both *both)
+{
+    const uint8_t of_connector[HANDSHAKE_CHALLENGE_SIZE] = {1},
+                  of_acceptor[HANDSHAKE_CHALLENGE_SIZE] = {2};
+    handshake_accept(&both->acceptor, &both->acceptor_identity, of_acceptor);
+    handshake_connect(&both->connector, &both->connector_identity, ACCEPTOR, of_connector,
+                      &both->hello);
+}
+
+static int feed(struct handshake *handshake, const struct handshake_reply *from,
+                struct handshake_reply *ret_reply)
+{
+    assert_true(from->present);
+    return handshake_step(handshake, &from->frame, from->payload, ret_reply);
+}
+
+/* Up to the acceptor's answer to HELLO. */
+static int answer_hello(struct both *both)
+{
+    both_start(both);
+    return feed(&both->acceptor, &both->hello, &both->challenge);
+}
+
+static void up_to_proof(struct both *both)
+{
+    assert_int_equal(answer_hello(both), 0);
+    assert_int_equal(feed(&both->connector, &both->challenge, &both->proof), 0);
+}
+
+static void both_prove_themselves(void **state)
+{
+    (void)state;
+    struct both both;
+    struct handshake_reply none;
+    both_init(&both);
+    up_to_proof(&both);
+    assert_int_equal(both.acceptor.peer_rank, CONNECTOR);
+    assert_int_equal(feed(&both.acceptor, &both.proof, &both.answer), 0);
+    assert_int_equal(both.acceptor.state, HANDSHAKE_PROVEN);
+    assert_int_equal(both.connector.state,
+                     HANDSHAKE_WANTS_PROOF); /* not before it has the answer */
+    assert_int_equal(feed(&both.connector, &both.answer, &none), 0);
+    assert_int_equal(both.connector.state, HANDSHAKE_PROVEN);
+    assert_false(none.present);
+}
+
+/* The acceptor refuses a HELLO with @acceptor_code; the connector understands @connector_code. */
+static void expect_refused(struct both *both, int acceptor_code, int connector_code)
+{
+    struct handshake_reply none;
+    assert_int_equal(answer_hello(both), acceptor_code);
+    assert_int_equal(both->challenge.frame.type, FRAME_REFUSED);
+    assert_int_equal(feed(&both->connector, &both->challenge, &none), connector_code);
+    assert_int_equal(both->connector.state, HANDSHAKE_FAILED);
+    assert_int_equal(feed(&both->acceptor, &both->hello, &none), -EPROTO); /* and stays so */
+}
+
+static void generations_fence(void **state)
+{
+    (void)state;
+    struct both both;
+    both_init(&both);
+    both.connector_identity.generation = 8;
+    expect_refused(&both, -EAGAIN, -ESTALE);
+    both.connector_identity.generation = 10;
+    expect_refused(&both, -ESTALE, -EAGAIN);
+}
+
+static void strangers_are_refused(void **state)
+{
+    (void)state;
+    struct both both;
+    both_init(&both);
+    strcpy(both.connector_identity.job, "demo2");
+    expect_refused(&both, -ENOENT, -ENOENT);
+    both_init(&both);
+    both.connector_identity.rank = 6; /* not one of my peers */
+    expect_refused(&both, -ENOENT, -ENOENT);
+    both_init(&both);
+    both.connector_identity.rank = 1; /* I connect to that one, it does not connect to me */
+    expect_refused(&both, -ENOENT, -ENOENT);
+    both_init(&both);
+    both.acceptor_identity.rank = 3; /* not the one that was wanted */
+    expect_refused(&both, -ENOENT, -ENOENT);
+}
+
+static void another_key_is_denied(void **state)
+{
+    (void)state;
+    struct both both;
+    struct handshake_reply none;
+    both_init(&both);
+    both.connector_identity.key[31] ^= 1;
+    up_to_proof(&both);
+    assert_int_equal(feed(&both.acceptor, &both.proof, &both.answer), -EPERM);
+    assert_int_equal(both.answer.frame.type, FRAME_REFUSED);
+    assert_int_equal(feed(&both.connector, &both.answer, &none), -EPERM);
+}
+
+static void every_bit_of_a_proof_counts(void **state)
+{
+    (void)state;
+    for (unsigned bit = 0; bit < FRAME_PROOF_SIZE * 8; bit++) {
+        struct both both;
+        struct handshake_reply none;
+        both_init(&both);
+        up_to_proof(&both);
+        struct handshake_reply changed = both.proof;
+        changed.payload[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+        struct handshake acceptor = both.acceptor;
+        assert_int_equal(feed(&acceptor, &changed, &none), -EPERM);
+        assert_int_equal(feed(&both.acceptor, &both.proof, &both.answer), 0);
+        both.answer.payload[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+        assert_int_equal(feed(&both.connector, &both.answer, &none), -EPERM);
+    }
+}
+
+/* Whatever a proof is made over: another value there, another proof. */
+static void a_proof_is_for_one_conversation_only(void **state)
+{
+    (void)state;
+    struct both first, second;
+    struct handshake_reply none;
+    both_init(&first);
+    up_to_proof(&first);
+    both_init(&second);
+    up_to_proof(&second);
+    second.acceptor.acceptor_challenge[0] ^= 1; /* replayed later: the challenge is another */
+    assert_int_equal(feed(&second.acceptor, &first.proof, &none), -EPERM);
+    up_to_proof(&second);
+    second.acceptor.connector_challenge[0] ^= 1;
+    assert_int_equal(feed(&second.acceptor, &first.proof, &none), -EPERM);
+    up_to_proof(&second);
+    second.acceptor_identity.rank = 1;
+    assert_int_equal(feed(&second.acceptor, &first.proof, &none), -EPERM);
+    both_init(&second);
+    up_to_proof(&second);
+    second.acceptor_identity.job[0] = 'x';
+    assert_int_equal(feed(&second.acceptor, &first.proof, &none), -EPERM);
+    both_init(&second);
+    up_to_proof(&second);
+    struct handshake_reply reflected = second.proof; /* its own proof, sent back to it */
+    reflected.frame.source = ACCEPTOR;
+    assert_int_equal(feed(&second.connector, &reflected, &none), -EPERM);
+}
+
+static void frames_out_of_turn_are_refused(void **state)
+{
+    (void)state;
+    static const uint8_t payload[FRAME_SMALL_MAX] = {0};
+    for (unsigned stage = 0; stage < 5; stage++) {
+        for (unsigned type = FRAME_HELLO; type < FRAME_TYPE_END; type++) {
+            struct both both;
+            struct handshake_reply none;
+            both_init(&both);
+            up_to_proof(&both);
+            struct handshake machines[5] = {both.acceptor, both.connector};
+            both_start(&both);
+            machines[2] = both.acceptor;
+            machines[3] = both.connector;
+            up_to_proof(&both);
+            assert_int_equal(feed(&both.acceptor, &both.proof, &both.answer), 0);
+            machines[4] = both.acceptor; /* proven: nothing more is for it */
+            struct handshake *machine = &machines[stage];
+            static const unsigned wanted[] = {FRAME_PROOF, FRAME_PROOF, FRAME_HELLO,
+                                              FRAME_CHALLENGE, 0};
+            if (type == wanted[stage] || (machine->connector && type == FRAME_REFUSED))
+                continue;
+            struct frame frame = {
+                .type = (enum frame_type)type,
+                .source = machine->connector ? ACCEPTOR : CONNECTOR,
+                .generation = 9,
+            };
+            assert_int_equal(handshake_step(machine, &frame, payload, &none), -EPROTO);
+            assert_int_equal(machine->state, HANDSHAKE_FAILED);
+        }
+    }
+}
+
+static void a_refusal_must_make_sense(void **state)
+{
+    (void)state;
+    struct both both;
+    struct handshake_reply none;
+    both_init(&both);
+    both_start(&both);
+    struct frame refusal = {
+        .type = FRAME_REFUSED, .source = ACCEPTOR, .generation = 9, .tag = HANDSHAKE_STALE};
+    struct handshake connector = both.connector;
+    assert_int_equal(handshake_step(&connector, &refusal, NULL, &none), -EPROTO); /* not newer */
+    refusal.tag = 77;
+    connector = both.connector;
+    assert_int_equal(handshake_step(&connector, &refusal, NULL, &none), -EPROTO);
+}
+
+static int start_sodium(void **state)
+{
+    (void)state;
+    return sodium_init() < 0 ? -1 : 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_prove_themselves),
+        cmocka_unit_test(generations_fence),
+        cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(another_key_is_denied),
+        cmocka_unit_test(every_bit_of_a_proof_counts),
+        cmocka_unit_test(a_proof_is_for_one_conversation_only),
+        cmocka_unit_test(frames_out_of_turn_are_refused),
+        cmocka_unit_test(a_refusal_must_make_sense),
+    };
+    return cmocka_run_group_tests(tests, start_sodium, NULL);
+}

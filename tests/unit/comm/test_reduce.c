@@ -1,0 +1,347 @@
+/*
+ * Reductions against the sequential tree over all lanes, to the bit, for every number of replicas.
+ * One mesh of twelve ranks serves all cases; each rank is a thread.
+ */
+#include "unit/comm/mesh_harness.h"
+
+#include "base/philox.h"
+#include "comm/reduce.h"
+
+#define RANKS     12
+#define LANES_MAX 13
+#define COUNT_MAX 1200
+#define BUCKETS   3
+
+static const size_t counts[] = {0, 1, 15, 16, 17, 100, 191, 192, 193, COUNT_MAX};
+
+struct job {
+    unsigned lanes, members;
+    unsigned ranks[RANKS]; /* member -> rank: not in order, not always the same */
+    struct tree_span ranges[RANKS];
+    uint64_t number;
+};
+
+static void add(void *context, float *output, const float *a, const float *b, size_t count)
+{
+    (void)context;
+    for (size_t i = 0; i < count; i++)
+        output[i] = a[i] + b[i];
+}
+
+static uint32_t draw(uint64_t number, uint64_t stream)
+{
+    uint32_t words[4];
+    philox_block(philox_key_make(5, stream), number, 0, words);
+    return words[0];
+}
+
+/* Magnitudes far apart, so that almost every order of addition gives other bits. */
+static void make_lane(float *values, uint64_t job, unsigned bucket, unsigned lane, size_t count)
+{
+    struct philox_key key = philox_key_make(job, 1);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t words[4];
+        philox_block(key, i, bucket * 1000 + lane, words);
+        float magnitude = (float)(1u << (words[1] % 24));
+        values[i] = ((float)(words[0] >> 8) / 8388608.0f - 1.0f) * magnitude;
+    }
+}
+
+static void sum_subtree(float *result, uint64_t job, unsigned bucket, struct tree_span node,
+                        size_t count)
+{
+    if (node.count == 1) {
+        make_lane(result, job, bucket, node.first, count);
+        return;
+    }
+    float right_values[COUNT_MAX];
+    struct tree_span left, right;
+    tree_children(node, &left, &right);
+    sum_subtree(result, job, bucket, left, count);
+    sum_subtree(right_values, job, bucket, right, count);
+    add(NULL, result, result, right_values, count);
+}
+
+/* A cut of the lanes into uneven contiguous ranges, another for every job. */
+static void job_make(struct job *job, uint64_t number, unsigned lanes, unsigned members)
+{
+    *job = (struct job){.lanes = lanes, .members = members, .number = number};
+    unsigned first = 0;
+    for (unsigned i = 0; i < members; i++) {
+        unsigned spare = lanes - first - (members - i); /* beyond one lane for each of the rest */
+        unsigned count = 1 + (i + 1 == members ? spare : draw(number, 10 + i) % (spare + 1));
+        job->ranges[i] = (struct tree_span){.first = first, .count = count};
+        first += count;
+        job->ranks[i] = (i * 5 + draw(number, 9)) % RANKS; /* 5 and 12 have no common divisor */
+    }
+}
+
+struct own_sums {
+    unsigned count;
+    float values[TREE_SUBTREES_MAX][COUNT_MAX];
+    float *pointers[TREE_SUBTREES_MAX];
+};
+
+static void own_sums_make(struct own_sums *sums, const struct job *job, unsigned self,
+                          unsigned bucket, size_t count)
+{
+    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    sums->count = tree_subtrees(job->lanes, job->ranges[self], subtrees);
+    for (unsigned k = 0; k < sums->count; k++) {
+        sum_subtree(sums->values[k], job->number, bucket, subtrees[k], count);
+        sums->pointers[k] = sums->values[k];
+    }
+}
+
+struct member {
+    struct mesh *mesh;
+    unsigned rank;
+    unsigned wrong; /* cases that were not equal */
+    int code;
+    pthread_t thread;
+    struct own_sums sums[BUCKETS];
+};
+
+static unsigned check_result(const float *result, const struct job *job, unsigned bucket,
+                             size_t count)
+{
+    float expected[COUNT_MAX];
+    struct tree_span root = {.first = 0, .count = job->lanes};
+    sum_subtree(expected, job->number, bucket, root, count);
+    return memcmp(result, expected, count * sizeof(float)) != 0;
+}
+
+/* All buckets of one step: begun in order, combined in order, finished in order. */
+static int run_step(struct member *member, const struct job *job, struct reduce_bucket **buckets,
+                    unsigned self, uint64_t step, size_t count)
+{
+    float elsewhere[COUNT_MAX];
+    int code = 0;
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++) {
+        own_sums_make(&member->sums[b], job, self, b, count);
+        uint64_t tag = (job->number << 32) | (step << 16) | (b << 8);
+        code = reduce_begin(buckets[b], tag, member->sums[b].pointers, count);
+    }
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++)
+        code = reduce_combine(buckets[b]);
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++) {
+        float *result = b == 1 ? elsewhere : member->sums[b].pointers[0];
+        code = reduce_finish(buckets[b], result);
+        if (code == 0)
+            member->wrong += check_result(result, job, b, count);
+    }
+    return code;
+}
+
+static int run_job(struct member *member, const struct job *job)
+{
+    unsigned self = 0;
+    while (self < job->members && job->ranks[self] != member->rank)
+        self++;
+    if (self == job->members)
+        return 0;
+    struct reduce_group group = {
+        .mesh = member->mesh,
+        .lanes = job->lanes,
+        .member_count = job->members,
+        .self = self,
+        .ranks = job->ranks,
+        .lane_ranges = job->ranges,
+        .add = add,
+    };
+    struct reduce_bucket *buckets[BUCKETS] = {NULL};
+    int code = 0;
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++)
+        code = reduce_bucket_new(&group, COUNT_MAX, &buckets[b]);
+    for (uint64_t step = 0; step < 2 && code == 0; step++) /* buckets are used again */
+        code = run_step(member, job, buckets, self, step,
+                        counts[(job->number + step * 3) % ARRAY_COUNT(counts)]);
+    for (unsigned b = 0; b < BUCKETS; b++)
+        reduce_bucket_free(buckets[b]);
+    return code;
+}
+
+static void *member_run(void *context)
+{
+    struct member *member = context;
+    uint64_t number = 0;
+    for (unsigned lanes = 1; lanes <= LANES_MAX; lanes++) {
+        for (unsigned members = 1; members <= MIN(lanes, (unsigned)RANKS); members++) {
+            struct job job;
+            job_make(&job, ++number, lanes, members);
+            member->code = run_job(member, &job);
+            if (member->code < 0)
+                return NULL;
+        }
+    }
+    return NULL;
+}
+
+static struct member *members_start(struct world *world, void *(*run)(void *))
+{
+    struct member *members = calloc(world->count, sizeof(*members));
+    assert_non_null(members);
+    for (unsigned i = 0; i < world->count; i++) {
+        members[i].mesh = world->meshes[i];
+        members[i].rank = i;
+        assert_int_equal(pthread_create(&members[i].thread, NULL, run, &members[i]), 0);
+    }
+    return members;
+}
+
+static void members_join(struct member *members, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(members[i].thread, NULL);
+}
+
+static void every_layout_gives_the_bits_of_the_sequential_tree(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 2; round++) {
+        struct world world;
+        world_init(&world, RANKS);
+        world.unexpected_max_bytes = round == 0 ? 0 : 11 * 2000; /* then most sums are offered */
+        world_open(&world);
+        struct member *members = members_start(&world, member_run);
+        members_join(members, RANKS);
+        for (unsigned i = 0; i < RANKS; i++) {
+            assert_int_equal(members[i].code, 0);
+            assert_int_equal(members[i].wrong, 0);
+        }
+        free(members);
+        world_close(&world);
+        world_done(&world);
+    }
+}
+
+/* The check above would be worth nothing if any order gave these bits. */
+static void another_order_gives_other_bits(void **state)
+{
+    (void)state;
+    float tree[COUNT_MAX], naive[COUNT_MAX] = {0}, lane_values[COUNT_MAX];
+    for (unsigned lanes = 4; lanes <= LANES_MAX; lanes++) {
+        struct tree_span root = {.first = 0, .count = lanes};
+        sum_subtree(tree, lanes, 0, root, COUNT_MAX);
+        memset(naive, 0, sizeof(naive));
+        for (unsigned lane = 0; lane < lanes; lane++) {
+            make_lane(lane_values, lanes, 0, lane, COUNT_MAX);
+            add(NULL, naive, naive, lane_values, COUNT_MAX);
+        }
+        assert_memory_not_equal(tree, naive, sizeof(tree));
+        for (size_t i = 0; i < COUNT_MAX; i++) /* and yet it is the same sum */
+            assert_true(tree[i] - naive[i] < 64.0f && naive[i] - tree[i] < 64.0f);
+    }
+}
+
+static void groups_that_do_not_cover_the_lanes_are_refused(void **state)
+{
+    (void)state;
+    const unsigned ranks[] = {0, 1};
+    static const struct {
+        unsigned lanes, self;
+        struct tree_span ranges[2];
+    } cases[] = {
+        {0, 0, {{0, 0}, {0, 0}}}, {4, 0, {{0, 2}, {2, 1}}}, {4, 0, {{0, 2}, {2, 3}}},
+        {4, 0, {{0, 2}, {3, 1}}}, {4, 0, {{0, 4}, {4, 0}}}, {4, 2, {{0, 2}, {2, 2}}},
+        {1, 0, {{0, 1}, {1, 0}}}, {4, 0, {{2, 2}, {0, 2}}},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct reduce_bucket *bucket;
+        struct reduce_group group = {
+            .lanes = cases[i].lanes,
+            .member_count = 2,
+            .self = cases[i].self,
+            .ranks = ranks,
+            .lane_ranges = cases[i].ranges,
+            .add = add,
+        };
+        assert_int_equal(reduce_bucket_new(&group, 100, &bucket), -EINVAL);
+    }
+}
+
+static void one_replica_needs_no_mesh(void **state)
+{
+    (void)state;
+    const unsigned rank = 0;
+    const struct tree_span range = {.first = 0, .count = 5};
+    struct reduce_group group = {
+        .lanes = 5, .member_count = 1, .ranks = &rank, .lane_ranges = &range, .add = add};
+    struct reduce_bucket *bucket;
+    float values[3] = {1, 2, 3}, result[3];
+    float *subtrees[] = {values};
+    assert_int_equal(reduce_bucket_new(&group, 3, &bucket), 0);
+    assert_int_equal(reduce_begin(bucket, 0x100, subtrees, 3), 0);
+    assert_int_equal(reduce_combine(bucket), 0);
+    assert_int_equal(reduce_finish(bucket, result), 0);
+    assert_memory_equal(result, values, sizeof(values));
+    assert_int_equal(reduce_begin(bucket, 0x101, subtrees, 3), -EINVAL);
+    assert_int_equal(reduce_begin(bucket, 0x100, subtrees, 4), -EINVAL);
+    reduce_bucket_free(bucket);
+}
+
+/* One member begins and then gives up: nobody waits for it, and no buffer stays borrowed. */
+static void *member_give_up(void *context)
+{
+    struct member *member = context;
+    static const unsigned ranks[] = {0, 1, 2};
+    static const struct tree_span ranges[] = {{0, 2}, {2, 1}, {3, 1}};
+    struct reduce_group group = {
+        .mesh = member->mesh,
+        .lanes = 4,
+        .member_count = 3,
+        .self = member->rank,
+        .ranks = ranks,
+        .lane_ranges = ranges,
+        .add = add,
+    };
+    struct reduce_bucket *bucket;
+    float *values = calloc(COUNT_MAX, sizeof(float));
+    float *subtrees[] = {values};
+    member->code = reduce_bucket_new(&group, COUNT_MAX, &bucket);
+    if (member->code < 0) {
+        free(values);
+        return NULL;
+    }
+    member->code = reduce_begin(bucket, 0x100, subtrees, COUNT_MAX);
+    if (member->rank != 1) {
+        if (member->code == 0)
+            member->code = reduce_combine(bucket);
+        if (member->code == 0)
+            member->code = reduce_finish(bucket, values);
+    }
+    reduce_bucket_free(bucket);
+    free(values);
+    return NULL;
+}
+
+static void a_member_that_gives_up_fails_the_others(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world, 3);
+    world_open(&world);
+    struct member *members = members_start(&world, member_give_up);
+    members_join(members, 3);
+    assert_int_equal(members[0].code, -ECONNRESET);
+    assert_int_equal(members[2].code, -ECONNRESET);
+    struct mesh_fault fault;
+    mesh_fault(world.meshes[0], &fault);
+    assert_int_equal(fault.lost_count, 0); /* nobody was lost: it was told */
+    assert_non_null(strstr(fault.text, "given up"));
+    free(members);
+    world_close(&world);
+    world_done(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_order_gives_other_bits),
+        cmocka_unit_test(every_layout_gives_the_bits_of_the_sequential_tree),
+        cmocka_unit_test(groups_that_do_not_cover_the_lanes_are_refused),
+        cmocka_unit_test(one_replica_needs_no_mesh),
+        cmocka_unit_test(a_member_that_gives_up_fails_the_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
