@@ -4,7 +4,7 @@
 #include "kernels/cpu/vector.h"
 
 /**
- * vec_exp() - e^x within 1.5 units in the last place
+ * vec_exp() - e^x within 1 unit in the last place
  *
  * Cody and Waite: x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a minimax polynomial made for this
  * interval (relative error 2^-28); the result is 2^n e^r. Below -87 (e^-87 is near the smallest

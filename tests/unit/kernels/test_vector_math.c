@@ -33,7 +33,7 @@ static void test_exp_error(void **state)
         for (int l = 0; l < VEC_LANES && arguments[l] <= 88; l++)
             worst = fmax(worst, ulps(results[l], exp((double)arguments[l])));
     }
-    assert_true(worst < 1.5);
+    assert_true(worst < 1);
 }
 
 static void test_exp_edges(void **state)
@@ -60,7 +60,7 @@ static void test_sigmoid_and_complement(void **state)
         worst = fmax(worst, ulps(values[0], 1 / (1 + exp(-(double)x))));
         worst = fmax(worst, ulps(complements[0], 1 / (1 + exp((double)x))));
     }
-    assert_true(worst < 4);
+    assert_true(worst < 3);
 }
 
 static void test_parts(void **state)
