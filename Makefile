@@ -25,7 +25,7 @@ test: build ## run every test
 
 asan: packages ## run unit, parity and fuzz tests under the address and undefined sanitizers
 	$(call compile,asan,build/asan)
-	ctest --test-dir build/asan --output-on-failure -j2 -R '^(unit|parity|fuzz|sim)'
+	ctest --test-dir build/asan --output-on-failure -j2 -R '^(unit|parity|fuzz)_'
 
 tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,22 +41,23 @@ static bool must_fail(char call)
     return true;
 }
 
-ssize_t write(int descriptor, const void *data, size_t size_bytes)
+/* The parameters have libc's names. */
+ssize_t write(int fd, const void *buf, size_t n)
 {
-    if (descriptor > STDERR_FILENO && must_fail('w'))
+    if (fd > STDERR_FILENO && must_fail('w'))
         return -1;
-    size_t count = descriptor > STDERR_FILENO ? MIN(size_bytes, write_max) : size_bytes;
-    return (ssize_t)syscall(SYS_write, descriptor, data, count);
+    size_t count = fd > STDERR_FILENO ? MIN(n, write_max) : n;
+    return (ssize_t)syscall(SYS_write, fd, buf, count);
 }
 
-int fsync(int descriptor)
+int fsync(int fd)
 {
-    return must_fail('s') ? -1 : (int)syscall(SYS_fsync, descriptor);
+    return must_fail('s') ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
-int rename(const char *old_path, const char *new_path)
+int rename(const char *old, const char *new)
 {
-    return must_fail('r') ? -1 : (int)syscall(SYS_rename, old_path, new_path);
+    return must_fail('r') ? -1 : (int)syscall(SYS_rename, old, new);
 }
 
 static int enter_folder(void **state)
@@ -70,13 +72,17 @@ static int enter_folder(void **state)
     return chdir(folder);
 }
 
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)kind, (void)place;
+    return remove(path);
+}
+
 static int leave_folder(void **state)
 {
-    char command[128];
-    snprintf(command, sizeof(command), "rm -r '%s'", (char *)*state);
-    int r = chdir("/tmp") | system(command);
+    int r = nftw(*state, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     free(*state);
-    return r;
+    return r | chdir("/tmp");
 }
 
 static unsigned entry_count(const char *folder)

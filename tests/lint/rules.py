@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""The rules of the tree that no compiler knows: rules.py [ROOT]
+
+Each rule is a generator over one file that yields (line number, what is wrong). A tree is every
+text file under ROOT except build folders and hidden ones, so a file is held to the rules before
+it is added to git. Exit status 1 when anything was found.
+"""
+import os
+import re
+import subprocess
+import sys
+
+FORMATTER = "clang-format-14"
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 800
+
+# A folder may include itself and these; tests may include anything, and nobody includes tests.
+MAY_INCLUDE = {
+    "base": (),
+    "kernels": ("base",),
+    "model": ("kernels", "base"),
+    "comm": ("base",),
+    "checkpoint": ("base",),
+    "membership": ("base",),
+    "elastic": ("base",),
+    "worker": ("model", "kernels", "comm", "checkpoint", "elastic", "base"),
+    "daemon": ("membership", "checkpoint", "elastic", "base"),
+    "ctl": ("membership", "elastic", "checkpoint", "base"),
+    "bench": ("base", "kernels", "model", "comm", "checkpoint", "membership", "elastic", "worker",
+              "daemon", "ctl"),
+}
+
+# Where time may pass without a condition, and why. Everything else waits for what it needs.
+MAY_SLEEP = {
+    "tests/unit/checkpoint/test_writer.c": "a pause between two polls of the condition",
+    "tests/unit/comm/test_mesh_fault.c": "a peer that sends heartbeats at their pace",
+    "tests/unit/kernels/test_team.c": "lets the members fall asleep, to see them woken",
+}
+
+C_FILES = (".c", ".h", ".cu", ".cuh")
+FORMATTED_FILES = (".c", ".h")
+COUNTED_FILES = C_FILES + (".py", ".sh", ".cmake")
+SKIPPED_FOLDERS = {"build", "__pycache__"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+# Written in two halves, so that this file does not find itself.
+MARKS = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|farm|home|root)/")
+SLEEP_IN_CODE = re.compile(r"\b(?:sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
+SLEEP_IN_SHELL = re.compile(r"(?:^|[;&|]|\b(?:do|then|else)\b)\s*sleep\s")
+NO_HEAD = re.compile(r"$|.*;$|[#/}]| \*")  # a line that no function's head goes across
+ENDS_PROCESS = re.compile(r"\b(?:exit|abort|quick_exit)\s*\(")
+
+
+class File:
+    """One text file: its path from the root, its lines, and for C its code without comments."""
+
+    def __init__(self, root, path):
+        self.root, self.path = root, path
+        with open(os.path.join(root, path), "rb") as content:
+            self.text = content.read().decode("utf-8", "replace")
+        self.lines = self.text.splitlines()
+        self.folder = path.split("/")[0]
+        self.extension = os.path.splitext(path)[1]
+
+    def is_c(self):
+        return self.extension in C_FILES
+
+    def code_lines(self):
+        """The lines with comments and texts blanked; numbers stay what they are."""
+        blank = re.sub(COMMENT_OR_TEXT, lambda hit: re.sub(r"[^\n]", " ", hit.group()), self.text)
+        return blank.splitlines()
+
+    def includes(self):
+        for number, line in enumerate(self.lines, 1):
+            hit = INCLUDE.match(line)
+            if hit:
+                yield number, hit.group(1)
+
+
+def dependency(file):
+    """The arrows of the folders go one way."""
+    if not file.is_c() or file.folder == "tests":
+        return
+    for number, included in file.includes():
+        target = included.split("/")[0]
+        if "/" not in included or not os.path.exists(os.path.join(file.root, included)):
+            yield number, f'"{included}" is not a path from the root of the tree'
+        elif target == "tests":
+            yield number, "nothing outside tests/ includes tests/"
+        elif target != file.folder and target not in MAY_INCLUDE.get(file.folder, ()):
+            yield number, f"{file.folder}/ does not include {target}/"
+
+
+def own_header_first(file):
+    """A header that its own file includes first can stand alone."""
+    header = os.path.splitext(file.path)[0] + ".h"
+    if file.extension != ".c" or not os.path.exists(os.path.join(file.root, header)):
+        return
+    first = next((included for _, included in file.includes()), "")
+    systems = [number for number, line in enumerate(file.lines, 1)
+               if re.match(r"\s*#\s*include\s+<", line)]
+    number = next((number for number, _ in file.includes()), 1)
+    # Tests are also found from tests/, so a tail of the path is its name too.
+    if not header.endswith(first) or first == "" or (systems and systems[0] < number):
+        yield number, f'"{header}" must be the first include'
+
+
+def pragma_once(file):
+    """Headers guard themselves; only comments stand before the guard."""
+    if file.extension not in (".h", ".cuh"):
+        return
+    code = [line.strip() for line in file.code_lines() if line.strip()]
+    if not code or code[0] != "#pragma once":
+        yield 1, "a header begins with #pragma once, after its comment"
+
+
+def file_length(file):
+    if file.extension in COUNTED_FILES and len(file.lines) > FILE_LINES_MAX:
+        yield FILE_LINES_MAX + 1, f"{len(file.lines)} lines; {FILE_LINES_MAX} are the most"
+
+
+def function_length(file):
+    """From the first line of the head to the closing brace, both in column 0 as formatted."""
+    if not file.is_c():
+        return
+    head, opened = None, False
+    for number, line in enumerate(file.lines, 1):
+        if opened and line.startswith("}"):
+            if number - head + 1 > FUNCTION_LINES_MAX:
+                yield head, (f"a function of {number - head + 1} lines; "
+                             f"{FUNCTION_LINES_MAX} are the most")
+            head, opened = None, False
+        elif opened:
+            continue
+        elif line.startswith("{"):
+            head, opened = head or number, True
+        elif re.match(r"[A-Za-z_]", line):
+            head = head or number
+        if not opened and NO_HEAD.match(line):
+            head = None
+
+
+def marks(file):
+    for number, line in enumerate(file.lines, 1):
+        hit = MARKS.search(line)
+        if hit:
+            yield number, f"{hit.group()}: finish it, or say it in the documentation"
+
+
+def machine_path(file):
+    for number, line in enumerate(file.lines, 1):
+        hit = MACHINE_PATH.search(line)
+        if hit:
+            yield number, f"{hit.group()} is a path of one machine"
+
+
+def sleeping(file):
+    """Tests and programs wait for conditions; time that merely passes hides a race."""
+    if file.path in MAY_SLEEP:
+        return
+    if file.is_c():
+        lines, pattern = file.code_lines(), SLEEP_IN_CODE
+    elif file.folder == "tests" and file.extension == ".py":
+        lines, pattern = file.lines, SLEEP_IN_CODE
+    elif file.folder == "tests" and file.extension == ".sh":
+        lines, pattern = file.lines, SLEEP_IN_SHELL
+    else:
+        return
+    for number, line in enumerate(lines, 1):
+        if pattern.search(line):
+            yield number, "sleeps; wait for the condition instead"
+
+
+def ending(file):
+    """Below main a failure is a return code."""
+    if file.extension != ".c" or file.folder in ("tests", "bench") or file.path.endswith("/main.c"):
+        return
+    for number, line in enumerate(file.code_lines(), 1):
+        if ENDS_PROCESS.search(line):
+            yield number, "ends the process; return an error to main instead"
+
+
+RULES = (dependency, own_header_first, pragma_once, file_length, function_length, marks,
+         machine_path, sleeping, ending)
+
+
+def tree(root):
+    """Paths of the text files under @root, sorted."""
+    paths = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders
+                      if name not in SKIPPED_FOLDERS and (name == ".ci" or name[0] != ".")]
+        for name in names:
+            path = os.path.join(folder, name)
+            if not os.path.isfile(path) or os.path.islink(path):
+                continue
+            with open(path, "rb") as content:
+                if b"\0" not in content.read(8192):
+                    paths.append(os.path.relpath(path, root))
+    return sorted(paths)
+
+
+def unformatted(root, paths):
+    """(path, line, what) of every C file that the formatter would change."""
+    paths = [path for path in paths if path.endswith(FORMATTED_FILES)]
+    if not paths:
+        return
+    result = subprocess.run([FORMATTER, "--style=file", "--dry-run", "-Werror", *paths], cwd=root,
+                            text=True, capture_output=True, check=False)
+    seen = set()
+    for path, line in re.findall(r"^(.+?):(\d+):\d+: error:", result.stderr, re.M):
+        if path not in seen:  # one line a file is enough: `make format` mends the rest
+            seen.add(path)
+            yield path, int(line), "not as clang-format writes it (make format)"
+    if result.returncode != 0 and not seen:
+        yield FORMATTER, 0, result.stderr.strip()
+
+
+def findings(root):
+    paths = tree(root)
+    for path in paths:
+        file = File(root, path)
+        for rule in RULES:
+            for number, what in rule(file):
+                yield path, number, what
+    yield from unformatted(root, paths)
+
+
+def main(arguments):
+    root = arguments[1] if len(arguments) > 1 else "."
+    count = 0
+    for path, number, what in findings(root):
+        print(f"{path}:{number}: {what}")
+        count += 1
+    if count:
+        sys.exit(f"rules: {count} findings")
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Plants each violation in a small tree that is clean otherwise, and sees exactly it reported."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+import rules  # noqa: E402  (the path must be set first)
+
+HEADER = "/* One thing. */\n#pragma once\n\nint {name}(int x);\n"
+SOURCE = '#include "{folder}/{name}.h"\n\nint {name}(int x)\n{{\n    return x + 1;\n}}\n'
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(prefix="firn-lint-")
+        self.addCleanup(shutil.rmtree, self.root)
+        for name in (".clang-format", ".clang-tidy"):
+            shutil.copy(os.path.join(TOP, name), self.root)
+        for folder in rules.MAY_INCLUDE:
+            self.write(f"{folder}/{folder}_thing.h", HEADER.format(name=f"{folder}_thing"))
+            self.write(f"{folder}/{folder}_thing.c",
+                       SOURCE.format(folder=folder, name=f"{folder}_thing"))
+        self.write("tests/helper.h", HEADER.format(name="helper"))
+
+    def write(self, path, text):
+        path = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def assert_found(self, path, line, words):
+        found = list(rules.findings(self.root))
+        self.assertEqual(len(found), 1, found)
+        self.assertEqual(found[0][:2], (path, line))
+        self.assertIn(words, found[0][2])
+
+    def assert_clean(self):
+        self.assertEqual(list(rules.findings(self.root)), [])
+
+
+class Rules(Tree):
+    def test_a_clean_tree_is_clean(self):
+        self.assert_clean()
+
+    def test_every_forbidden_arrow(self):
+        for folder, allowed in rules.MAY_INCLUDE.items():
+            for target in (*rules.MAY_INCLUDE, "tests"):
+                thing = "helper" if target == "tests" else f"{target}_thing"
+                self.write(f"{folder}/arrow.c", f'#include "{target}/{thing}.h"\n')
+                if target == folder or target in allowed:
+                    self.assert_clean()
+                else:
+                    self.assert_found(f"{folder}/arrow.c", 1, "include")
+            os.remove(os.path.join(self.root, folder, "arrow.c"))
+
+    def test_the_daemon_never_includes_kernels(self):
+        self.assertNotIn("kernels", rules.MAY_INCLUDE["daemon"])
+        self.assertEqual(rules.MAY_INCLUDE["base"], ())
+        for folder in ("comm", "checkpoint", "membership", "elastic"):
+            self.assertEqual(rules.MAY_INCLUDE[folder], ("base",))
+
+    def test_tests_include_anything(self):
+        self.write("tests/test_x.c", '#include "daemon/daemon_thing.h"\n#include "helper.h"\n')
+        self.assert_clean()
+
+    def test_includes_are_paths_from_the_root(self):
+        self.write("base/arrow.c", '#include "base_thing.h"\n')
+        self.assert_found("base/arrow.c", 1, "path from the root")
+        self.write("base/arrow.c", '#include "base/absent.h"\n')
+        self.assert_found("base/arrow.c", 1, "path from the root")
+
+    def test_own_header_comes_first(self):
+        name = "base_thing"
+        self.write(f"base/{name}.c", f'#include <stdio.h>\n\n#include "base/{name}.h"\n')
+        self.assert_found(f"base/{name}.c", 3, "first include")
+        self.write(f"base/{name}.c", "int x;\n")
+        self.assert_found(f"base/{name}.c", 1, "first include")
+
+    def test_headers_guard_themselves(self):
+        self.write("base/open.h", "/* #pragma once */\nint x(void);\n")
+        self.assert_found("base/open.h", 1, "#pragma once")
+
+    def test_long_files(self):
+        self.write("base/long.c", "\n".join(f"extern int v{i};" for i in range(800)) + "\n")
+        self.assert_clean()
+        self.write("base/long.c", "\n".join(f"extern int v{i};" for i in range(801)) + "\n")
+        self.assert_found("base/long.c", 801, "801 lines")
+
+    def function(self, lines):
+        body = "    x++;\n" * (lines - 5)
+        head = "/* Head. */\nstatic int f(int x,\n             int y)\n"
+        return f"{head}{{\n{body}    return x;\n}}\n"
+
+    def lengths(self):
+        return [finding for finding in rules.findings(self.root) if "lines" in finding[2]]
+
+    def test_long_functions(self):
+        self.write("base/long.c", self.function(70) + "\n" + self.function(70))
+        self.assertEqual(self.lengths(), [])
+        self.write("base/long.c", self.function(70) + "\n" + self.function(71))
+        self.assertEqual(self.lengths(), [
+            ("base/long.c", 74, "a function of 71 lines; 70 are the most")])
+
+    def test_long_tables_are_not_functions(self):
+        rows = "    1,\n" * 100
+        self.write("base/table.c", f"static const int table[] = {{\n{rows}}};\n")
+        self.assertEqual(self.lengths(), [])
+
+    def test_marks(self):
+        for mark in ("TO" "DO", "FIX" "ME", "XX" "X"):
+            self.write("docs/guide.md", f"Fine.\nLater: {mark} more\n")
+            self.assert_found("docs/guide.md", 2, mark)
+        self.write("docs/guide.md", "mkstemp takes XXX" "XXX and TO" "DOS is a word\n")
+        self.assert_clean()
+
+    def test_paths_of_one_machine(self):
+        for folder in ("work", "home", "root"):
+            self.write("docs/guide.md", f"see /{folder}/somebody\n")
+            self.assert_found("docs/guide.md", 1, "path of one machine")
+        self.write("docs/guide.md", "see ~/work/x, docs/work/x and ./home/x\n")
+        self.assert_clean()
+
+    def test_sleeping(self):
+        for path, text in (("worker/nap.c", "void f(void)\n{\n    usleep(5);\n}\n"),
+                           ("tests/unit/nap.c", "void f(void)\n{\n    sleep (5);\n}\n"),
+                           ("tests/nap.py", "import time\n\ntime.sleep(1)\n"),
+                           ("tests/nap.sh", "\nwhile ! true; do\n  true; sleep 1\ndone\n")):
+            self.write(path, text)
+            found = [finding for finding in rules.findings(self.root) if "sleeps" in finding[2]]
+            self.assertEqual([finding[:2] for finding in found], [(path, 3)])
+            os.remove(os.path.join(self.root, path))
+
+    def test_words_about_sleep_do_not_sleep(self):
+        self.write("base/nap.c", '/* sleep(5) */\nconst char *f = "usleep(5)"; // sleep(1)\n')
+        self.assert_clean()
+
+    def test_the_allow_list_names_files_that_exist(self):
+        for path in rules.MAY_SLEEP:
+            self.assertTrue(os.path.exists(os.path.join(TOP, path)), path)
+
+    def test_ending_the_process(self):
+        self.write("worker/end.c", "void f(void)\n{\n    exit(1);\n}\n")
+        self.assert_found("worker/end.c", 3, "ends the process")
+        os.rename(os.path.join(self.root, "worker/end.c"), os.path.join(self.root, "worker/main.c"))
+        self.assert_clean()
+        self.write("worker/child.c", "void f(void)\n{\n    _exit(1);\n}\n")
+        self.assert_clean()
+
+    def test_format(self):
+        self.write("base/ugly.c", "int good;\n\nint  bad ;\nint  bad2 ;\n")
+        self.assert_found("base/ugly.c", 3, "clang-format")
+
+    def test_build_and_hidden_folders_are_not_the_tree(self):
+        for folder in ("build/x", ".git", "tests/__pycache__"):
+            self.write(f"{folder}/ugly.c", "int  bad ;\n")
+        self.assert_clean()
+
+    def test_the_command_fails_and_says_where(self):
+        self.write("base/ugly.c", "int  bad ;\n")
+        result = subprocess.run([sys.executable, os.path.join(HERE, "rules.py"), self.root],
+                                text=True, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("base/ugly.c:1:", result.stdout)
+
+
+class Tidy(Tree):
+    def tidy(self, text):
+        self.write("base/odd.c", text)
+        self.write("out/compile_commands.json", json.dumps(
+            [{"directory": self.root, "command": "cc -c base/odd.c", "file": "base/odd.c"}] * 2))
+        return subprocess.run(
+            [sys.executable, os.path.join(HERE, "tidy.py"), self.root,
+             os.path.join(self.root, "out"), "1"], text=True, capture_output=True, check=False)
+
+    def assert_rejected(self, text, check):
+        result = self.tidy(text)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn(check, result.stdout)
+        self.assertIn("1 of 1 files", result.stderr)
+
+    def test_good_code_passes(self):
+        result = self.tidy("int f(int x);\n\nint f(int x)\n{\n    return x + 1;\n}\n")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_a_null_dereference_is_found(self):
+        self.assert_rejected("int f(int x)\n{\n    int *p = x ? &x : 0;\n    return *p;\n}\n",
+                             "core.NullDereference")
+
+    def test_a_suspicious_semicolon_is_found(self):
+        self.assert_rejected("int f(int x)\n{\n    if (x > 3);\n        x++;\n    return x;\n}\n",
+                             "bugprone-suspicious-semicolon")
+
+    def test_names_that_differ_from_the_header_are_found(self):
+        self.assert_rejected("int f(int count);\n\nint f(int size)\n{\n    return size;\n}\n",
+                             "inconsistent-declaration")
+
+    def test_code_that_clang_cannot_read_is_found(self):
+        self.assert_rejected("int f(void) { return absent; }\n", "clang-diagnostic-error")
+
+
+if __name__ == "__main__":
+    unittest.main()
