@@ -32,6 +32,7 @@ MAY_INCLUDE = {
 
 # Where time may pass without a condition, and why. Everything else waits for what it needs.
 MAY_SLEEP = {
+    "tests/lint/test_rules.py": "plants sleeping files",
     "tests/unit/checkpoint/test_writer.c": "a pause between two polls of the condition",
     "tests/unit/comm/test_mesh_fault.c": "a peer that sends heartbeats at their pace",
     "tests/unit/kernels/test_team.c": "lets the members fall asleep, to see them woken",

@@ -117,7 +117,7 @@ class Rules(Tree):
         for mark in ("TO" "DO", "FIX" "ME", "XX" "X"):
             self.write("docs/guide.md", f"Fine.\nLater: {mark} more\n")
             self.assert_found("docs/guide.md", 2, mark)
-        self.write("docs/guide.md", "mkstemp takes XXX" "XXX and TO" "DOS is a word\n")
+        self.write("docs/guide.md", "mkstemp takes XXXXXX and TO" "DOS is a word\n")
         self.assert_clean()
 
     def test_paths_of_one_machine(self):
