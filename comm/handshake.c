@@ -118,7 +118,7 @@ static int step_hello(struct handshake *handshake, const struct frame *frame,
     if (strncmp(job, identity->job, NAME_SIZE) != 0)
         return refuse(handshake, HANDSHAKE_STRANGER, -ENOENT, ret_reply);
     if (frame->generation < identity->generation)
-        return refuse(handshake, HANDSHAKE_STALE, -EAGAIN, ret_reply);
+        return refuse(handshake, HANDSHAKE_STALE, -EBUSY, ret_reply);
     if (frame->generation > identity->generation)
         return refuse(handshake, HANDSHAKE_EARLY, -ESTALE, ret_reply);
     if (bytes_get_u32(payload + HANDSHAKE_CHALLENGE_SIZE) != identity->rank ||
@@ -141,7 +141,7 @@ static int step_refused(struct handshake *handshake, const struct frame *frame)
         return fail(handshake,
                     frame->generation > handshake->identity->generation ? -ESTALE : -EPROTO);
     case HANDSHAKE_EARLY:
-        return fail(handshake, -EAGAIN);
+        return fail(handshake, -EBUSY);
     case HANDSHAKE_STRANGER:
         return fail(handshake, -ENOENT);
     case HANDSHAKE_DENIED:

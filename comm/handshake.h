@@ -84,7 +84,7 @@ void handshake_accept(struct handshake *handshake, const struct handshake_identi
  * handshake_step() - one frame that came; @payload has frame->length bytes
  * @ret_reply: to be sent in every case, also before the connection is closed for an error
  *
- * Return: 0 (look at handshake->state); -ESTALE (the peer's generation is newer), -EAGAIN (it is
+ * Return: 0 (look at handshake->state); -ESTALE (the peer's generation is newer), -EBUSY (it is
  * older), -ENOENT (a stranger, or the peer calls us one), -EPERM (a wrong proof, or the peer says
  * so), -EPROTO (not a frame for now). After an error the machine stays in HANDSHAKE_FAILED.
  */

@@ -309,7 +309,7 @@ static const char *problem_text(const struct mesh *mesh, const struct peer *peer
         return connects_to(mesh, peer) ? "does not answer" : "has not connected";
     case -ETIMEDOUT:
         return "does not answer";
-    case -EAGAIN:
+    case -EBUSY:
         return "is still at an older generation";
     case -ENOENT:
         return "runs another job or another plan";

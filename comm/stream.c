@@ -306,6 +306,7 @@ static ssize_t receive_once(struct stream *stream)
     int code = of_segment > 0 ? segment_arrived(stream, of_segment) : 0;
     if (code == 0)
         code = parse_staging(stream);
+    assert(code != -EAGAIN); /* that is the link's word for "nothing here", no event's */
     return code < 0 ? code : count;
 }
 

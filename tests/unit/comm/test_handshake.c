@@ -101,9 +101,9 @@ static void generations_fence(void **state)
     struct both both;
     both_init(&both);
     both.connector_identity.generation = 8;
-    expect_refused(&both, -EAGAIN, -ESTALE);
+    expect_refused(&both, -EBUSY, -ESTALE);
     both.connector_identity.generation = 10;
-    expect_refused(&both, -ESTALE, -EAGAIN);
+    expect_refused(&both, -ESTALE, -EBUSY);
 }
 
 static void strangers_are_refused(void **state)
