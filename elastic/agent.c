@@ -129,7 +129,8 @@ static void forget_ends(struct agent *agent)
         struct wish wish = wish_of(agent, index);
         bool same = (wish.worker || wish.donor) && wish.instance != 0 &&
                     wish.instance == slot->status.instance;
-        if (slot->process == PROCESS_NONE && !same)
+        bool now = agent->plan != NULL && slot->end_generation == agent->plan->generation;
+        if (slot->process == PROCESS_NONE && !same && !now)
             slot->end = END_NONE;
     }
 }
@@ -170,6 +171,22 @@ static void take_next(struct agent *agent, struct plan *next)
     for (unsigned index = 0; news && index < REPORT_WORKERS_MAX; index++)
         if (agent->slots[index].process == PROCESS_NONE && !wish_of(agent, index).worker)
             agent->slots[index].end = END_NONE;
+}
+
+/* What a daemon before this one said of processes that nobody has found since. */
+static void take_reported(struct agent *agent, const struct node_report *report)
+{
+    for (unsigned i = 0; i < report->worker_count; i++) {
+        const struct worker_report *said = &report->workers[i];
+        struct agent_slot *slot = &agent->slots[said->slot % REPORT_WORKERS_MAX];
+        bool was_in = said->phase == WORKER_RUNNING || said->phase == WORKER_STUCK ||
+                      said->phase == WORKER_FINISHED || said->phase == WORKER_DEAD;
+        if (slot->process != PROCESS_NONE || (!was_in && said->phase != WORKER_LEFT))
+            continue;
+        slot->status = *said;
+        slot->end = was_in ? END_DEAD : END_LEFT;
+        slot->end_generation = report->generation;
+    }
 }
 
 static void take_up(struct agent *agent, const struct agent_event *event)
@@ -233,6 +250,7 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
     if (slot->refused)
         return;
     snprintf(slot->text, sizeof(slot->text), "%s", event->text);
+    slot->end_generation = agent->plan != NULL ? agent->plan->generation : 0;
     if (slot->fenced || (slot->was_prepared && event->exit_code == 0))
         slot->end = END_LEFT;
     else if (slot->was_prepared)
@@ -443,6 +461,9 @@ static void take_event(struct agent *agent, const struct agent_event *event, str
     switch (event->type) {
     case AGENT_PLAN:
         take_plan(agent, plan);
+        break;
+    case AGENT_REPORTED:
+        take_reported(agent, event->report);
         break;
     case AGENT_NEXT:
         take_next(agent, plan);

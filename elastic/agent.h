@@ -2,16 +2,20 @@
  * A node's part in one job: which worker processes must exist, what each is told, what the node
  * reports. A pure state machine: agent_step(agent, event) -> actions; the daemon carries them out.
  *
- * A new firnd feeds AGENT_WORKER_UP for every worker that it finds running before the first
- * AGENT_PLAN: a slot of the plan without a worker is taken for empty. What a worker wrote before it
- * died is fed before its AGENT_WORKER_EXIT.
+ * A new firnd feeds, before the first AGENT_PLAN: AGENT_REPORTED with what this node wrote last
+ * about the plan in force, if anything, then AGENT_WORKER_UP for every worker that it finds
+ * running. A slot of the plan that has neither is taken for one that was never started; one that
+ * was reported to be in the plan and is not found is lost, for nobody may enter a generation twice.
+ * What a worker wrote before it died is fed before its AGENT_WORKER_EXIT.
  *
  * What the agent expects of workers: a fresh one says hello as STARTING, answers every PREPARE with
  * PREPARED (that plan's generation), and gets SWITCH when the plan is in force. RUNNING is said
  * when the links of the generation are up and the state is there; until then it keeps its former
- * phase. A worker that is STUCK waits for an unplanned plan (planned ones are not sent to it). A
- * plan that does not fit what it holds it answers with STUCK of that generation and its true state,
- * and drops nothing.
+ * phase. PREPARE ends the wait for links of another plan. A worker that is STUCK waits for an
+ * unplanned plan (planned ones are not sent to it). A plan that does not fit what it holds it
+ * answers with STUCK of that generation and its true state, and drops nothing.
+ * PREPARE and SWITCH of a generation that a worker is in already, joins, or was stuck in are
+ * ignored.
  */
 #pragma once
 
@@ -20,7 +24,8 @@
 enum agent_event_type {
     AGENT_PLAN, /* `plan`: the plan in force changed (or was read at start); NULL: the job is gone
                  */
-    AGENT_NEXT, /* `plan`: being prepared; NULL: dropped */
+    AGENT_REPORTED,  /* `report`: see above */
+    AGENT_NEXT,      /* `plan`: being prepared; NULL: dropped */
     AGENT_WORKER_UP, /* `slot`: connected, its socket works (also: found running by a new firnd) */
     AGENT_WORKER_STATUS, /* `slot`, `status` */
     AGENT_WORKER_EXIT, /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
@@ -33,6 +38,7 @@ struct agent_event {
     const struct plan *plan; /* borrowed */
     unsigned slot;
     const struct worker_report *status;
+    const struct node_report *report; /* borrowed */
     int exit_code;
     char text[REPORT_TEXT_SIZE];
 };

@@ -4,8 +4,9 @@
  *
  * Design: wait until everybody of the plan has been heard of since the failure: stuck with its
  * state, or gone. Who is silent is waited for until failure_timeout after the failure was first
- * seen; who is silent and accused by its peers only an eighth of that, unless the job would fall
- * back to a checkpoint without it. Then recovery_decide() over what was heard, and a plan from it.
+ * seen; who is silent and accused by its peers, or has no rank any more, only an eighth of that,
+ * unless the job would fall back to a checkpoint without it. Then recovery_decide() over what was
+ * heard, and a plan from it.
  *
  * Reports of workers that were on their way into the plan in force when it broke are older than
  * that plan, so they are read as if the worker had obeyed it: gradients of a step that the plan
@@ -29,7 +30,8 @@ struct survivors {
     const struct roster_member **members;
     unsigned count;
     bool obeyed_commit; /* somebody is counted as having applied the commit of the plan in force */
-    unsigned unheard, unheard_and_accused;
+    unsigned unheard, unheard_and_spared;
+    unsigned doubtful; /* joining without state when last heard of: may have got it since */
 };
 
 static bool start_timed_out(const struct leader_context *context)
@@ -143,8 +145,11 @@ static int gather(const struct leader_context *context, struct survivors *surviv
             continue;
         if (!is_heard(context, member)) {
             survivors->unheard++;
-            survivors->unheard_and_accused += roster_accused(roster, member);
+            survivors->unheard_and_spared += member->rank < 0 || roster_accused(roster, member);
         }
+        survivors->doubtful += member->seat == SEAT_JOINING && !roster_has_state(member) &&
+                               member->report->phase == WORKER_PREPARED &&
+                               context->view->plan->source == PLAN_SOURCE_MEMORY;
         if (!is_survivor(member))
             continue;
         struct worker_report *report = &survivors->reports[survivors->count];
@@ -164,9 +169,10 @@ static bool must_wait(struct leader_context *context, const struct survivors *su
     uint64_t seen = context->memory->failure_seen_ns;
     uint64_t hard = seen + view->failure_timeout_ns;
     uint64_t soft = seen + view->failure_timeout_ns / ACCUSED_GRACE_SHARE;
-    if (survivors->unheard == 0 || view->now_ns >= hard)
+    bool all_heard = survivors->unheard == 0 && !(falls_back && survivors->doubtful > 0);
+    if (all_heard || view->now_ns >= hard)
         return false;
-    if (survivors->unheard == survivors->unheard_and_accused && !falls_back) {
+    if (survivors->unheard == survivors->unheard_and_spared && !falls_back) {
         if (view->now_ns >= soft)
             return false;
         leader_wake(context, soft);
@@ -385,7 +391,7 @@ static int recover(struct leader_context *context, struct survivors *survivors,
     bool falls_back = recovery->kind == RECOVERY_CHECKPOINT;
     if (must_wait(context, survivors, falls_back)) {
         leader_say(context, JOB_RECOVERING, "a worker failed: waits for %u to be heard of",
-                   survivors->unheard);
+                   survivors->unheard + survivors->doubtful);
         return 0;
     }
     if (start_timed_out(context))
