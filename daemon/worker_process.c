@@ -38,7 +38,8 @@ struct worker_process {
 void worker_process_socket(const struct config *config, const char *job, unsigned slot,
                            char ret_path[CONFIG_TEXT_SIZE])
 {
-    snprintf(ret_path, CONFIG_TEXT_SIZE, "%s/workers/%s.%u.sock", config->run_dir, job, slot);
+    snprintf(ret_path, CONFIG_TEXT_SIZE, "%.*s/workers/%.*s.%u.sock", CONFIG_TEXT_SIZE - NAME_SIZE - 32,
+             config->run_dir, NAME_SIZE - 1, job, slot);
 }
 
 int worker_process_pid(const struct worker_process *process)
@@ -211,7 +212,7 @@ static void last_words(const struct worker_process *process, char *ret_words, si
         return;
     tail[length] = '\0';
     const char *line = strrchr(tail, '\n');
-    snprintf(ret_words, size, "%s", line ? line + 1 : tail);
+    snprintf(ret_words, size, "%.*s", (int)size - 1, line ? line + 1 : tail);
 }
 
 static int reap(struct worker_process *process)

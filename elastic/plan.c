@@ -76,6 +76,11 @@ static void mark_pipeline_neighbours(const struct plan *plan, unsigned rank, uns
         marks[rank - 1] = 1;
     if (stage + 1 < plan->stage_count)
         marks[rank + 1] = 1;
+    /* The two ends of a replica exchange the gradient of a tied token table. */
+    if (stage == 0)
+        marks[rank + plan->stage_count - 1] = 1;
+    if (stage + 1 == plan->stage_count)
+        marks[rank + 1 - plan->stage_count] = 1;
 }
 
 static void mark_replicas_of_stage(const struct plan *plan, unsigned rank, unsigned *marks)

@@ -125,7 +125,8 @@ static inline unsigned plan_lane_count(const struct plan *plan) /* 0 for an empt
 int plan_find(const struct plan *plan, const char *node, unsigned slot);
 
 /**
- * plan_peers() - the ranks that @rank has links with, ascending: pipeline neighbours, the replicas
+ * plan_peers() - the ranks that @rank has links with, ascending: pipeline neighbours, the other end
+ * of its replica when it is one end (a tied token table), the replicas
  * of its stage, its parent and children in the commit tree, and the two ends of its moves and
  * histories
  * @ret_ranks: room for worker_count + donor_count

@@ -208,7 +208,8 @@ static void record_squares(struct engine *engine)
     struct step_record *record = &engine->state->hold;
 
     for (unsigned unit = engine->first_unit; unit < engine->first_unit + engine->unit_count; unit++)
-        record->unit_squares[unit] = unit < engine->trained_from ? 0.0 : unit_square(engine, unit);
+        record->unit_squares[unit] =
+            step_record_known(unit < engine->trained_from ? 0.0 : unit_square(engine, unit));
 }
 
 static void begin_record(struct engine *engine)

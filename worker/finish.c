@@ -58,9 +58,9 @@ static int commit_final(struct trainer *trainer)
 {
     uint64_t step = trainer->state->applied_step;
 
-    snapshot_commit(trainer->snapshot, step);
     while (trainer->recorded_step < step) {
         struct mesh_fault fault;
+        snapshot_commit(trainer->snapshot, step); /* once the commit before it is through */
         session_tell_checkpoint(trainer);
         session_messages(trainer, clock_monotonic_ns() + NS_PER_SECOND / 20);
         mesh_fault(trainer->mesh, &fault);

@@ -47,7 +47,7 @@ int metrics_append(struct metrics *metrics, const struct metrics_line *line,
 /** metrics_history() - the file's text up to and with @step */
 int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *ret_text,
                     struct error *error) CHECK_RESULT;
-/** metrics_adopt() - replace the file by @text when that has more lines; -EBADMSG when it does not
+/** metrics_adopt() - replace the file by @data when that has more lines; -EBADMSG when it does not
  * parse */
-int metrics_adopt(struct metrics *metrics, const void *text, size_t size_bytes,
+int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes,
                   struct error *error) CHECK_RESULT;

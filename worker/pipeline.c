@@ -87,7 +87,7 @@ static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep
 /* Lane losses start unknown on every stage; the last stage knows those of its own lanes. */
 static void add_loss(double *lane_loss, double loss, bool first)
 {
-    *lane_loss = first ? loss : *lane_loss + loss;
+    *lane_loss = step_record_known(first ? loss : *lane_loss + loss);
 }
 
 /* Lane l measures the validation micro-batches l, l + lanes, l + 2 * lanes, ... in that order. */
@@ -108,7 +108,7 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
         if (status)
             return status;
         if (last_stage(engine))
-            *lane_loss += stage_loss_sum(engine->stage, slot);
+            add_loss(lane_loss, stage_loss_sum(engine->stage, slot), false);
     }
     return 0;
 }

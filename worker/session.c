@@ -154,8 +154,9 @@ void session_alarm(struct trainer *trainer, const char *text)
 
     if (text[0])
         log_error("%s", text);
-    if (!message)
+    if (!message || (!text[0] && !trainer->alarmed))
         return;
+    trainer->alarmed = text[0] != '\0';
     message->type = CONTROL_ALARM;
     snprintf(message->text, sizeof(message->text), "%.*s", (int)sizeof(message->text) - 1, text);
     control_server_send(trainer->control, message);

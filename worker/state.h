@@ -45,8 +45,8 @@ int state_model(const struct job_spec *spec, struct model_spec *ret_model,
                 struct error *error) CHECK_RESULT;
 
 /** state_take_unit() - memory for one unit (zeroed; moments unless frozen); marks it held */
-int state_take_unit(struct state *state, unsigned unit, struct error *error) CHECK_RESULT;
-void state_drop_unit(struct state *state, unsigned unit);
+int state_take_unit(struct state *state, unsigned index, struct error *error) CHECK_RESULT;
+void state_drop_unit(struct state *state, unsigned index);
 /** state_drop_outside() - drop every unit outside [first, first + count) */
 void state_drop_outside(struct state *state, unsigned first, unsigned count);
 

@@ -18,8 +18,9 @@
 #include "worker/restore.h"
 #include "worker/session.h"
 
-#define SPEC_FILE_MAX    ((size_t)1 << 20)
-#define CONNECT_TIMEOUTS 20  /* links of a generation must be up within so many failure time-outs  \
+#define SPEC_FILE_MAX ((size_t)1 << 20)
+#define CONNECT_TIMEOUTS                                                                           \
+    20                       /* links of a generation must be up within so many failure time-outs  \
                               */
 #define ANNOUNCED_TIMEOUTS 8 /* a plan that a commit announced must arrive within so many */
 

@@ -146,11 +146,11 @@ static void test_peers_of_a_pipeline_and_the_tree(void **state)
     plan->stage_count = plan->worker_count = 20; /* only the counts matter to peers */
     plan->replica_count = 1;
     plan->donor_count = plan->move_count = plan->history_count = 0;
-    ASSERT_PEERS(plan, 0, 1, 2, 3, 4, 5, 6, 7, 8);
+    ASSERT_PEERS(plan, 0, 1, 2, 3, 4, 5, 6, 7, 8, 19); /* 19: the other end of the replica */
     ASSERT_PEERS(plan, 1, 0, 2, 9, 10, 11, 12, 13, 14, 15, 16);
     ASSERT_PEERS(plan, 2, 0, 1, 3, 17, 18, 19);
     ASSERT_PEERS(plan, 9, 1, 8, 10);
-    ASSERT_PEERS(plan, 19, 2, 18);
+    ASSERT_PEERS(plan, 19, 0, 2, 18);
     plan_free(plan);
 }
 

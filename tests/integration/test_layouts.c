@@ -1,0 +1,83 @@
+/*
+ * The promise itself: the same job gives the same metrics and the same parameters, to the bit, on
+ * every layout that fits, with freezing that moves the boundary while it runs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "integration/worker_crew.h"
+
+#define STEPS 14
+
+static struct job_spec small_job(void)
+{
+    static const char text[] =
+        "{\"name\":\"layouts\",\"model\":{\"family\":\"gpt2\",\"layers\":3,\"width\":32,\"heads\":2,\"context\":16,"
+        "\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
+        "/elastic\","
+        "\"validation\":0.1},\"train\":{\"steps\":14,\"lanes\":6,\"micro_batch\":2,\"micro_batches_per_lane\":2,"
+        "\"seed\":7,\"optimizer\":{\"lr\":0.01,\"warmup\":2}},\"elastic\":{\"freeze\":{\"policy\":\"gradient\","
+        "\"every\":5}},\"checkpoint\":{\"every\":4,\"keep\":9},\"evaluate\":{\"every\":4,\"batches\":5}}";
+    struct job_spec spec;
+    struct error error = {0};
+    json_t *tree = json_loads(text, 0, NULL);
+
+    assert_non_null(tree);
+    if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error))
+        fail_msg("%s", error.text);
+    json_decref(tree);
+    return spec;
+}
+
+static char *run_layout(unsigned stages, unsigned replicas, char ret_digest[33])
+{
+    struct job_spec spec = small_job();
+    struct crew crew;
+    struct plan *plan;
+    char *exact;
+
+    crew_init(&crew, &spec);
+    for (unsigned slot = 0; slot < stages * replicas; slot++)
+        crew_spawn(&crew, slot);
+    plan = crew_plan(&crew, stages, replicas);
+    crew_send(&crew, plan, CONTROL_SWITCH);
+    crew_pump(&crew, crew_finished, NULL, 120);
+    exact = crew_exact(&crew, 0);
+    crew_digest(&crew, STEPS, ret_digest);
+    plan_free(plan);
+    crew_done(&crew);
+    return exact;
+}
+
+static void test_every_layout_gives_the_same_bits(void **state)
+{
+    static const unsigned layouts[][2] = {{1, 2}, {1, 3}, {1, 6}, {2, 1}, {2, 2}, {2, 3}, {3, 1},
+                                          {3, 2}, {6, 1}, {1, 5}, {5, 1}, {1, 4}, {4, 1}};
+    char digest[33], other_digest[33];
+    AUTO_FREE char *alone = run_layout(1, 1, digest);
+    unsigned lines = 0;
+
+    (void)state;
+    for (const char *at = alone; (at = strchr(at, '\n')); at++)
+        lines++;
+    assert_int_equal(lines, STEPS);
+    for (size_t i = 0; i < ARRAY_COUNT(layouts); i++) {
+        AUTO_FREE char *other = run_layout(layouts[i][0], layouts[i][1], other_digest);
+        print_message("%u x %u: %s\n", layouts[i][0], layouts[i][1], other_digest);
+        assert_string_equal(alone, other);
+        assert_string_equal(digest, other_digest);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_layout_gives_the_same_bits)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

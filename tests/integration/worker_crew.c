@@ -1,0 +1,322 @@
+#include "integration/worker_crew.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/reader.h"
+
+#define START_SECONDS 30
+
+static void path_of(const struct crew *crew, unsigned slot, const char *leaf, char ret_path[512])
+{
+    snprintf(ret_path, 512, "%s/n%u/%s", crew->dir, slot, leaf);
+}
+
+static void write_spec(const struct crew *crew)
+{
+    char path[512];
+    struct error error = {0};
+    AUTO_JSON json_t *tree = job_spec_encode(&crew->spec);
+    AUTO_FREE char *text = json_text(tree);
+
+    snprintf(path, sizeof(path), "%s/spec.json", crew->dir);
+    assert_int_equal(file_replace(path, text, strlen(text), 0644, &error), 0);
+}
+
+/* Ports of a block that nobody uses now; tests that run beside this one take other blocks by their
+ * pid. */
+static unsigned free_ports(void)
+{
+    return 20000 + (unsigned)(getpid() % 700) * 40;
+}
+
+void crew_init(struct crew *crew, const struct job_spec *spec)
+{
+    const char *base = getenv("TMPDIR");
+
+    memset(crew, 0, sizeof(*crew));
+    snprintf(crew->dir, sizeof(crew->dir), "%s/firn-crew-XXXXXX", base ? base : "/tmp");
+    assert_non_null(mkdtemp(crew->dir));
+    crew->spec = *spec;
+    crew->port = free_ports();
+    for (unsigned i = 0; i < CREW_MAX; i++)
+        crew->workers[i].socket = -1;
+    write_spec(crew);
+}
+
+void crew_kill(struct crew *crew, unsigned slot, int signal)
+{
+    if (crew->workers[slot].pid > 0 && !crew->workers[slot].exited)
+        kill(crew->workers[slot].pid, signal);
+}
+
+static void reap(struct crew_worker *worker, int flags)
+{
+    if (worker->pid > 0 && !worker->exited &&
+        waitpid(worker->pid, &worker->exit_status, flags) == worker->pid)
+        worker->exited = true;
+}
+
+void crew_done(struct crew *crew)
+{
+    char command[512];
+
+    for (unsigned i = 0; i < CREW_MAX; i++) {
+        crew_kill(crew, i, SIGKILL);
+        reap(&crew->workers[i], 0);
+        if (crew->workers[i].socket >= 0)
+            close(crew->workers[i].socket);
+        bytes_done(&crew->workers[i].received);
+    }
+    snprintf(command, sizeof(command), "rm -rf '%s'", crew->dir);
+    assert_int_equal(system(command), 0);
+}
+
+static bool connect_worker(const struct crew *crew, unsigned slot, int *ret_socket)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/w%u.sock", crew->dir, slot);
+    if (connect(connection, (struct sockaddr *)&address, sizeof(address))) {
+        close(connection);
+        return false;
+    }
+    *ret_socket = connection;
+    return true;
+}
+
+static void run_worker(const struct crew *crew, unsigned slot)
+{
+    char number[16], node[16], listen[32], socket_path[300], spec[300], job_dir[300],
+        checkpoints[300], log[300];
+
+    snprintf(number, sizeof(number), "%u", slot);
+    snprintf(node, sizeof(node), "n%u", slot);
+    snprintf(listen, sizeof(listen), "127.0.0.1:%u", crew->port + slot);
+    snprintf(socket_path, sizeof(socket_path), "%s/w%u.sock", crew->dir, slot);
+    snprintf(spec, sizeof(spec), "%s/spec.json", crew->dir);
+    snprintf(job_dir, sizeof(job_dir), "%s/n%u", crew->dir, slot);
+    snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", crew->dir);
+    snprintf(log, sizeof(log), "%s/w%u.log", crew->dir, slot);
+    if (!freopen(log, "a", stderr))
+        _exit(126);
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    execl(FIRN_WORKER, "firn-worker", "--job", crew->spec.name, "--node", node, "--slot", number,
+          "--listen", listen, "--socket", socket_path, "--spec", spec, "--job-dir", job_dir,
+          "--checkpoint-dir", checkpoints, NULL);
+    _exit(127);
+}
+
+void crew_spawn(struct crew *crew, unsigned slot)
+{
+    struct crew_worker *worker = &crew->workers[slot];
+    uint64_t deadline_ns = clock_monotonic_ns() + START_SECONDS * NS_PER_SECOND;
+
+    if (worker->socket >= 0)
+        close(worker->socket);
+    bytes_done(&worker->received);
+    *worker = (struct crew_worker){.socket = -1};
+    worker->pid = fork();
+    assert_true(worker->pid >= 0);
+    if (worker->pid == 0)
+        run_worker(crew, slot);
+    crew->count = MAX(crew->count, slot + 1);
+    while (!connect_worker(crew, slot, &worker->socket)) {
+        reap(worker, WNOHANG);
+        assert_false(worker->exited);
+        assert_true(clock_monotonic_ns() < deadline_ns);
+        poll(NULL, 0, 5);
+    }
+}
+
+struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica_count)
+{
+    struct plan *plan = plan_new();
+    unsigned units = job_spec_unit_count(&crew->spec), lanes = crew->spec.train.lanes;
+
+    assert_non_null(plan);
+    plan->generation = ++crew->generation;
+    snprintf(plan->job, sizeof(plan->job), "%s", crew->spec.name);
+    snprintf(plan->reason_text, sizeof(plan->reason_text), "test");
+    for (unsigned i = 0; i < 64; i++)
+        plan->key[i] = "0123456789abcdef"[(i + plan->generation) % 16];
+    plan->stage_count = stage_count;
+    plan->replica_count = replica_count;
+    plan->worker_count = stage_count * replica_count;
+    plan->workers = calloc(CREW_MAX, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(stage_count + 1, sizeof(unsigned));
+    plan->replica_first_lane = calloc(replica_count + 1, sizeof(unsigned));
+    for (unsigned i = 0; i <= stage_count; i++)
+        plan->stage_first_unit[i] = units * i / stage_count;
+    for (unsigned i = 0; i <= replica_count; i++)
+        plan->replica_first_lane[i] = lanes * i / replica_count;
+    for (unsigned i = 0; i < plan->worker_count; i++) {
+        snprintf(plan->workers[i].node, sizeof(plan->workers[i].node), "n%u", i);
+        plan->workers[i].slot = i;
+        snprintf(plan->workers[i].address, sizeof(plan->workers[i].address), "127.0.0.1:%u",
+                 crew->port + i);
+    }
+    return plan;
+}
+
+static void send_message(struct crew *crew, unsigned slot, const struct control_message *message)
+{
+    struct bytes packed = {0};
+
+    assert_int_equal(control_pack(message, &packed), 0);
+    if (crew->workers[slot].socket >= 0 &&
+        send(crew->workers[slot].socket, packed.data, packed.size_bytes, MSG_NOSIGNAL) < 0)
+        print_message("slot %u is gone\n", slot);
+    bytes_done(&packed);
+}
+
+void crew_send(struct crew *crew, const struct plan *plan, enum control_type type)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+
+    message->type = type;
+    message->plan = (struct plan *)(uintptr_t)plan;
+    for (unsigned slot = 0; slot < crew->count; slot++)
+        if (!crew->workers[slot].exited)
+            send_message(crew, slot, message);
+}
+
+static void take(struct crew *crew, unsigned slot, struct control_message *message)
+{
+    struct crew_worker *worker = &crew->workers[slot];
+
+    if (message->type == CONTROL_STATUS)
+        worker->status = message->status;
+    if (message->type == CONTROL_PROGRESS)
+        worker->progress = message->progress;
+    if (message->type == CONTROL_EVENT || message->type == CONTROL_ALARM)
+        print_message("  slot %u: %s\n", slot, message->text);
+    if (message->type == CONTROL_CHECKPOINT) {
+        message->committed = true;
+        send_message(crew, slot, message);
+    }
+    control_message_done(message);
+}
+
+static void read_worker(struct crew *crew, unsigned slot)
+{
+    struct crew_worker *worker = &crew->workers[slot];
+    uint8_t chunk[65536];
+    ssize_t size = recv(worker->socket, chunk, sizeof(chunk), MSG_DONTWAIT);
+
+    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (size <= 0) {
+        close(worker->socket);
+        worker->socket = -1;
+        reap(worker, 0);
+        return;
+    }
+    assert_int_equal(bytes_append(&worker->received, chunk, (size_t)size), 0);
+    for (;;) {
+        AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+        struct error error = {0};
+        int status = control_unpack(&worker->received, message, &error);
+        if (status < 0)
+            print_error("%s\n", error.text);
+        assert_true(status >= 0);
+        if (status == 0)
+            return;
+        take(crew, slot, message);
+    }
+}
+
+static void print_logs(const struct crew *crew)
+{
+    char command[600];
+
+    snprintf(command, sizeof(command), "tail -n 12 '%s'/*.log >&2", crew->dir);
+    if (system(command))
+        print_error("no logs\n");
+}
+
+void crew_pump(struct crew *crew, bool (*done)(const struct crew *crew, void *context),
+               void *context, unsigned seconds)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + seconds * NS_PER_SECOND;
+
+    while (!done(crew, context)) {
+        struct pollfd polled[CREW_MAX];
+        for (unsigned slot = 0; slot < crew->count; slot++)
+            polled[slot] = (struct pollfd){.fd = crew->workers[slot].socket, .events = POLLIN};
+        poll(polled, crew->count, 50);
+        for (unsigned slot = 0; slot < crew->count; slot++) {
+            if (polled[slot].revents && crew->workers[slot].socket >= 0)
+                read_worker(crew, slot);
+            reap(&crew->workers[slot], WNOHANG);
+        }
+        if (clock_monotonic_ns() > deadline_ns) {
+            print_logs(crew);
+            fail_msg("the crew did not get there within %u s", seconds);
+        }
+    }
+}
+
+bool crew_finished(const struct crew *crew, void *context)
+{
+    (void)context;
+    for (unsigned slot = 0; slot < crew->count; slot++)
+        if (!crew->workers[slot].exited)
+            return false;
+    return true;
+}
+
+char *crew_exact(const struct crew *crew, unsigned slot)
+{
+    char path[512];
+    struct bytes text = {0}, exact = {0};
+    struct error error = {0};
+
+    path_of(crew, slot, "metrics.jsonl", path);
+    assert_int_equal(file_read(path, 1u << 26, &text, &error), 0);
+    for (char *line = strtok((char *)text.data, "\n"); line; line = strtok(NULL, "\n")) {
+        AUTO_JSON json_t *tree = json_loads(line, 0, NULL);
+        assert_non_null(tree);
+        assert_int_equal(bytes_append_format(
+                             &exact, "%lld %s %s %lld\n",
+                             (long long)json_integer_value(json_object_get(tree, "step")),
+                             json_string_value(json_object_get(tree, "loss_bits")),
+                             json_string_value(json_object_get(tree, "grad_norm_bits")),
+                             (long long)json_integer_value(json_object_get(tree, "frozen_layers"))),
+                         0);
+    }
+    bytes_done(&text);
+    assert_int_equal(bytes_append(&exact, "", 1), 0);
+    return (char *)exact.data;
+}
+
+void crew_digest(const struct crew *crew, uint64_t step, char ret_text[33])
+{
+    char folder[512], path[1024];
+    struct manifest manifest = {0};
+    struct error error = {0};
+
+    snprintf(folder, sizeof(folder), "%s/checkpoints", crew->dir);
+    checkpoint_path(folder, step, path);
+    if (manifest_load(path, NULL, &manifest, &error))
+        fail_msg("%s", error.text);
+    hash128_text(manifest.state_digest, ret_text);
+    manifest_done(&manifest);
+}

@@ -1,0 +1,55 @@
+/*
+ * Real firn-worker processes without firnd: a test hands out plans itself and sees every status.
+ * For the numerics of layouts and the protocol of generations, where a cluster would only add time.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "elastic/control.h"
+
+#define CREW_MAX 16
+
+struct crew_worker {
+    pid_t pid;
+    int socket; /* -1: not connected, or gone */
+    struct bytes received;
+    struct worker_report status; /* the last one */
+    struct control_progress progress;
+    bool exited;
+    int exit_status;
+};
+
+struct crew {
+    char dir[256];
+    struct job_spec spec;
+    unsigned port; /* of slot 0's links */
+    unsigned count;
+    uint64_t generation; /* of the last plan */
+    struct crew_worker workers[CREW_MAX];
+};
+
+/** crew_init() - an empty crew in a new folder below the temporary one; @spec's data must exist */
+void crew_init(struct crew *crew, const struct job_spec *spec);
+/** crew_done() - kills what is left and removes the folder */
+void crew_done(struct crew *crew);
+
+/** crew_spawn() - start the worker of @slot (on a node of its own, "n<slot>") and wait for its
+ * socket */
+void crew_spawn(struct crew *crew, unsigned slot);
+/** crew_plan() - K x R over slots [0, K*R) with even units and lanes; generation counts on; no
+ * moves */
+struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica_count);
+/** crew_send() - the plan to every worker, as PREPARE or SWITCH */
+void crew_send(struct crew *crew, const struct plan *plan, enum control_type type);
+/** crew_pump() - take what workers say until @done says so; fails the test after @seconds */
+void crew_pump(struct crew *crew, bool (*done)(const struct crew *crew, void *context),
+               void *context, unsigned seconds);
+/** crew_finished() - for crew_pump(): every worker that is not killed has exited */
+bool crew_finished(const struct crew *crew, void *context);
+void crew_kill(struct crew *crew, unsigned slot, int signal);
+/** crew_exact() - slot's metrics as `step loss_bits grad_norm_bits frozen_layers` lines; malloc'ed
+ */
+char *crew_exact(const struct crew *crew, unsigned slot);
+/** crew_digest() - state_digest of the checkpoint of @step, into a text of 33 bytes */
+void crew_digest(const struct crew *crew, uint64_t step, char ret_text[33]);
