@@ -246,7 +246,7 @@ void etcd_reply_done(struct etcd_reply *reply)
 
 static int decode_range(const json_t *answer, struct etcd_reply *reply, struct error *error)
 {
-    const json_t *kvs;
+    const json_t *kvs = NULL;
     int r = get_array(answer, "kvs", &kvs, error);
     size_t count = json_array_size(kvs), texts_bytes = 0;
     if (r < 0 || count == 0)
@@ -346,7 +346,7 @@ static int decode_event(const json_t *event, char **at, struct kv_event *ret_eve
 static int decode_events(const json_t *result, struct etcd_watch_message *message,
                          struct error *error)
 {
-    const json_t *events;
+    const json_t *events = NULL;
     int r = get_array(result, "events", &events, error);
     size_t count = json_array_size(events), texts_bytes = 0;
     if (r < 0 || count == 0)

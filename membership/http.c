@@ -190,7 +190,6 @@ static int status_of(const struct http_request *request, CURLcode code)
     case CURLE_WRITE_ERROR:
         return request->too_large ? -EFBIG : -ENOMEM;
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
         return -EINVAL;
     default:
         return -EPROTO;

@@ -33,11 +33,12 @@
 
 struct etcd_member {
     pid_t pid; /* 0: not running */
-    unsigned client_port, peer_port;
+    unsigned client_port, peer_port, health_port;
 };
 
 struct etcd_fixture {
     char folder[64];
+    bool tls; /* clients speak TLS and show a certificate; the files are in the folder */
     unsigned member_count;
     struct etcd_member members[ETCD_FIXTURE_MEMBERS_MAX];
 };
@@ -79,22 +80,40 @@ static inline void etcd_fixture_url(unsigned port, char text[ETCD_FIXTURE_TEXT_S
     snprintf(text, ETCD_FIXTURE_TEXT_SIZE, "http://127.0.0.1:%u", port);
 }
 
+static inline void etcd_fixture_client_url(const struct etcd_fixture *fixture, unsigned member,
+                                           char text[ETCD_FIXTURE_TEXT_SIZE])
+{
+    snprintf(text, ETCD_FIXTURE_TEXT_SIZE, "http%s://127.0.0.1:%u", fixture->tls ? "s" : "",
+             fixture->members[member].client_port);
+}
+
+/** etcd_fixture_file() - "ca.pem", "client.pem", "client.key": a file in its folder */
+static inline void etcd_fixture_file(const struct etcd_fixture *fixture, const char *name,
+                                     char text[ETCD_FIXTURE_TEXT_SIZE])
+{
+    snprintf(text, ETCD_FIXTURE_TEXT_SIZE, "%s/%s", fixture->folder, name);
+}
+
 /* "http://127.0.0.1:1,http://127.0.0.1:2": what a client is given. */
 static inline void etcd_fixture_endpoints(const struct etcd_fixture *fixture,
                                           char text[ETCD_FIXTURE_TEXT_SIZE])
 {
     size_t length = 0;
-    for (unsigned i = 0; i < fixture->member_count; i++)
-        length += (size_t)snprintf(text + length, ETCD_FIXTURE_TEXT_SIZE - length,
-                                   "%shttp://127.0.0.1:%u", i > 0 ? "," : "",
-                                   fixture->members[i].client_port);
+    for (unsigned i = 0; i < fixture->member_count; i++) {
+        char url[ETCD_FIXTURE_TEXT_SIZE];
+        etcd_fixture_client_url(fixture, i, url);
+        length += (size_t)snprintf(text + length, ETCD_FIXTURE_TEXT_SIZE - length, "%s%.64s",
+                                   i > 0 ? "," : "", url);
+    }
 }
 
-/* In the child: becomes etcd. Only async-signal-safe work and what exec needs. */
+/* In the child: becomes etcd. */
 static inline void etcd_fixture_exec(const struct etcd_fixture *fixture, unsigned member)
 {
     char name[16], data[128], log[128], cluster[ETCD_FIXTURE_TEXT_SIZE] = "";
     char client[ETCD_FIXTURE_TEXT_SIZE], peer[ETCD_FIXTURE_TEXT_SIZE];
+    char health[ETCD_FIXTURE_TEXT_SIZE], ca[ETCD_FIXTURE_TEXT_SIZE];
+    char certificate[ETCD_FIXTURE_TEXT_SIZE], key[ETCD_FIXTURE_TEXT_SIZE];
     size_t length = 0;
     for (unsigned i = 0; i < fixture->member_count; i++)
         length += (size_t)snprintf(cluster + length, sizeof(cluster) - length,
@@ -104,17 +123,24 @@ static inline void etcd_fixture_exec(const struct etcd_fixture *fixture, unsigne
     snprintf(name, sizeof(name), "m%u", member);
     snprintf(data, sizeof(data), "%s/%s", fixture->folder, name);
     snprintf(log, sizeof(log), "%s/%s.log", fixture->folder, name);
-    etcd_fixture_url(fixture->members[member].client_port, client);
+    etcd_fixture_client_url(fixture, member, client);
     etcd_fixture_url(fixture->members[member].peer_port, peer);
+    etcd_fixture_url(fixture->members[member].health_port, health);
+    etcd_fixture_file(fixture, "ca.pem", ca);
+    etcd_fixture_file(fixture, "server.pem", certificate);
+    etcd_fixture_file(fixture, "server.key", key);
     int output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const char *last = fixture->tls ? "--client-cert-auth" : NULL;
     execl(ETCD_FIXTURE_PROGRAM, "etcd", "--name", name, "--data-dir", data, "--unsafe-no-fsync",
           "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls",
           peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
-          "--initial-cluster-token", fixture->folder, "--heartbeat-interval", alone ? "10" : "50",
-          "--election-timeout", alone ? "100" : "500", "--log-level", "warn", (char *)NULL);
+          "--initial-cluster-token", fixture->folder, "--listen-metrics-urls", health,
+          "--heartbeat-interval", alone ? "10" : "50", "--election-timeout", alone ? "100" : "500",
+          "--log-level", "warn", last, "--trusted-ca-file", ca, "--cert-file", certificate,
+          "--key-file", key, (char *)NULL);
     _exit(127);
 }
 
@@ -154,7 +180,7 @@ static inline void etcd_fixture_continue(const struct etcd_fixture *fixture, uns
 static inline bool etcd_fixture_healthy(const struct etcd_fixture *fixture, unsigned member)
 {
     static const char question[] = "GET /health HTTP/1.0\r\n\r\n";
-    struct sockaddr_in address = etcd_fixture_address(fixture->members[member].client_port);
+    struct sockaddr_in address = etcd_fixture_address(fixture->members[member].health_port);
     struct timeval limit = {.tv_usec = 250000}; /* asked too early it waits a whole second */
     char answer[1024] = "";
     size_t length = 0;
@@ -206,17 +232,37 @@ static inline void etcd_fixture_stop(struct etcd_fixture *fixture)
     *fixture = (struct etcd_fixture){0};
 }
 
-static inline bool etcd_fixture_try(struct etcd_fixture *fixture, unsigned member_count)
+/* An authority, and a certificate of it for the server and one for a client. */
+static inline bool etcd_fixture_certify(const struct etcd_fixture *fixture)
 {
-    *fixture =
-        (struct etcd_fixture){.folder = "/tmp/firn-etcd-XXXXXX", .member_count = member_count};
+    char command[2048];
+    snprintf(command, sizeof(command),
+             "cd %s && exec >certify.log 2>&1 && "
+             "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca "
+             "-keyout ca.key -out ca.pem && "
+             "printf 'subjectAltName=IP:127.0.0.1\\n' >names && "
+             "for who in server client; do "
+             "openssl req -newkey rsa:2048 -nodes -subj /CN=$who -keyout $who.key -out $who.csr && "
+             "openssl x509 -req -in $who.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
+             "-extfile names -out $who.pem || exit 1; done",
+             fixture->folder);
+    return system(command) == 0;
+}
+
+static inline bool etcd_fixture_try(struct etcd_fixture *fixture, unsigned member_count, bool tls)
+{
+    *fixture = (struct etcd_fixture){
+        .folder = "/tmp/firn-etcd-XXXXXX", .member_count = member_count, .tls = tls};
     if (mkdtemp(fixture->folder) == NULL) {
         fixture->folder[0] = '\0';
         return false;
     }
+    if (tls && !etcd_fixture_certify(fixture))
+        return false;
     for (unsigned i = 0; i < member_count; i++) {
         fixture->members[i].client_port = etcd_fixture_free_port();
         fixture->members[i].peer_port = etcd_fixture_free_port();
+        fixture->members[i].health_port = etcd_fixture_free_port();
     }
     for (unsigned i = 0; i < member_count; i++)
         etcd_fixture_launch(fixture, i);
@@ -227,14 +273,25 @@ static inline bool etcd_fixture_try(struct etcd_fixture *fixture, unsigned membe
     return true;
 }
 
-/** etcd_fixture_start() - a healthy store of 1 or 3 members; another try when a port was taken
- * meanwhile */
-static inline bool etcd_fixture_start(struct etcd_fixture *fixture, unsigned member_count)
+static inline bool etcd_fixture_start_any(struct etcd_fixture *fixture, unsigned member_count,
+                                          bool tls)
 {
-    for (unsigned attempt = 0; attempt < 3; attempt++) {
-        if (etcd_fixture_try(fixture, member_count))
+    for (unsigned attempt = 0; attempt < 3; attempt++) { /* a port may be taken meanwhile */
+        if (etcd_fixture_try(fixture, member_count, tls))
             return true;
         etcd_fixture_stop(fixture);
     }
     return false;
+}
+
+/** etcd_fixture_start() - a healthy store of 1 or 3 members */
+static inline bool etcd_fixture_start(struct etcd_fixture *fixture, unsigned member_count)
+{
+    return etcd_fixture_start_any(fixture, member_count, false);
+}
+
+/** etcd_fixture_start_tls() - one member that wants client certificates; needs openssl(1) */
+static inline bool etcd_fixture_start_tls(struct etcd_fixture *fixture)
+{
+    return etcd_fixture_start_any(fixture, 1, true);
 }

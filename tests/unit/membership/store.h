@@ -189,9 +189,9 @@ static inline void store_posted(void *context, const struct http_answer *answer)
              (const char *)answer->body);
 }
 
-/* What the client itself has no call for: compaction, users and roles. */
-static inline void store_post(const struct etcd_fixture *fixture, const char *path,
-                              const char *body)
+/* What the client itself has no call for: compaction, users and roles. @token: NULL for none */
+static inline struct posted store_post_as(const struct etcd_fixture *fixture, const char *token,
+                                          const char *path, const char *body)
 {
     struct poll_loop *loop = poll_loop_new();
     struct http_client *client;
@@ -203,6 +203,7 @@ static inline void store_post(const struct etcd_fixture *fixture, const char *pa
     assert_int_equal(
         http_client_new(poll_loop_table(loop), &(struct http_client_options){0}, &client), 0);
     const struct http_order order = {.url = url,
+                                     .authorization = token,
                                      .body = body,
                                      .body_bytes = strlen(body),
                                      .timeout_ns = 10 * NS_PER_SECOND,
@@ -213,6 +214,13 @@ static inline void store_post(const struct etcd_fixture *fixture, const char *pa
         fail_msg("%s: %d %ld %s", path, posted.status, posted.code, posted.body);
     http_client_free(client);
     poll_loop_free(loop);
+    return posted;
+}
+
+static inline void store_post(const struct etcd_fixture *fixture, const char *path,
+                              const char *body)
+{
+    store_post_as(fixture, NULL, path, body);
 }
 
 /* What a watch told: the keys as they must be now, and every event as text, to see none is lost or

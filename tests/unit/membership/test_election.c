@@ -251,12 +251,10 @@ static void test_depose_is_immediate(void **state)
     assert_true(election_leads(old->election));
     old->still = true; /* dead, as far as the others can tell; its lease lives */
     election_depose(deposer->election);
-    STORE_UNTIL(&deposer->store, election_leads(deposer->election) ||
-                                     strcmp(election_leader(deposer->election), "") != 0);
+    STORE_UNTIL(&deposer->store, election_guard(deposer->election).value > guard.value);
     assert_false(guarded_put(deposer, guard).succeeded);
     /* The deposed one may still believe in its lease: no write of its own gets through. */
-    while (election_leads(old->election))
-        (void)!poll_loop_run(old->store.loop, &(bool){false}, clock_monotonic_ns() + NS_PER_MS);
+    STORE_UNTIL(&old->store, !election_leads(old->election));
     old->still = false;
     CLUSTER_UNTIL(&cluster, settled(&cluster));
     close_cluster(&cluster);
@@ -295,9 +293,8 @@ static void test_key_deleted_by_hand_ends_the_term(void **state)
     store_open(&other, &fixture);
     assert_int_equal(store_delete(&other, leader->leader_key).status, 0);
     /* The old leader may lead until it hears of it; its writes are refused already. */
-    bool never = false;
-    while (election_leads(leader->election) && election_guard(leader->election).value == before)
-        (void)!poll_loop_run(leader->store.loop, &never, clock_monotonic_ns() + NS_PER_MS);
+    STORE_UNTIL(&leader->store, !election_leads(leader->election) ||
+                                    election_guard(leader->election).value != before);
     CLUSTER_UNTIL(&cluster, settled(&cluster));
     assert_true(election_guard(leading(&cluster)->election).value > before);
     store_close(&other);

@@ -125,7 +125,19 @@ static void test_missing_right(void **state)
     store_close(&store);
 }
 
-/* etcd's simple tokens die with the member that keeps them. */
+/* A change of alice's password, even to the same one, ends all her tokens. */
+static void forget_tokens(void)
+{
+    struct posted posted = store_post_as(&fixture, NULL, "/v3/auth/authenticate",
+                                         "{\"name\":\"root\",\"password\":\"summit\"}");
+    const char *token = strstr(posted.body, "\"token\":\"");
+    assert_non_null(token);
+    char root[128] = "";
+    assert_int_equal(sscanf(token, "\"token\":\"%127[^\"]", root), 1);
+    store_post_as(&fixture, root, "/v3/auth/user/changepw",
+                  "{\"name\":\"alice\",\"password\":\"névé \\\"1\\\"\"}");
+}
+
 static void test_forgotten_token_is_renewed(void **state)
 {
     (void)state;
@@ -136,12 +148,32 @@ static void test_forgotten_token_is_renewed(void **state)
     store_watch(&store, "/firn/", &watched);
     assert_int_equal(store_put(&store, "/firn/b", "1", 0).status, 0);
     STORE_UNTIL(&store, watched_is(&watched, "/firn/b", "1"));
-    etcd_fixture_kill(&fixture, 0);
-    etcd_fixture_launch(&fixture, 0);
-    assert_true(etcd_fixture_wait(&fixture, 0));
+    forget_tokens();
     assert_int_equal(store_put(&store, "/firn/b", "2", 0).status, 0);
     STORE_UNTIL(&store, watched_is(&watched, "/firn/b", "2"));
     assert_int_equal(watched.snapshots, 1);
+    store_close(&store);
+}
+
+/* The watch finds its token refused when it resumes, and nobody else asks for a new one. */
+static void test_watch_renews_its_token(void **state)
+{
+    (void)state;
+    REQUIRE_ETCD();
+    struct store store, other;
+    struct watched watched;
+    open_as(&store, "alice", "névé \"1\"");
+    open_as(&other, "alice", "névé \"1\"");
+    store_watch(&store, "/firn/", &watched);
+    STORE_UNTIL(&store, watched.snapshots == 1);
+    etcd_fixture_kill(&fixture, 0);
+    etcd_fixture_launch(&fixture, 0);
+    assert_true(etcd_fixture_wait(&fixture, 0));
+    forget_tokens();
+    assert_int_equal(store_put(&other, "/firn/c", "1", 0).status, 0);
+    STORE_UNTIL(&store, watched_is(&watched, "/firn/c", "1"));
+    assert_int_equal(watched.snapshots, 1);
+    store_close(&other);
     store_close(&store);
 }
 
@@ -170,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_no_user),
         cmocka_unit_test(test_missing_right),
         cmocka_unit_test(test_forgotten_token_is_renewed),
+        cmocka_unit_test(test_watch_renews_its_token),
         cmocka_unit_test(test_user_at_a_server_without_users),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -1,0 +1,91 @@
+/* The client against an etcd that speaks TLS and wants client certificates. */
+#include "unit/membership/store.h"
+
+static struct etcd_fixture fixture;
+static char endpoint[ETCD_FIXTURE_TEXT_SIZE], ca[ETCD_FIXTURE_TEXT_SIZE];
+static char certificate[ETCD_FIXTURE_TEXT_SIZE], key[ETCD_FIXTURE_TEXT_SIZE];
+
+#define REQUIRE_TLS()                                                                              \
+    do {                                                                                           \
+        REQUIRE_ETCD();                                                                            \
+        if (access("/usr/bin/openssl", X_OK) != 0) {                                               \
+            print_message("skipped: openssl is not installed, so there are no certificates\n");    \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+static int start(void **state)
+{
+    (void)state;
+    if (!etcd_fixture_available() || access("/usr/bin/openssl", X_OK) != 0)
+        return 0;
+    if (!etcd_fixture_start_tls(&fixture))
+        return -1;
+    etcd_fixture_endpoints(&fixture, endpoint);
+    etcd_fixture_file(&fixture, "ca.pem", ca);
+    etcd_fixture_file(&fixture, "client.pem", certificate);
+    etcd_fixture_file(&fixture, "client.key", key);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    etcd_fixture_stop(&fixture);
+    return 0;
+}
+
+static void test_right_certificates(void **state)
+{
+    (void)state;
+    REQUIRE_TLS();
+    struct store store;
+    struct watched watched;
+    store_open_options(&store, &(struct etcd_options){.endpoints = endpoint,
+                                                      .ca_file = ca,
+                                                      .certificate_file = certificate,
+                                                      .key_file = key,
+                                                      .request_timeout_ns = NS_PER_SECOND});
+    store_watch(&store, "/a/", &watched);
+    STORE_UNTIL(&store, watched.snapshots == 1);
+    assert_int_equal(store_put(&store, "/a/x", "1", 0).status, 0);
+    STORE_UNTIL(&store, watched_is(&watched, "/a/x", "1"));
+    uint64_t until_ns = clock_monotonic_ns() + 5 * NS_PER_SECOND / 2; /* two questions */
+    STORE_UNTIL(&store, clock_monotonic_ns() >= until_ns);
+    assert_int_equal(watched.losses, 0);
+    store_close(&store);
+}
+
+static void test_unknown_authority(void **state)
+{
+    (void)state;
+    REQUIRE_TLS();
+    struct store store;
+    store_open_options(&store, &(struct etcd_options){.endpoints = endpoint,
+                                                      .certificate_file = certificate,
+                                                      .key_file = key});
+    struct outcome outcome = store_range(&store, "/a", false);
+    assert_int_equal(outcome.status, -EPROTO);
+    assert_non_null(strstr(outcome.text, "certificate"));
+    store_close(&store);
+}
+
+static void test_no_client_certificate(void **state)
+{
+    (void)state;
+    REQUIRE_TLS();
+    struct store store;
+    store_open_options(&store, &(struct etcd_options){.endpoints = endpoint, .ca_file = ca});
+    assert_true(store_range(&store, "/a", false).status < 0);
+    store_close(&store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_right_certificates),
+        cmocka_unit_test(test_unknown_authority),
+        cmocka_unit_test(test_no_client_certificate),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
