@@ -78,7 +78,8 @@ struct kv {
     int (*range)(void *context, const char *key, bool prefix, kv_callback done, void *user,
                  struct kv_request **ret_request) CHECK_RESULT;
     /* one atomic transaction: if all compares hold, all operations. It is never carried out twice;
-       after -ETIMEDOUT, -ECONNRESET or -EHOSTUNREACH it may or may not have been: read to find out */
+       after -ETIMEDOUT, -ECONNRESET or -EHOSTUNREACH it may or may not have been: read to find out
+     */
     int (*txn)(void *context, const struct kv_compare *compares, size_t compare_count,
                const struct kv_operation *operations, size_t operation_count, kv_callback done,
                void *user, struct kv_request **ret_request) CHECK_RESULT;
