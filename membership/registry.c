@@ -281,8 +281,10 @@ static int set_value(struct registry *registry, const char *value)
     return 0;
 }
 
-static void registry_free(struct registry *registry)
+void registry_abandon(struct registry *registry)
 {
+    if (registry == NULL)
+        return;
     const struct kv *kv = registry->kv;
     kv->cancel(kv->context, registry->step);
     kv->cancel(kv->context, registry->keep_alive);
@@ -317,7 +319,7 @@ int registry_start(const struct loop *loop, const struct kv *kv,
     if (r == 0)
         r = alarm_init(&registry->beat, loop, beat_fired, registry);
     if (r < 0) {
-        registry_free(registry);
+        registry_abandon(registry);
         return r;
     }
     alarm_set_in(&registry->retry, 0); /* nothing calls back from inside the starting call */
@@ -370,7 +372,7 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
     struct farewell *farewell = calloc(1, sizeof(*farewell));
     if (farewell == NULL || alarm_init(&farewell->alarm, registry->loop, farewell_end, farewell)) {
         free(farewell);
-        registry_free(registry);
+        registry_abandon(registry);
         if (done != NULL) /* without memory there is no later */
             done(context);
         return;
@@ -378,7 +380,7 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
     farewell->done = done;
     farewell->context = context;
     int64_t lease = registry->lease;
-    registry_free(registry);
+    registry_abandon(registry);
     struct kv_request *request;
     if (lease == 0 || kv->lease_revoke(kv->context, lease, revoked, farewell, &request) < 0)
         alarm_set_in(&farewell->alarm, 0);

@@ -50,4 +50,7 @@ int registry_update(struct registry *registry, const char *value) CHECK_RESULT;
 /** registry_stop() - revoke the lease (best effort: one request, whose end calls @done, which may
    be NULL) and free. The loop must run, and the store's client live, until @done. NULL: nothing */
 void registry_stop(struct registry *registry, void (*done)(void *context), void *context);
+/** registry_abandon() - free and say nothing: the lease runs out, or the next daemon of this data
+ *  folder takes it over. Before the store's client is freed; NULL allowed */
+void registry_abandon(struct registry *registry);
 int64_t registry_lease(const struct registry *registry); /* 0 while not registered */

@@ -24,7 +24,6 @@ static int stop(void **state)
 /* A daemon: its own client and loop, so that it can be made to stand still by not running it. */
 struct daemon {
     struct store store;
-    struct kv kv; /* the store's, until a test changes it */
     struct registry *registry;
     enum registry_state state;
     unsigned changes;
@@ -60,8 +59,7 @@ static void daemon_start(struct daemon *daemon, const char *node, int64_t ttl_se
                                              .takeover = takeover};
     *daemon = (struct daemon){0};
     store_open(&daemon->store, &fixture);
-    daemon->kv = *daemon->store.kv;
-    assert_int_equal(registry_start(poll_loop_table(daemon->store.loop), &daemon->kv, &options,
+    assert_int_equal(registry_start(poll_loop_table(daemon->store.loop), daemon->store.kv, &options,
                                     value_of(incarnation, "ready"), changed, daemon,
                                     &daemon->registry),
                      0);
@@ -82,18 +80,11 @@ static void daemon_stop(struct daemon *daemon)
     store_close(&daemon->store);
 }
 
-static int cannot_revoke(void *context, int64_t lease, kv_callback done, void *user,
-                         struct kv_request **ret_request)
-{
-    (void)context, (void)lease, (void)done, (void)user, (void)ret_request;
-    return -ENOMEM;
-}
-
 /* kill -9: nothing is said to the store. */
 static void daemon_kill(struct daemon *daemon)
 {
-    daemon->kv.lease_revoke = cannot_revoke;
-    daemon_stop(daemon);
+    registry_abandon(daemon->registry);
+    store_close(&daemon->store);
 }
 
 static struct stored stored_node(struct store *store, const char *node)
