@@ -321,9 +321,11 @@ static void send_switch(struct agent_slot *slot, unsigned index, const struct pl
     emit(actions, AGENT_SEND_SWITCH, index)->plan = plan;
 }
 
+/* Not one that says PREPARED with its state, between two generations. */
 static bool is_fresh(const struct agent_slot *slot)
 {
-    return slot->status.phase == WORKER_STARTING || slot->status.phase == WORKER_PREPARED;
+    return slot->status.phase == WORKER_STARTING ||
+           (slot->status.phase == WORKER_PREPARED && slot->status.held_unit_count == 0);
 }
 
 /* First PREPARE, then, once that is answered and the plan is in force, SWITCH. */

@@ -11,11 +11,12 @@
  * What the agent expects of workers: a fresh one says hello as STARTING, answers every PREPARE with
  * PREPARED (that plan's generation), and gets SWITCH when the plan is in force. RUNNING is said
  * when the links of the generation are up and the state is there; until then it keeps its former
- * phase. PREPARE ends the wait for links of another plan. A worker that is STUCK waits for an
- * unplanned plan (planned ones are not sent to it). A plan that does not fit what it holds it
- * answers with STUCK of that generation and its true state, and drops nothing.
- * PREPARE and SWITCH of a generation that a worker is in already, joins, or was stuck in are
- * ignored.
+ * phase, but at a planned boundary it says PREPARED of the new generation with its state before it
+ * opens links: should that generation never come up, this is what is known of it. PREPARE ends the
+ * wait for links of another plan. A worker that is STUCK waits for an unplanned plan (planned ones
+ * are not sent to it). A plan that does not fit what it holds it answers with STUCK of that
+ * generation and its true state, and drops nothing. PREPARE and SWITCH of a generation that a
+ * worker is in already, joins, or was stuck in are ignored.
  */
 #pragma once
 

@@ -24,7 +24,9 @@ static void add_ended(struct node_report *report, unsigned index, const struct a
 {
     struct worker_report *entry = add_entry(report, index, phase);
     entry->instance = slot->status.instance;
-    entry->generation = slot->status.generation;
+    /* Only one that has said so was in a generation. */
+    if (slot->status.phase != WORKER_STARTING && slot->status.phase != WORKER_PREPARED)
+        entry->generation = slot->status.generation;
     memcpy(entry->text, slot->text, sizeof(entry->text));
 }
 
@@ -41,8 +43,8 @@ static void add_alive(const struct agent *agent, struct node_report *report, uns
     struct worker_report *entry = &report->workers[report->worker_count++];
     entry->slot = index;
     /* Prepared, but for a plan that is not the one of that number any more. */
-    if (status->phase == WORKER_PREPARED && !agent_prepared_for(slot, agent->plan) &&
-        !agent_prepared_for(slot, agent->next))
+    if (status->phase == WORKER_PREPARED && status->held_unit_count == 0 &&
+        !agent_prepared_for(slot, agent->plan) && !agent_prepared_for(slot, agent->next))
         entry->phase = WORKER_STARTING;
 }
 

@@ -4,9 +4,9 @@
  *
  * Design: wait until everybody of the plan has been heard of since the failure: stuck with its
  * state, or gone. Who is silent is waited for until failure_timeout after the failure was first
- * seen; who is silent and accused by its peers, or has no rank any more, only an eighth of that,
- * unless the job would fall back to a checkpoint without it. Then recovery_decide() over what was
- * heard, and a plan from it.
+ * seen; who is silent and accused by its peers, or has no rank any more, an eighth of that. Where
+ * the job would fall back to a checkpoint the accused get the whole time, and those whom nobody
+ * accuses several times as much. Then recovery_decide() over what was heard, and a plan from it.
  *
  * Reports of workers that were on their way into the plan in force when it broke are older than
  * that plan, so they are read as if the worker had obeyed it: gradients of a step that the plan
@@ -23,6 +23,7 @@
 #include "elastic/leader_internal.h"
 
 #define ACCUSED_GRACE_SHARE 8  /* of failure_timeout */
+#define PATIENCE_TIMEOUTS   8  /* failure_timeouts for those without whom much would be lost */
 #define START_TIMEOUTS      20 /* failure_timeouts until an unplanned plan must have begun */
 
 struct survivors {
@@ -31,7 +32,7 @@ struct survivors {
     unsigned count;
     bool obeyed_commit; /* somebody is counted as having applied the commit of the plan in force */
     unsigned unheard, unheard_and_spared;
-    unsigned doubtful; /* joining without state when last heard of: may have got it since */
+    unsigned doubtful; /* heard of, but joining: may have got more state since */
 };
 
 static bool start_timed_out(const struct leader_context *context)
@@ -147,13 +148,17 @@ static int gather(const struct leader_context *context, struct survivors *surviv
             survivors->unheard++;
             survivors->unheard_and_spared += member->rank < 0 || roster_accused(roster, member);
         }
-        survivors->doubtful += member->seat == SEAT_JOINING && !roster_has_state(member) &&
-                               member->report->phase == WORKER_PREPARED &&
+        survivors->doubtful += member->seat == SEAT_JOINING && is_heard(context, member) &&
+                               member->report->phase != WORKER_STARTING &&
                                context->view->plan->source == PLAN_SOURCE_MEMORY;
         if (!is_survivor(member))
             continue;
         struct worker_report *report = &survivors->reports[survivors->count];
         *report = *member->report;
+        /* A donor hands over and stays behind: it never was in the generation as the others are. */
+        if (!roster_is_worker(roster, member) &&
+            report->generation == context->view->plan->generation)
+            report->generation--;
         if (member->seat == SEAT_JOINING && !context->view->plan->planned)
             survivors->obeyed_commit |= obey_plan(context->view->plan, report);
         survivors->members[survivors->count++] = member;
@@ -167,7 +172,9 @@ static bool must_wait(struct leader_context *context, const struct survivors *su
 {
     const struct leader_view *view = context->view;
     uint64_t seen = context->memory->failure_seen_ns;
-    uint64_t hard = seen + view->failure_timeout_ns;
+    /* Nobody misses them but us, and a lease tells about dead nodes soon enough. */
+    bool patient = falls_back && survivors->unheard > survivors->unheard_and_spared;
+    uint64_t hard = seen + (patient ? PATIENCE_TIMEOUTS : 1) * view->failure_timeout_ns;
     uint64_t soft = seen + view->failure_timeout_ns / ACCUSED_GRACE_SHARE;
     bool all_heard = survivors->unheard == 0 && !(falls_back && survivors->doubtful > 0);
     if (all_heard || view->now_ns >= hard)

@@ -68,7 +68,8 @@ static enum seat seat_of_generation(const struct plan *plan, const struct worker
 
 static bool is_fresh(const struct worker_report *report)
 {
-    return report->phase == WORKER_STARTING || report->phase == WORKER_PREPARED;
+    return report->phase == WORKER_STARTING ||
+           (report->phase == WORKER_PREPARED && report->held_unit_count == 0);
 }
 
 static enum seat seat_of(const struct plan *plan, const struct roster_member *member)

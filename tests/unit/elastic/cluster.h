@@ -269,6 +269,7 @@ static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker
 
 static inline void fake_join(struct cluster *cluster, struct fake_worker *worker, struct plan *plan)
 {
+    bool from_training = worker->activity == FAKE_TRAINING && plan->planned;
     plan_free(worker->plan);
     worker->plan = plan;
     worker->must_switch = false;
@@ -284,6 +285,10 @@ static inline void fake_join(struct cluster *cluster, struct fake_worker *worker
         fake_go_stuck(cluster, worker);
     } else {
         worker->activity = FAKE_JOINING;
+        if (from_training) {
+            worker->status.generation = plan->generation;
+            fake_say(cluster, worker, WORKER_PREPARED);
+        }
     }
 }
 

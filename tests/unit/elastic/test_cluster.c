@@ -89,7 +89,7 @@ static void run_history(uint64_t seed, bool verbose)
     cluster->desired = JOB_DESIRED_RUNNING;
     cluster_progress(cluster, 10, 120);
     /* Nothing more happens now: one plan, no processes but its own. */
-    cluster_run(cluster, 60);
+    cluster_run(cluster, 90);
     cluster_progress(cluster, 10, 5);
     assert_null(cluster->next);
     assert_int_equal(cluster_alive(cluster), cluster->plan->worker_count);
