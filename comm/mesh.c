@@ -512,10 +512,10 @@ static int receive_found(struct peer *peer, const struct message *message,
     return code;
 }
 
-int mesh_receive_any(struct mesh *mesh, unsigned rank, uint64_t tag, uint64_t deadline_ns,
+int mesh_receive_any(struct mesh *mesh, unsigned peer_rank, uint64_t tag, uint64_t deadline_ns,
                      void **ret_data, size_t *ret_size_bytes)
 {
-    struct peer *peer = mesh_peer_find(mesh, rank);
+    struct peer *peer = mesh_peer_find(mesh, peer_rank);
     struct message *message;
     struct mesh_request *request = NULL;
     if (!peer)

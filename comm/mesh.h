@@ -10,9 +10,9 @@
  * generation, from a stranger, too long or with an unknown type ends the link.
  *
  * Memory: messages that nobody has asked for yet take at most unexpected_max_bytes here, shared
- * evenly by the peers. What a peer has beyond its share is announced and stays on its side until a receive is
- * posted. So links are always read, and heartbeats and faults come through however far behind this
- * worker is. A receive posted early saves a copy and, for large messages, a round trip.
+ * evenly by the peers. What a peer has beyond its share is announced and stays on its side until a
+ * receive is posted. So links are always read, and heartbeats and faults come through however far
+ * behind this worker is. A receive posted early saves a copy and, for large messages, a round trip.
  *
  * Failure: a closed or reset link, or a peer silent for failure_timeout_ns (heartbeats go every
  * quarter of that), puts the whole mesh into the failed state: every waiter returns -ECONNRESET,
@@ -52,11 +52,11 @@ struct mesh_options {
     unsigned rank;
     const struct mesh_peer *peers; /* only those this rank talks to; copied */
     unsigned peer_count;
-    int listener; /* from mesh_listen(); borrowed, outlives the mesh */
-    uint64_t failure_timeout_ns;    /* at least 20 ms */
-    uint64_t unexpected_max_bytes;  /* messages nobody has asked for, of all peers; 0: 256 MiB */
-    uint64_t connect_deadline_ns; /* monotonic: all links up by then, or -ETIMEDOUT naming who is
-                                     missing */
+    int listener;                  /* from mesh_listen(); borrowed, outlives the mesh */
+    uint64_t failure_timeout_ns;   /* at least 20 ms */
+    uint64_t unexpected_max_bytes; /* messages nobody has asked for, of all peers; 0: 256 MiB */
+    uint64_t connect_deadline_ns;  /* monotonic: all links up by then, or -ETIMEDOUT naming who is
+                                      missing */
 };
 
 struct mesh;
@@ -125,9 +125,9 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer, uint64_t tag, uint64_t de
 /**
  * mesh_wait() - until the request is complete; frees it in every case
  *
- * A send is complete when its bytes have been handed to the kernel. One that exceeds the share which
- * the peer keeps for it (see above) is handed over only when the peer posts its receive: so two ranks
- * that exchange large messages post their receives before they wait for their sends.
+ * A send is complete when its bytes have been handed to the kernel. One that exceeds the share
+ * which the peer keeps for it (see above) is handed over only when the peer posts its receive: so
+ * two ranks that exchange large messages post their receives before they wait for their sends.
  * @deadline_ns: monotonic; UINT64_MAX: until complete or the mesh fails (peers are watched by
  * heartbeats) Return: 0, -ECONNRESET (the mesh failed), -ETIMEDOUT (the mesh is failed by it),
  * -EMSGSIZE (other size came; the mesh is failed by it)

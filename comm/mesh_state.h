@@ -130,7 +130,7 @@ void mesh_wake(struct mesh *mesh);               /* with the lock */
 void request_free(struct mesh_request *request); /* with the lock */
 
 /* mesh_thread.c */
-void *mesh_thread(void *mesh);
+void *mesh_thread(void *context);
 struct connection *connection_new(struct mesh *mesh, struct link *link, struct peer *peer);
 void connection_close(struct connection *connection);
 void connection_receive(struct connection *connection);

@@ -2,13 +2,14 @@
  * Exact reduce-scatter and all-gather across the replicas of one stage.
  *
  * Each replica arrives with one f32 buffer per maximal subtree of its lanes (comm/tree.h). An array
- * of `count` elements is cut into as many shards as there are replicas; the owner of a shard receives
- * everybody's subtree sums of it, finishes the tree, and sends the result to all. The work is cut
- * into buckets (one a unit), posted as soon as backward has finished that unit, and finished later,
- * so transfers overlap the rest of backward. The sum is the same to the bit for every replica count.
+ * of `count` elements is cut into as many shards as there are replicas; the owner of a shard
+ * receives everybody's subtree sums of it, finishes the tree, and sends the result to all. The work
+ * is cut into buckets (one a unit), posted as soon as backward has finished that unit, and finished
+ * later, so transfers overlap the rest of backward. The sum is the same to the bit for every
+ * replica count.
  *
- * The additions go through a function (the kernel's tree_add), so that GPU buffers can be added where
- * they lie. With one replica nothing is sent.
+ * The additions go through a function (the kernel's tree_add), so that GPU buffers can be added
+ * where they lie. With one replica nothing is sent.
  */
 #pragma once
 
@@ -20,11 +21,12 @@ typedef void (*reduce_add_function)(void *context, float *output, const float *a
 
 struct reduce_group {
     struct mesh *mesh;
-    unsigned lanes;            /* of the job */
-    unsigned member_count;     /* replicas of this stage */
-    unsigned self;             /* my index in the arrays below */
-    const unsigned *ranks;     /* member -> rank in the mesh */
-    const struct tree_span *lane_ranges; /* member -> its lanes; together they cover [0, lanes) in order */
+    unsigned lanes;        /* of the job */
+    unsigned member_count; /* replicas of this stage */
+    unsigned self;         /* my index in the arrays below */
+    const unsigned *ranks; /* member -> rank in the mesh */
+    const struct tree_span
+        *lane_ranges; /* member -> its lanes; together they cover [0, lanes) in order */
     reduce_add_function add;
     void *add_context;
 };
@@ -34,10 +36,11 @@ struct reduce_bucket; /* scratch and requests of one array, reused every step */
 /**
  * reduce_bucket_new() - for arrays of at most @count elements; all memory is taken here
  *
- * The group is copied, its arrays too. Return: 0, -ENOMEM, -EINVAL (the lane ranges do not cover the
- * lanes in order, each with at least one).
+ * The group is copied, its arrays too. Return: 0, -ENOMEM, -EINVAL (the lane ranges do not cover
+ * the lanes in order, each with at least one).
  */
-int reduce_bucket_new(const struct reduce_group *group, size_t count, struct reduce_bucket **ret_bucket) CHECK_RESULT;
+int reduce_bucket_new(const struct reduce_group *group, size_t count,
+                      struct reduce_bucket **ret_bucket) CHECK_RESULT;
 
 /**
  * reduce_bucket_free() - NULL allowed; before mesh_close()
@@ -55,7 +58,8 @@ void reduce_bucket_free(struct reduce_bucket *bucket);
  * Every function here that fails leaves nothing posted, and the mesh failed: -ECONNRESET, -ENOMEM;
  * -EINVAL of this one (too many elements, a tag with low bits) changes nothing.
  */
-int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees, size_t count) CHECK_RESULT;
+int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees,
+                 size_t count) CHECK_RESULT;
 
 /**
  * reduce_combine() - wait for the others' sums of my shard, finish the tree, post the result to all

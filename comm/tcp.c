@@ -76,7 +76,7 @@ int tcp_listen(const char *address, int *ret_listener, struct error *error)
 
 int tcp_local_address(int descriptor, char ret_address[ADDRESS_SIZE])
 {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t size = sizeof(bound);
     char host[INET6_ADDRSTRLEN], port[8], text[INET6_ADDRSTRLEN + 16];
     if (getsockname(descriptor, (struct sockaddr *)&bound, &size) < 0)

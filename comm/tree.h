@@ -12,7 +12,7 @@
 
 #include "base/compiler.h"
 
-#define TREE_LANES_MAX 1024
+#define TREE_LANES_MAX    1024
 #define TREE_SUBTREES_MAX 22 /* 2 * log2(TREE_LANES_MAX) + 2: of one contiguous range */
 
 struct tree_span {

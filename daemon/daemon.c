@@ -25,8 +25,8 @@
 
 void daemon_job_dir(const struct daemon *daemon, const char *job, char ret_path[CONFIG_TEXT_SIZE])
 {
-    snprintf(ret_path, CONFIG_TEXT_SIZE, "%.*s/jobs/%.*s", CONFIG_TEXT_SIZE - NAME_SIZE - 16, daemon->config->data_dir,
-             NAME_SIZE - 1, job);
+    snprintf(ret_path, CONFIG_TEXT_SIZE, "%.*s/jobs/%.*s", CONFIG_TEXT_SIZE - NAME_SIZE - 16,
+             daemon->config->data_dir, NAME_SIZE - 1, job);
 }
 
 static void leave(struct daemon *daemon, int exit_code)

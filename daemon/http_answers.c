@@ -149,15 +149,15 @@ static const struct job *find_job(const struct daemon *daemon, const char *name)
     return NULL;
 }
 
-int http_answer_workers(const struct daemon *daemon, const char *name, struct bytes *body,
+int http_answer_workers(const struct daemon *daemon, const char *job_name, struct bytes *body,
                         struct error *error)
 {
-    const struct job *job = find_job(daemon, name);
+    const struct job *job = find_job(daemon, job_name);
     AUTO_JSON json_t *tree = json_pack("{s:[]}", "workers");
     json_t *workers = tree ? json_object_get(tree, "workers") : NULL;
 
     if (!job)
-        return error_set(error, -ENOENT, "job %s has no part on node %s", name,
+        return error_set(error, -ENOENT, "job %s has no part on node %s", job_name,
                          daemon->config->node);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX && workers; slot++)
         if (job->processes[slot] && json_array_append_new(workers, worker_json(job, slot)))

@@ -38,8 +38,8 @@ struct worker_process {
 void worker_process_socket(const struct config *config, const char *job, unsigned slot,
                            char ret_path[CONFIG_TEXT_SIZE])
 {
-    snprintf(ret_path, CONFIG_TEXT_SIZE, "%.*s/workers/%.*s.%u.sock", CONFIG_TEXT_SIZE - NAME_SIZE - 32,
-             config->run_dir, NAME_SIZE - 1, job, slot);
+    snprintf(ret_path, CONFIG_TEXT_SIZE, "%.*s/workers/%.*s.%u.sock",
+             CONFIG_TEXT_SIZE - NAME_SIZE - 32, config->run_dir, NAME_SIZE - 1, job, slot);
 }
 
 int worker_process_pid(const struct worker_process *process)

@@ -101,7 +101,7 @@ int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_
                   struct error *error)
 {
     struct freeze_state state = {0};
-    json_t *squares;
+    json_t *squares = NULL;
     assert(layers <= FREEZE_LAYERS_MAX);
     int r = json_get_unsigned(tree, "frozen_layers", layers, &state.frozen_layers, error);
     if (r == 0)

@@ -204,7 +204,7 @@ static int check_slots(const struct node_report *report, struct error *error)
 
 static int decode_node(const json_t *tree, struct node_report *report, struct error *error)
 {
-    json_t *workers;
+    json_t *workers = NULL;
     int r = json_get_text(tree, "node", report->node, sizeof(report->node), error);
     if (r == 0 && !name_valid(report->node))
         r = error_set(error, -EINVAL, "\"node\" is not a name");

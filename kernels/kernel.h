@@ -67,10 +67,13 @@ struct kernel {
     void (*close)(struct kernel_device *device); /* NULL allowed */
 
     /* 64-byte aligned, zeroed. -ENOMEM. release(NULL) is allowed. */
-    int (*allocate)(struct kernel_device *device, size_t size_bytes, void **ret_memory) CHECK_RESULT;
+    int (*allocate)(struct kernel_device *device, size_t size_bytes,
+                    void **ret_memory) CHECK_RESULT;
     void (*release)(struct kernel_device *device, void *memory);
-    void (*upload)(struct kernel_device *device, void *to_device, const void *from_host, size_t size_bytes);
-    void (*download)(struct kernel_device *device, void *to_host, const void *from_device, size_t size_bytes);
+    void (*upload)(struct kernel_device *device, void *to_device, const void *from_host,
+                   size_t size_bytes);
+    void (*download)(struct kernel_device *device, void *to_host, const void *from_device,
+                     size_t size_bytes);
     void (*copy)(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
     void (*zero)(struct kernel_device *device, void *memory, size_t size_bytes);
     /* Waits for all earlier calls. 0, or the device's sticky failure. */
@@ -80,7 +83,8 @@ struct kernel {
     void (*embedding_forward)(struct kernel_device *device, void *output, const int32_t *tokens,
                               const void *token_table, const void *position_table, size_t batch,
                               size_t context, size_t width);
-    /* accumulates d_token_table (V,C), d_position_table (T,C) from d_output (B,T,C), rows in index order */
+    /* accumulates d_token_table (V,C), d_position_table (T,C) from d_output (B,T,C), rows in index
+     * order */
     void (*embedding_backward)(struct kernel_device *device, float *d_token_table,
                                float *d_position_table, const void *d_output, const int32_t *tokens,
                                size_t batch, size_t context, size_t width);
@@ -89,7 +93,8 @@ struct kernel {
     void (*layernorm_forward)(struct kernel_device *device, void *output, float *mean, float *rstd,
                               const void *input, const void *weight, const void *bias, size_t rows,
                               size_t width);
-    /* ADDS to d_input (N,C) (the residual path's gradient is already there); accumulates d_weight, d_bias (C) */
+    /* ADDS to d_input (N,C) (the residual path's gradient is already there); accumulates d_weight,
+     * d_bias (C) */
     void (*layernorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                                float *d_bias, const void *d_output, const void *input,
                                const void *weight, const float *mean, const float *rstd,
@@ -98,7 +103,8 @@ struct kernel {
     /* output (N,O) = input (N,I) * weight + bias (O); bias may be NULL */
     void (*linear_forward)(struct kernel_device *device, void *output, const void *input,
                            const void *weight, const void *bias, struct kernel_linear shape);
-    /* d_input (N,I) is overwritten (NULL: not wanted); accumulates d_weight and d_bias (NULL: none) */
+    /* d_input (N,I) is overwritten (NULL: not wanted); accumulates d_weight and d_bias (NULL: none)
+     */
     void (*linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                             float *d_bias, const void *d_output, const void *input,
                             const void *weight, struct kernel_linear shape);
@@ -113,13 +119,15 @@ struct kernel {
                                struct kernel_attention shape);
 
     /* GELU, tanh form, as GPT-2 */
-    void (*gelu_forward)(struct kernel_device *device, void *output, const void *input, size_t count);
+    void (*gelu_forward)(struct kernel_device *device, void *output, const void *input,
+                         size_t count);
     /* d_input is overwritten; may be the same memory as d_output */
     void (*gelu_backward)(struct kernel_device *device, void *d_input, const void *d_output,
                           const void *input, size_t count);
 
     /* output = a + b, activations; output may be a or b */
-    void (*residual)(struct kernel_device *device, void *output, const void *a, const void *b, size_t count);
+    void (*residual)(struct kernel_device *device, void *output, const void *a, const void *b,
+                     size_t count);
 
     /* losses (N) f32 from logits (N,V), targets (N) i32 */
     void (*cross_entropy_forward)(struct kernel_device *device, float *losses, const void *logits,
@@ -136,7 +144,8 @@ struct kernel {
        chunk in one fixed order, chunks added in index order. Synchronizes. */
     double (*norm_squared)(struct kernel_device *device, const float *values, size_t count);
     /* output = a + b, f32, elementwise; output may be a or b: one node of the reduction tree */
-    void (*tree_add)(struct kernel_device *device, float *output, const float *a, const float *b, size_t count);
+    void (*tree_add)(struct kernel_device *device, float *output, const float *a, const float *b,
+                     size_t count);
 };
 
 /** kernel_cpu() - the CPU backend; always there */

@@ -161,7 +161,7 @@ static int copy_files(const struct token_row_options *options, const struct data
     if (memory == NULL)
         return error_set(error, -ENOMEM, "data: no memory for %zu bytes", total_bytes);
     for (size_t i = 0; r == 0 && i < files->count; i++) {
-        struct source source;
+        struct source source = {0};
         r = open_source(&files->files[i], options->format, &source, error);
         if (r < 0)
             break;
@@ -212,7 +212,7 @@ static int load_source(const struct source *source, bool map, struct token_exten
 static int map_file(const struct token_row_options *options, const struct data_file *file,
                     struct token_row *row, struct error *error)
 {
-    struct source source;
+    struct source source = {0};
     struct token_extent extent = {0};
     int r = open_source(file, options->format, &source, error);
     if (r < 0)
