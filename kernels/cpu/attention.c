@@ -11,12 +11,10 @@
  * Invariant: the order of the tiles and of the sums is a function of the shape, so the bits depend
  * neither on the thread count nor on which thread takes which head.
  */
+#include "kernels/cpu/blas.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/row.h"
 #include "kernels/cpu/vector_math.h"
-
-#include <cblas.h>
-#include <limits.h>
 
 #define QUERIES DEVICE_TILE_QUERIES
 #define KEYS    DEVICE_TILE_KEYS
@@ -92,18 +90,34 @@ static size_t visible_keys(const struct tile *t, size_t r)
 static void rows_times_rows(const struct tile *t, const struct head *h, float *scores, float alpha,
                             const float *left, size_t left_stride, const float *right)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)t->queries, (blasint)t->keys,
-                (blasint)h->depth, alpha, left, (blasint)left_stride, right, (blasint)h->stride,
-                0.0f, scores, KEYS);
+    blas_multiply(&(struct blas_product){.m = t->queries,
+                                         .n = t->keys,
+                                         .k = h->depth,
+                                         .left = left,
+                                         .right = right,
+                                         .left_stride = left_stride,
+                                         .right_stride = h->stride,
+                                         .result_stride = KEYS,
+                                         .right_transposed = true,
+                                         .alpha = alpha,
+                                         .result = scores});
 }
 
 /* to (queries, D) += alpha scores (queries, keys) right (keys, D) */
 static void add_scores_times(const struct tile *t, const struct head *h, float *to,
                              size_t to_stride, float alpha, const float *scores, const float *right)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)t->queries, (blasint)h->depth,
-                (blasint)t->keys, alpha, scores, KEYS, right, (blasint)h->stride, 1.0f, to,
-                (blasint)to_stride);
+    blas_multiply(&(struct blas_product){.m = t->queries,
+                                         .n = h->depth,
+                                         .k = t->keys,
+                                         .left = scores,
+                                         .right = right,
+                                         .left_stride = KEYS,
+                                         .right_stride = h->stride,
+                                         .result_stride = to_stride,
+                                         .alpha = alpha,
+                                         .beta = 1.0f,
+                                         .result = to});
 }
 
 /* to (keys, D) += alpha scores (queries, keys)^T right (queries, D) */
@@ -111,9 +125,18 @@ static void add_scores_transposed_times(const struct tile *t, const struct head 
                                         float alpha, const float *scores, const float *right,
                                         size_t right_stride)
 {
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (blasint)t->keys, (blasint)h->depth,
-                (blasint)t->queries, alpha, scores, KEYS, right, (blasint)right_stride, 1.0f, to,
-                (blasint)h->stride);
+    blas_multiply(&(struct blas_product){.m = t->keys,
+                                         .n = h->depth,
+                                         .k = t->queries,
+                                         .left = scores,
+                                         .right = right,
+                                         .left_stride = KEYS,
+                                         .right_stride = right_stride,
+                                         .result_stride = h->stride,
+                                         .left_transposed = true,
+                                         .alpha = alpha,
+                                         .beta = 1.0f,
+                                         .result = to});
 }
 
 static void zero_rows(float *rows, size_t row_count, size_t stride, size_t depth)
@@ -266,7 +289,7 @@ static void backward_share(const void *context, size_t begin, size_t end,
 
 static void check_shape(const struct kernel_attention *shape)
 {
-    assert(shape->heads > 0 && shape->width % shape->heads == 0 && shape->width <= INT_MAX / 3);
+    assert(shape->heads > 0 && shape->width % shape->heads == 0);
 }
 
 void OPERATION(attention_forward)(struct kernel_device *device, void *output, float *log_sum,

@@ -1,6 +1,5 @@
 #include "kernels/cpu/device.h"
 
-#include <cblas.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,9 +29,6 @@ int device_open(const struct kernel_options *options, struct kernel_device **ret
         device_close(device);
         return result;
     }
-    /* The team divides the work. OpenBLAS must not divide it again: how it would depends on the
-       state of the calling thread and on who else is calling. */
-    openblas_set_num_threads(1);
     *ret_device = device;
     return 0;
 }

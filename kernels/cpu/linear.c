@@ -1,65 +1,49 @@
 /*
- * Linear layers: three matrix products by OpenBLAS, each called on one thread.
+ * Linear layers: three matrix products.
  *
- * Invariant: how a product is split is a function of its shape and the number of threads alone, and
- * the sum over the inner dimension is never split; each thread makes whole columns (or rows) of the
- * result. OpenBLAS's own threads are off (device.c).
+ * Invariant: how a product is divided is a function of its shape and the number of threads alone.
+ * Each thread makes whole columns (or rows) of the result by one call of OpenBLAS.
  */
+#include "kernels/cpu/blas.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/vector.h"
-
-#include <cblas.h>
-#include <limits.h>
 
 #define GRAIN     64 /* columns or rows of a share: a multiple of every OpenBLAS register tile */
 #define ROW_GRAIN 16
 
-/* result (m,n) = left (m,k) right (k,n) + beta result, each side stored as it is or transposed */
-struct product {
-    size_t m, n, k;
-    const float *left, *right;
-    bool left_transposed, right_transposed;
-    float beta;
-    float *result;
-};
-
-static void product_call(const struct product *p, size_t row, size_t rows, size_t column,
-                         size_t columns)
-{
-    size_t left_stride = p->left_transposed ? p->m : p->k;
-    size_t right_stride = p->right_transposed ? p->k : p->n;
-    const float *left = p->left + row * (p->left_transposed ? 1 : left_stride);
-    const float *right = p->right + column * (p->right_transposed ? right_stride : 1);
-
-    assert(p->m <= INT_MAX && p->n <= INT_MAX && p->k <= INT_MAX);
-    cblas_sgemm(CblasRowMajor, p->left_transposed ? CblasTrans : CblasNoTrans,
-                p->right_transposed ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)columns,
-                (blasint)p->k, 1.0f, left, (blasint)left_stride, right, (blasint)right_stride,
-                p->beta, p->result + row * p->n + column, (blasint)p->n);
-}
-
 static void rows_share(const void *context, size_t begin, size_t end,
                        struct device_scratch *scratch)
 {
-    const struct product *p = context;
+    struct blas_product p = *(const struct blas_product *)context;
     (void)scratch;
-    product_call(p, begin, end - begin, 0, p->n);
+    p.m = end - begin;
+    p.left += begin * (p.left_transposed ? 1 : p.left_stride);
+    p.result += begin * p.result_stride;
+    blas_multiply(&p);
 }
 
 static void columns_share(const void *context, size_t begin, size_t end,
                           struct device_scratch *scratch)
 {
-    const struct product *p = context;
+    struct blas_product p = *(const struct blas_product *)context;
     (void)scratch;
-    product_call(p, 0, p->m, begin, end - begin);
+    p.n = end - begin;
+    p.right += begin * (p.right_transposed ? p.right_stride : 1);
+    p.result += begin;
+    blas_multiply(&p);
 }
 
-static void multiply(struct kernel_device *device, const struct product *p)
+/* The matrices of a layer are contiguous. */
+static void multiply(struct kernel_device *device, struct blas_product p)
 {
-    if (p->m > p->n)
-        device_for(device, p->m, GRAIN, rows_share, p);
+    p.left_stride = p.left_transposed ? p.m : p.k;
+    p.right_stride = p.right_transposed ? p.k : p.n;
+    p.result_stride = p.n;
+    p.alpha = 1.0f;
+    if (p.m > p.n)
+        device_for(device, p.m, GRAIN, rows_share, &p);
     else
-        device_for(device, p->n, GRAIN, columns_share, p);
+        device_for(device, p.n, GRAIN, columns_share, &p);
 }
 
 struct bias {
@@ -99,47 +83,47 @@ static void sum_share(const void *context, size_t begin, size_t end, struct devi
 void OPERATION(linear_forward)(struct kernel_device *device, void *output, const void *input,
                                const void *weight, const void *bias, struct kernel_linear shape)
 {
-    struct product p = {.m = shape.rows,
-                        .n = shape.out,
-                        .k = shape.in,
-                        .left = input,
-                        .right = weight,
-                        .right_transposed = shape.layout == KERNEL_WEIGHT_OUT_IN,
-                        .beta = bias ? 1.0f : 0.0f,
-                        .result = output};
+    struct blas_product p = {.m = shape.rows,
+                             .n = shape.out,
+                             .k = shape.in,
+                             .left = input,
+                             .right = weight,
+                             .right_transposed = shape.layout == KERNEL_WEIGHT_OUT_IN,
+                             .beta = bias ? 1.0f : 0.0f,
+                             .result = output};
     if (bias) {
         struct bias b = {.output = output, .bias = bias, .width = shape.out};
         device_for(device, shape.rows, ROW_GRAIN, fill_share, &b);
     }
-    multiply(device, &p);
+    multiply(device, p);
 }
 
 static void input_gradient(struct kernel_device *device, float *d_input, const float *d_output,
                            const float *weight, const struct kernel_linear *shape)
 {
-    struct product p = {.m = shape->rows,
-                        .n = shape->in,
-                        .k = shape->out,
-                        .left = d_output,
-                        .right = weight,
-                        .right_transposed = shape->layout == KERNEL_WEIGHT_IN_OUT,
-                        .result = d_input};
-    multiply(device, &p);
+    struct blas_product p = {.m = shape->rows,
+                             .n = shape->in,
+                             .k = shape->out,
+                             .left = d_output,
+                             .right = weight,
+                             .right_transposed = shape->layout == KERNEL_WEIGHT_IN_OUT,
+                             .result = d_input};
+    multiply(device, p);
 }
 
 static void weight_gradient(struct kernel_device *device, float *d_weight, const float *d_output,
                             const float *input, const struct kernel_linear *shape)
 {
     bool in_out = shape->layout == KERNEL_WEIGHT_IN_OUT;
-    struct product p = {.m = in_out ? shape->in : shape->out,
-                        .n = in_out ? shape->out : shape->in,
-                        .k = shape->rows,
-                        .left = in_out ? input : d_output,
-                        .right = in_out ? d_output : input,
-                        .left_transposed = true,
-                        .beta = 1.0f,
-                        .result = d_weight};
-    multiply(device, &p);
+    struct blas_product p = {.m = in_out ? shape->in : shape->out,
+                             .n = in_out ? shape->out : shape->in,
+                             .k = shape->rows,
+                             .left = in_out ? input : d_output,
+                             .right = in_out ? d_output : input,
+                             .left_transposed = true,
+                             .beta = 1.0f,
+                             .result = d_weight};
+    multiply(device, p);
 }
 
 void OPERATION(linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,

@@ -1,0 +1,28 @@
+/*
+ * Matrix products by OpenBLAS, always on the calling thread.
+ *
+ * Problem: OpenBLAS divides a product among threads of its own. How many it takes depends on state
+ * of the calling thread (OpenMP's count is one a thread, and a new thread begins with all cores)
+ * and on who else is calling, and the bits of a product can depend on how it is divided.
+ *
+ * Design: the team of the device divides the work (device.h), and every call says again that its
+ * thread has one. The sum over the inner dimension is never divided.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* result (m,n) = alpha left (m,k) right (k,n) + beta result, all row-major f32; a transposed side
+   is stored as (k,m) or (n,k). Strides are between stored rows. */
+struct blas_product {
+    size_t m, n, k;
+    const float *left, *right;
+    size_t left_stride, right_stride, result_stride;
+    bool left_transposed, right_transposed;
+    float alpha, beta; /* with beta 0 the result is not read: it may hold anything, NaN too */
+    float *result;
+};
+
+/** blas_multiply() - dimensions and strides at most INT_MAX */
+void blas_multiply(const struct blas_product *product);
