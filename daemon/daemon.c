@@ -18,10 +18,13 @@
 #include "daemon/http_server.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
+#include "daemon/suspicion.h"
 
-#define NODE_TTL_S   10
-#define LEADER_TTL_S 3
-#define PASSWORD_MAX 4096
+#define NODE_TTL_S      10
+#define LEADER_TTL_S    3
+#define PASSWORD_MAX    4096
+#define GOODBYE_US      1000000
+#define ETCD_TIMEOUT_NS NS_PER_SECOND /* well below the leader's time to live */
 
 void daemon_job_dir(const struct daemon *daemon, const char *job, char ret_path[CONFIG_TEXT_SIZE])
 {
@@ -33,6 +36,38 @@ static void leave(struct daemon *daemon, int exit_code)
 {
     daemon->exit_code = exit_code;
     sd_event_exit(daemon->loop.event, exit_code);
+}
+
+static void on_deregistered(void *context)
+{
+    struct daemon *daemon = context;
+
+    leave(daemon, daemon->exit_code);
+}
+
+static int on_goodbye_deadline(sd_event_source *source, uint64_t usec, void *context)
+{
+    (void)source;
+    (void)usec;
+    on_deregistered(context); /* the leases end by themselves */
+    return 0;
+}
+
+/* Give up leadership and registration first, so that nobody has to wait for the leases. */
+static void say_goodbye(struct daemon *daemon, int exit_code)
+{
+    struct registry *registry = daemon->registry;
+
+    daemon->exit_code = exit_code;
+    if (!registry)
+        return; /* said already */
+    daemon->registry = NULL;
+    election_stop(daemon->election);
+    daemon->election = NULL;
+    registry_stop(registry, on_deregistered, daemon);
+    if (sd_event_add_time_relative(daemon->loop.event, NULL, CLOCK_MONOTONIC, GOODBYE_US, 0,
+                                   on_goodbye_deadline, daemon) < 0)
+        leave(daemon, exit_code);
 }
 
 /* ---- this node's record ---- */
@@ -165,8 +200,9 @@ static void finish_stopping(struct daemon *daemon)
     for (const struct job *job = daemon->jobs; job; job = job->next)
         if (!job_idle(job))
             return;
-    log_info("everything is handed over; leaving");
-    leave(daemon, EXIT_SUCCESS);
+    if (daemon->registry)
+        log_info("everything is handed over; leaving");
+    say_goodbye(daemon, EXIT_SUCCESS);
 }
 
 static int on_reconcile(sd_event_source *source, void *context)
@@ -198,6 +234,8 @@ static void observe_leader(struct daemon *daemon)
     const struct mirror_entry *entry =
         mirror_find(&daemon->mirror, keys_leader(key, daemon->config->cluster));
 
+    if (!daemon->election)
+        return;
     if (!entry) {
         election_observe(daemon->election, NULL);
         return;
@@ -301,7 +339,7 @@ static int on_drain_deadline(sd_event_source *source, uint64_t usec, void *conte
         for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
             if (job->processes[slot])
                 worker_process_kill(job->processes[slot]);
-    leave(daemon, EXIT_FAILURE);
+    say_goodbye(daemon, EXIT_FAILURE);
     return 0;
 }
 
@@ -381,6 +419,7 @@ static int open_store(struct daemon *daemon, struct error *error)
     int status = read_password(config, password, sizeof(password), error);
     const struct etcd_options options = {
         .endpoints = config->endpoints,
+        .request_timeout_ns = ETCD_TIMEOUT_NS,
         .user = or_null(config->etcd_user),
         .password = or_null(password),
         .ca_file = or_null(config->etcd_ca),
@@ -426,6 +465,8 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
                                 &daemon->election);
     if (!status)
         status = leading_new(daemon, &daemon->leading);
+    if (!status)
+        status = suspicion_new(daemon, &daemon->suspicion);
     if (!status)
         status = daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, config->cluster),
                                    &watch_callbacks, daemon, &daemon->watch);
@@ -491,27 +532,10 @@ static int daemon_open(struct daemon *daemon, int *ret_lock, struct error *error
     return status ? status : start_membership(daemon, takeover);
 }
 
-static void on_deregistered(void *context)
-{
-    sd_event_exit(((struct daemon *)context)->loop.event, 0);
-}
-
-/* Give up leadership and registration, so that others need not wait for the leases. */
-static void say_goodbye(struct daemon *daemon)
-{
-    struct registry *registry = daemon->registry;
-
-    election_stop(daemon->election);
-    daemon->election = NULL;
-    daemon->registry = NULL;
-    if (!registry || daemon->abandoning)
-        return;
-    registry_stop(registry, on_deregistered, daemon);
-}
-
 static void daemon_done(struct daemon *daemon)
 {
     leading_free(daemon->leading);
+    suspicion_free(daemon->suspicion);
     while (daemon->jobs) {
         struct job *job = daemon->jobs;
         daemon->jobs = job->next;
@@ -520,7 +544,8 @@ static void daemon_done(struct daemon *daemon)
     http_server_stop(daemon->http);
     if (daemon->watch)
         daemon->kv->unwatch(daemon->kv->context, daemon->watch);
-    say_goodbye(daemon);
+    election_stop(daemon->election);
+    registry_abandon(daemon->registry);
     outbox_free(daemon->outbox);
     etcd_free(daemon->etcd);
     mirror_done(&daemon->mirror);

@@ -21,6 +21,7 @@
 
 struct job;
 struct leading;
+struct suspicion;
 struct http_server;
 
 struct daemon {
@@ -42,6 +43,7 @@ struct daemon {
     int exit_code;
     struct job *jobs; /* a list */
     struct leading *leading;
+    struct suspicion *suspicion;
     struct http_server *http;
     sd_event_source *reconcile, *drain_deadline;
 };

@@ -11,8 +11,9 @@
 #include "base/json.h"
 #include "daemon/job.h"
 
-#define ANSWER_BYTES_MAX ((size_t)8 << 20) /* a longer file comes in several requests, by `from`   \
-                                            */
+#define ANSWER_BYTES_MAX                                                                           \
+    ((size_t)8 << 20) /* a longer file comes in several requests, by `from`                        \
+                       */
 
 static int append_tree(json_t *tree, struct bytes *body, struct error *error)
 {

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/events.h"
 #include "daemon/recording.h"
+#include "daemon/suspicion.h"
 
 #define PROGRESS_NS NS_PER_SECOND
 
@@ -39,6 +40,17 @@ static void on_connected(void *context, const char *name, unsigned slot)
     feed(job, &event);
 }
 
+/* Whoever lost a link says to whom, as "node/slot". */
+static void suspect(struct job *job, const struct worker_report *status)
+{
+    for (unsigned i = 0; i < status->lost_count; i++) {
+        char node[NAME_SIZE];
+        snprintf(node, sizeof(node), "%.*s", (int)strcspn(status->lost[i], "/"), status->lost[i]);
+        if (strcmp(node, job->daemon->config->node))
+            suspicion_raise(job->daemon->suspicion, node);
+    }
+}
+
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
@@ -49,6 +61,7 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
         char text[REPORT_TEXT_SIZE + 64];
         snprintf(text, sizeof(text), "slot %u is stuck: %s", slot, status->text);
         events_append(job->dir, &facts, "stuck", text);
+        suspect(job, status);
     }
     feed(job, &event);
 }
@@ -395,6 +408,34 @@ static int write_spec(struct job *job, struct error *error)
     return file_replace(job->spec_path, text, strlen(text), 0644, error);
 }
 
+/* What an earlier firnd of this node wrote about the plan in force: the agent must not start a
+ * worker twice. */
+static void tell_reported(struct job *job)
+{
+    struct daemon *daemon = job->daemon;
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *generation = mirror_find(
+        &daemon->mirror, keys_job(key, daemon->config->cluster, job->name, "generation"));
+    struct plan *plan = generation ? decode_plan(job, generation) : NULL;
+    const struct mirror_entry *written =
+        plan ? mirror_find(&daemon->mirror, keys_report(key, daemon->config->cluster, job->name,
+                                                        plan->generation, daemon->config->node))
+             : NULL;
+    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report));
+    AUTO_JSON json_t *tree = NULL;
+    struct agent_event event = {.type = AGENT_REPORTED, .report = report};
+    struct error error = {0};
+
+    plan_free(plan);
+    if (!written || !report)
+        return;
+    if (json_parse(written->value, strlen(written->value), written->key, &tree, &error) ||
+        node_report_decode(tree, report, &error))
+        log_warning("job %s: %s", job->name, error.text);
+    else
+        feed(job, &event);
+}
+
 static void adopt_workers(struct job *job)
 {
     for (unsigned slot = 0; slot < job->daemon->config->slots; slot++) {
@@ -446,6 +487,7 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
         job_close(job);
         return status;
     }
+    tell_reported(job);
     adopt_workers(job);
     *ret_job = job;
     return 0;

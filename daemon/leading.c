@@ -237,13 +237,19 @@ static void decide(struct led *led, const struct view *view)
     plan_free(decision.plan);
 }
 
+/* Not while saying goodbye, either. */
+static bool leads(const struct daemon *daemon)
+{
+    return daemon->election && election_leads(daemon->election);
+}
+
 static void consider(struct led *led)
 {
     struct daemon *daemon = led->leading->daemon;
     struct view *view;
     struct error error = {0};
 
-    if (!election_leads(daemon->election) || led->writing || daemon->store_away)
+    if (!leads(daemon) || led->writing || daemon->store_away)
         return;
     int status = view_make(
         &daemon->mirror, daemon->config->cluster, led->job, daemon->loop.loop.now_ns(&daemon->loop),
@@ -321,7 +327,7 @@ void leading_run(struct leading *leading)
     size_t count;
 
     forget_removed(leading);
-    if (!election_leads(daemon->election))
+    if (!leads(daemon))
         return;
     count = mirror_range(&daemon->mirror, keys_cluster(prefix, daemon->config->cluster), &entries);
     for (size_t i = 0; i < count; i++) {

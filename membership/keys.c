@@ -51,7 +51,7 @@ char *keys_report(char key[KV_KEY_MAX], const char *cluster, const char *job, ui
 
 char *keys_checkpoint(char key[KV_KEY_MAX], const char *cluster, const char *job, uint64_t step)
 {
-    return make(key, ROOT "%s/jobs/%s/checkpoints/%" PRIu64, cluster, job, step);
+    return make(key, ROOT "%s/jobs/%s/checkpoints/%010" PRIu64, cluster, job, step);
 }
 
 /* What follows "<root><cluster>/<folder>/" in @key, or NULL when it lies elsewhere. */

@@ -76,6 +76,8 @@ static int finish_round(struct trainer *trainer, struct exchange_down *down, str
 
     write_share(trainer);
     status = closing_round(trainer, down, error);
+    if (!status && trainer->engine->rank == 0)
+        snapshot_abandon(trainer->snapshot, down->checkpoint_failed);
     if (status || down->checkpoint_durable != trainer->state->applied_step)
         return status;
     if (trainer->engine->rank == 0)

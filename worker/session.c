@@ -71,6 +71,7 @@ static void describe_lost(const struct trainer *trainer, struct worker_report *r
 {
     struct mesh_fault fault;
 
+    assert(trainer->plan != NULL); /* whoever has a mesh has the plan that it was made for */
     mesh_fault(trainer->mesh, &fault);
     for (unsigned i = 0; i < fault.lost_count && report->lost_count < REPORT_LOST_MAX; i++) {
         const struct plan_worker *lost = &trainer->plan->workers[fault.lost_ranks[i]];
@@ -118,11 +119,13 @@ static void describe_held(const struct trainer *trainer, struct worker_report *r
 void session_describe(const struct trainer *trainer, enum worker_phase phase, const char *text,
                       struct worker_report *ret_report)
 {
+    uint64_t generation = trainer->plan ? trainer->plan->generation : 0;
+
     *ret_report = (struct worker_report){
         .slot = trainer->options->slot,
         .instance = trainer->instance,
         .phase = phase,
-        .generation = trainer->plan ? trainer->plan->generation : 0,
+        .generation = phase == WORKER_PREPARED ? MAX(generation, trainer->prepared) : generation,
     };
     snprintf(ret_report->text, sizeof(ret_report->text), "%.*s", (int)sizeof(ret_report->text) - 1,
              text);
@@ -348,6 +351,7 @@ static void look_after_checkpoint(struct trainer *trainer, const struct exchange
     struct error error = {0};
 
     if (trainer->engine->rank == 0) {
+        snapshot_abandon(trainer->snapshot, down->checkpoint_failed);
         snapshot_commit(trainer->snapshot, down->checkpoint_durable);
         session_tell_checkpoint(trainer);
     }

@@ -32,6 +32,7 @@ struct trainer {
     struct plan *plan;    /* of the generation that runs, or ran last; NULL before the first */
     struct plan *pending; /* newer than plan; NULL when none has come */
     struct engine *engine;
+    uint64_t prepared;       /* generation of the last plan that PREPARE named */
     bool first_commit;       /* of this generation is still to come */
     uint64_t recorded_step;  /* of the newest checkpoint that firnd has recorded */
     uint64_t last_commit_ns; /* monotonic; 0 before the first step */

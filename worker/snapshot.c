@@ -45,7 +45,7 @@ struct snapshot {
     unsigned rank, world;
     json_t *begun_state, *begun_config; /* of the manifest, as they were at the boundary */
     unsigned begun_tensor_count;
-    uint64_t durable_step, failed_step, committed_step;
+    uint64_t durable_step, failed_step, committed_step, abandoned_step;
     uint64_t began_ns, stall_ns;
     struct commit *commit;
 };
@@ -334,6 +334,37 @@ static uint64_t total_bytes(const struct manifest *manifest)
     return sum;
 }
 
+/*
+ * A run that went back to an older checkpoint writes the later ones again, with the same bits: the
+ * one that is there already stands for it, if it really holds the same.
+ */
+static int adopt_existing(struct commit *commit, const struct manifest *mine)
+{
+    struct manifest there = {0};
+    struct bytes text = {0};
+    char path[JOB_PATH_SIZE + 32];
+    int status;
+
+    checkpoint_path(commit->folder, commit->step, commit->result.path);
+    snprintf(path, sizeof(path), "%s/%s", commit->result.path, MANIFEST_NAME);
+    error_clear(&commit->error);
+    status = manifest_load(commit->result.path, NULL, &there, &commit->error);
+    if (!status && !hash128_equal(there.state_digest, mine->state_digest))
+        status = error_set(&commit->error, -EEXIST,
+                           "%s is there already and holds another state; move it away",
+                           commit->result.path);
+    if (!status)
+        status = file_read(path, PART_FILE_MAX, &text, &commit->error);
+    if (!status)
+        manifest_sha256(text.data, text.size_bytes, commit->result.manifest_sha256);
+    bytes_done(&text);
+    manifest_done(&there);
+    if (!status &&
+        checkpoint_abandon(commit->folder, commit->step, commit->generation, &commit->error))
+        log_warning("%s", commit->error.text);
+    return status;
+}
+
 static void *run_commit(void *argument)
 {
     struct commit *commit = argument;
@@ -345,6 +376,8 @@ static void *run_commit(void *argument)
     if (!commit->status)
         commit->status = checkpoint_commit(commit->io, commit->folder, &manifest, commit->config,
                                            result->path, result->manifest_sha256, &commit->error);
+    if (commit->status == -EEXIST)
+        commit->status = adopt_existing(commit, &manifest);
     if (!commit->status) {
         result->generation = commit->generation;
         result->step = commit->step;
@@ -382,6 +415,19 @@ static struct commit *commit_new(const struct snapshot *snapshot)
     snprintf(commit->folder, sizeof(commit->folder), "%s", snapshot->folder);
     snprintf(commit->job, sizeof(commit->job), "%s", spec->name);
     return commit;
+}
+
+void snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
+{
+    struct error error = {0};
+
+    if (!failed_step || failed_step != snapshot->begun_step ||
+        failed_step == snapshot->abandoned_step)
+        return;
+    snapshot->abandoned_step = failed_step;
+    if (checkpoint_abandon(snapshot->folder, failed_step, snapshot->begun_generation, &error))
+        log_warning("the checkpoint of step %" PRIu64 " is given up, but not removed: %s",
+                    failed_step, error.text);
 }
 
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)

@@ -55,6 +55,10 @@ uint64_t snapshot_failed_step(const struct snapshot *snapshot);
  * if that is news */
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step);
 
+/** snapshot_abandon() - rank 0: some rank's share of @failed_step failed; remove what the others
+ * have written of it */
+void snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
+
 /**
  * snapshot_take_result() - rank 0: the outcome of a commit
  * Return: 1: *ret_checkpoint is on disk, to be recorded; 0: nothing new; negative: it failed, see

@@ -26,12 +26,18 @@
 
 /* ---- messages ---- */
 
-static void break_off(struct trainer *trainer, const char *reason)
+/* Ends mesh_open(), if that is where the main thread is. */
+static void wake_main(struct trainer *trainer)
 {
     uint64_t one = 1;
 
     if (write(trainer->cancel, &one, sizeof(one)) < 0)
         log_warning("waking the main thread: %s", strerror(errno));
+}
+
+static void break_off(struct trainer *trainer, const char *reason)
+{
+    wake_main(trainer);
     pthread_mutex_lock(&trainer->lock);
     if (trainer->mesh)
         mesh_abort(trainer->mesh, reason);
@@ -53,6 +59,9 @@ static void trainer_observe(void *context, const struct control_message *message
             __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
         else
             break_off(trainer, "a newer generation replaces this one");
+    } else if (message->type == CONTROL_PREPARE) {
+        wake_main(
+            trainer); /* another plan is meant now: no more waiting for the links of this one */
     }
 }
 
@@ -79,8 +88,11 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
 {
     switch (message->type) {
     case CONTROL_PREPARE:
-        if (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED)
+        if (message->plan &&
+            (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED)) {
+            trainer->prepared = message->plan->generation;
             report_status(trainer, WORKER_PREPARED, "");
+        }
         break;
     case CONTROL_SWITCH:
         if (message->plan && message->plan->generation > trainer->generation &&
@@ -173,7 +185,8 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
                          plan->generation);
     if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
-    if (stopping(trainer))
+    session_messages(trainer, 0); /* what came before the eventfd was emptied */
+    if (stopping(trainer) || (trainer->pending && !trainer->pending->planned))
         return -ECANCELED;
     status = mesh_open(&options, trainer->cancel, &mesh, error);
     if (!status)
@@ -230,16 +243,40 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
 {
     if (stopping(trainer))
         return SESSION_STOPPED;
-    if (status == -EILSEQ) /* this cannot be cured by another layout: the job must not go on */
-        log_error("%s", error->text);
-    else
-        log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
-                    error->code ? error->text : strerror(-status));
+    if (status == -ECANCELED) /* before any link was up: the plan that replaces this one is here or
+                                 on its way */
+        return SESSION_BROKEN;
     if (trainer->mesh)
         mesh_abort(trainer->mesh, "this worker cannot go on");
     snapshot_release(trainer->snapshot);
+    if (status == -EILSEQ) { /* no other layout cures this: the job must not go on */
+        log_error("%s", error->text);
+        report_status(trainer, WORKER_REFUSED, error->text);
+        return SESSION_STOPPED;
+    }
+    log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
+                error->code ? error->text : strerror(-status));
     report_status(trainer, WORKER_STUCK, error->code ? error->text : "");
     return SESSION_BROKEN;
+}
+
+/* A plan after a failure speaks of one step boundary: state of another one must not be mixed into
+ * it. */
+static bool fits(const struct trainer *trainer, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    const struct state *state = trainer->state;
+    unsigned first, count;
+
+    state_held_range(state, 0, &first, &count);
+    if (plan->source != PLAN_SOURCE_MEMORY || plan->planned || !count ||
+        state->applied_step == plan->resume_step)
+        return true;
+    error_set(error, -ESTALE,
+              "generation %" PRIu64 " goes on from step %" PRIu64
+              ", but this worker is at step %" PRIu64,
+              plan->generation, plan->resume_step, state->applied_step);
+    return false;
 }
 
 /* One generation from its plan to its end; the plan has become trainer->plan. */
@@ -254,6 +291,11 @@ static enum session_outcome run_generation(struct trainer *trainer)
     close_generation(trainer);
     if (rank < 0)
         return SESSION_LEFT;
+    if (!fits(trainer, &error))
+        return broken(trainer, error.code, &error);
+    if (plan->planned) /* should the new generation never come up, this is what is known of this
+                          worker */
+        report_status(trainer, WORKER_PREPARED, "");
     status = join(trainer, (unsigned)rank, &error);
     if (status)
         return broken(trainer, status, &error);
