@@ -151,7 +151,7 @@ static int greeting_frame(void *context, const struct frame *frame, const uint8_
 static void greeting_item_sent(void *context, struct stream_item *item)
 {
     (void)context, (void)item;
-    assert(!"nothing is queued before the link is up");
+    assert(false); /* nothing is queued before the link is up */
 }
 
 static const struct stream_events greeting_events = {
