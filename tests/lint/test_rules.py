@@ -53,12 +53,15 @@ class Rules(Tree):
         for folder, allowed in rules.MAY_INCLUDE.items():
             for target in (*rules.MAY_INCLUDE, "tests"):
                 thing = "helper" if target == "tests" else f"{target}_thing"
-                self.write(f"{folder}/arrow.c", f'#include "{target}/{thing}.h"\n')
-                if target == folder or target in allowed:
-                    self.assert_clean()
-                else:
-                    self.assert_found(f"{folder}/arrow.c", 1, "include")
-            os.remove(os.path.join(self.root, folder, "arrow.c"))
+                path = f"{folder}/arrow.c"
+                self.write(path, f'#include "{target}/{thing}.h"\n')
+                found = list(rules.dependency(rules.File(self.root, path)))
+                free = target == folder or target in allowed
+                self.assertEqual([number for number, _ in found], [] if free else [1], path)
+
+    def test_an_arrow_is_found_in_the_tree(self):
+        self.write("daemon/arrow.c", '#include "kernels/kernels_thing.h"\n')
+        self.assert_found("daemon/arrow.c", 1, "daemon/ does not include kernels/")
 
     def test_the_daemon_never_includes_kernels(self):
         self.assertNotIn("kernels", rules.MAY_INCLUDE["daemon"])
