@@ -43,6 +43,7 @@ enum {
     KEY_WORKER,
     KEY_SLOTS,
     KEY_THREADS,
+    KEY_SLOT_MEMORY,
     KEY_FAILURE_TIMEOUT,
     KEY_DRAIN_TIMEOUT,
     KEY_LOG,
@@ -79,6 +80,9 @@ static const struct key keys[KEY_COUNT] = {
     [KEY_WORKER] = {"worker", TEXT, 0, 0, "the firn-worker program (default: beside firnd)"},
     [KEY_SLOTS] = {"slots", NUMBER, 1, 64, "CPU slots that this node offers (default: 1)"},
     [KEY_THREADS] = {"threads", NUMBER, 1, 1024, "threads of a CPU slot (default: 1)"},
+    [KEY_SLOT_MEMORY] =
+        {"slot_memory_mb", NUMBER, 1, 1u << 30,
+         "memory that a slot offers to plans, in MiB (default: its share of the machine's)"},
     [KEY_FAILURE_TIMEOUT] =
         {"failure_timeout_ms", NUMBER, 100, 600000,
          "silence after which a peer is given up; all other time-outs follow from it (default: 1500)"},
@@ -112,6 +116,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("worker", KEY_WORKER),
     FILE_FIELD("slots", KEY_SLOTS),
     FILE_FIELD("threads", KEY_THREADS),
+    FILE_FIELD("slot_memory_mb", KEY_SLOT_MEMORY),
     FILE_FIELD("failure_timeout_ms", KEY_FAILURE_TIMEOUT),
     FILE_FIELD("drain_timeout_s", KEY_DRAIN_TIMEOUT),
     FILE_FIELD("log", KEY_LOG),
@@ -289,8 +294,8 @@ static int take_numbers(const struct spoken *said, struct config *config, struct
         unsigned *value;
     } numbers[] = {
         {KEY_LINK_PORT, &config->link_port}, {KEY_SLOTS, &config->slots},
-        {KEY_THREADS, &config->threads},     {KEY_FAILURE_TIMEOUT, &failure_ms},
-        {KEY_DRAIN_TIMEOUT, &drain_s},
+        {KEY_THREADS, &config->threads},     {KEY_SLOT_MEMORY, &config->slot_memory_mb},
+        {KEY_FAILURE_TIMEOUT, &failure_ms},  {KEY_DRAIN_TIMEOUT, &drain_s},
     };
     int status = 0;
 

@@ -31,6 +31,7 @@ struct config {
     char checkpoint_dir[CONFIG_TEXT_SIZE];
     char worker[CONFIG_TEXT_SIZE]; /* the firn-worker program */
     unsigned slots, threads;
+    unsigned slot_memory_mb;     /* 0: the slot's share of the machine */
     uint64_t failure_timeout_ns; /* file and flag: failure_timeout_ms */
     uint64_t drain_timeout_ns;   /* file and flag: drain_timeout_s */
     bool journal;                /* log: journal | stderr */

@@ -81,11 +81,13 @@ void daemon_publish_self(struct daemon *daemon)
         log_error("no memory to publish this node's record");
 }
 
-static uint64_t slot_memory(unsigned slots)
+static uint64_t slot_memory(const struct config *config)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
 
-    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / slots : 0;
+    if (config->slot_memory_mb)
+        return (uint64_t)config->slot_memory_mb << 20;
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / config->slots : 0;
 }
 
 static void describe_self(struct daemon *daemon)
@@ -102,7 +104,7 @@ static void describe_self(struct daemon *daemon)
     for (unsigned slot = 0; slot < config->slots; slot++) {
         snprintf(self->slots[slot].kind, sizeof(self->slots[slot].kind), "cpu");
         self->slots[slot].thread_count = config->threads;
-        self->slots[slot].memory_bytes = slot_memory(config->slots);
+        self->slots[slot].memory_bytes = slot_memory(config);
         self->slots[slot].speed = 1.0;
     }
 }
