@@ -176,8 +176,10 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         return error_set(error, -ENOMEM, "no memory for links");
     options.peer_count = plan_peers(plan, rank, ranks);
     for (unsigned i = 0; i < options.peer_count; i++) {
+        const struct plan_worker *worker = &plan->workers[ranks[i]];
         peers[i].rank = ranks[i];
-        snprintf(peers[i].address, sizeof(peers[i].address), "%s", plan->workers[ranks[i]].address);
+        snprintf(peers[i].name, sizeof(peers[i].name), "%s/%u", worker->node, worker->slot);
+        snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
     }
     snprintf(options.job, sizeof(options.job), "%s", plan->job);
     if (!session_key(plan, options.key))
