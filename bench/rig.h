@@ -1,0 +1,48 @@
+/*
+ * One worker's training without firnd and without peers: the state, the engine and the exchange of
+ * firn-worker itself, on a plan of one stage and one replica. What is timed here is what a worker
+ * runs, call for call.
+ *
+ * Everything that fails ends the program: a benchmark has nobody to report to.
+ */
+#pragma once
+
+#include "worker/engine.h"
+#include "worker/exchange.h"
+#include "worker/snapshot.h"
+
+struct rig {
+    struct job_spec spec;
+    const struct kernel *kernel;
+    struct kernel_device *device;
+    struct state *state;
+    struct dataset *dataset;
+    struct plan *plan;
+    struct mesh *mesh;
+    int listener;
+    struct engine *engine;
+    struct exchange_up *up;
+    struct exchange_down *down;
+    char folder[256]; /* of its own, removed by rig_close() */
+};
+
+struct rig_options {
+    unsigned layers, width, heads, context, vocab,
+        micro_batch; /* one lane, one micro-batch a step */
+    unsigned thread_count;
+    const struct kernel *kernel; /* NULL: kernel_cpu() */
+    const char *folder;          /* where its folder goes; NULL: TMPDIR, else /tmp */
+};
+
+/** rig_gpt2_124m() - the shapes of GPT-2 124M, batch 4 x 64 tokens */
+struct rig_options rig_gpt2_124m(unsigned thread_count);
+
+struct rig *rig_open(const struct rig_options *options);
+void rig_close(struct rig *rig);
+
+/**
+ * rig_step() - one training step, from the samples to the updated parameters
+ * @snapshot: NULL, or a checkpoint that may be under way: its memory is waited for before the
+ * optimizer runs, as worker/session.c does
+ */
+void rig_step(struct rig *rig, struct snapshot *snapshot);
