@@ -18,8 +18,6 @@
 #define CONNECT_RETRY_US 5000
 #define LOG_KEEP_BYTES   (8 << 20) /* a worker's log begins anew past this */
 
-extern char **environ;
-
 struct worker_process {
     sd_event *event;
     const struct config *config;

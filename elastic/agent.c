@@ -90,11 +90,13 @@ static struct wish wish_of(const struct agent *agent, unsigned index)
     struct wish wish = {0};
     int rank = agent_rank(agent, agent->plan, index);
     if (rank >= 0) {
+        assert(agent->plan != NULL); /* no plan, no rank */
         wish.worker = (unsigned)rank < agent->plan->worker_count;
         wish.donor = !wish.worker;
         wish.instance = agent->plan->workers[rank].instance;
     }
     int next = agent_rank(agent, agent->next, index);
+    assert(next < 0 || agent->next != NULL);
     wish.next_fresh = !wish.worker && next >= 0 && (unsigned)next < agent->next->worker_count &&
                       agent->next->workers[next].instance == 0;
     wish.fresh = wish.next_fresh || (wish.worker && wish.instance == 0);

@@ -325,6 +325,7 @@ static int publish_from_memory(struct leader_context *context, const struct surv
     int r = layout_after_failure(context, survivors, recovery, &plan);
     if (r < 0)
         return r == -ENOSPC ? 0 : r;
+    assert(plan != NULL);
     plan->reason = PLAN_REASON_FAILURE;
     plan->planned = false;
     plan->source = PLAN_SOURCE_MEMORY;

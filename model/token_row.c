@@ -224,6 +224,7 @@ static int map_file(const struct token_row_options *options, const struct data_f
     close_descriptor(&source.descriptor);
     if (r < 0 || token_count == 0)
         return r;
+    assert(extent.tokens != NULL);
     add_extent(row, extent, token_count); /* the row's from here on, whatever comes */
     return check_tokens(file->path, extent.tokens, row->token_bytes, token_count, options->vocab,
                         error);

@@ -19,8 +19,6 @@
 
 #define EXIT_SKIPPED 77
 
-extern char **environ;
-
 static int run_reference(const char *path)
 {
     const char *python = getenv("FIRN_PYTHON");
