@@ -1,0 +1,222 @@
+/* firnctl checkpoint list, show and verify. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "checkpoint/reader.h"
+#include "ctl/checkpoint_find.h"
+#include "ctl/cluster.h"
+#include "ctl/commands.h"
+#include "ctl/format.h"
+#include "ctl/output.h"
+#include "ctl/text_table.h"
+
+/* ---- list ---- */
+
+static int list_json(const struct cluster_job *job, struct error *error)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < job->checkpoint_count && array; i++)
+        if (json_array_append_new(array, checkpoint_record_encode(&job->checkpoints[i]))) {
+            json_decref(array);
+            array = NULL;
+        }
+    return output_json(
+        array ? json_pack("{s:s, s:o}", "job", job->name, "checkpoints", array) : NULL, error);
+}
+
+static int list_table(const struct cluster_job *job, struct error *error)
+{
+    CLEANUP(text_table_done) struct text_table table;
+    uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
+
+    if (!job->checkpoint_count) {
+        printf("job %s has no checkpoint yet\n", job->name);
+        return 0;
+    }
+    text_table_init(&table, "#STEP|#GENERATION|#SIZE|#STALL|#WRITTEN IN|#AGE|BY|PATH");
+    for (size_t i = 0; i < job->checkpoint_count; i++) {
+        const struct checkpoint_record *record = &job->checkpoints[i];
+        char size[FORMAT_SIZE], stall[FORMAT_SIZE], took[FORMAT_SIZE], age[FORMAT_SIZE];
+        text_table_cell(&table, "%" PRIu64, record->step);
+        text_table_cell(&table, "%" PRIu64, record->generation);
+        text_table_cell(&table, "%s", format_bytes(record->size_bytes, size));
+        text_table_cell(&table, "%s", format_duration(record->stall_seconds, stall));
+        text_table_cell(&table, "%s", format_duration(record->write_seconds, took));
+        text_table_cell(
+            &table, "%s",
+            format_duration(now_ns > record->unix_ns ? (double)(now_ns - record->unix_ns) / 1e9 : 0,
+                            age));
+        text_table_cell(&table, "%s", record->node);
+        text_table_cell(&table, "%s", record->path);
+    }
+    return text_table_print(&table) ? error_set(error, -ENOMEM, "no memory for the table") : 0;
+}
+
+int run_checkpoint_list(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    int status = store_open(arguments, &store, error);
+
+    if (!status)
+        status = cluster_load(&store, &cluster, error);
+    if (status)
+        return status;
+    const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
+    if (!job)
+        return -ENOENT;
+    return arguments_has(arguments, "json") ? list_json(job, error) : list_table(job, error);
+}
+
+/* ---- show ---- */
+
+static uint64_t total_bytes(const struct manifest *manifest)
+{
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < manifest->file_count; i++)
+        total += manifest->files[i].size_bytes;
+    return total;
+}
+
+static json_t *files_json(const struct manifest *manifest)
+{
+    json_t *files = json_array();
+
+    for (size_t i = 0; i < manifest->file_count && files; i++)
+        if (json_array_append_new(files, json_pack("{s:s, s:I}", "name", manifest->files[i].name,
+                                                   "size_bytes",
+                                                   (json_int_t)manifest->files[i].size_bytes))) {
+            json_decref(files);
+            return NULL;
+        }
+    return files;
+}
+
+static int show_json(const char *path, const struct manifest *manifest, struct error *error)
+{
+    char digest[HASH128_TEXT_SIZE];
+
+    hash128_text(manifest->state_digest, digest);
+    return output_json(json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:o, s:O?, s:O?}", "path",
+                                 path, "job", manifest->job, "step", (json_int_t)manifest->step,
+                                 "generation", (json_int_t)manifest->generation, "state_digest",
+                                 digest, "tensors", (json_int_t)manifest->tensor_count,
+                                 "size_bytes", (json_int_t)total_bytes(manifest), "files",
+                                 files_json(manifest), "state", manifest->state, "spec",
+                                 manifest->spec),
+                       error);
+}
+
+static void show_text(const char *path, const struct manifest *manifest)
+{
+    char digest[HASH128_TEXT_SIZE], size[FORMAT_SIZE];
+    size_t roles[3] = {0};
+
+    hash128_text(manifest->state_digest, digest);
+    for (size_t i = 0; i < manifest->tensor_count; i++)
+        roles[manifest->tensors[i].role]++;
+    printf("checkpoint    %s\njob           %s\nstep          %" PRIu64 "\ngeneration    %" PRIu64
+           "\nstate_digest  %s\n",
+           path, manifest->job, manifest->step, manifest->generation, digest);
+    printf("tensors       %zu parameters, %zu first and %zu second moments\n",
+           roles[MANIFEST_PARAMETER], roles[MANIFEST_FIRST_MOMENT], roles[MANIFEST_SECOND_MOMENT]);
+    printf("size          %s in %zu files\n", format_bytes(total_bytes(manifest), size),
+           manifest->file_count);
+    for (size_t i = 0; i < manifest->file_count; i++)
+        printf("              %s, %s\n", manifest->files[i].name,
+               format_bytes(manifest->files[i].size_bytes, size));
+}
+
+int run_checkpoint_show(const struct arguments *arguments, struct error *error)
+{
+    struct checkpoint_place place;
+    struct manifest manifest = {0};
+    int status = checkpoint_find(arguments, &place, error);
+
+    if (!status)
+        status = manifest_load(place.path, place.manifest_sha256[0] ? place.manifest_sha256 : NULL,
+                               &manifest, error);
+    if (status)
+        return status;
+    if (arguments_has(arguments, "json"))
+        status = show_json(place.path, &manifest, error);
+    else
+        show_text(place.path, &manifest);
+    manifest_done(&manifest);
+    return status;
+}
+
+/* ---- verify ---- */
+
+struct meter {
+    bool shown;
+    uint64_t begun_ns, said_ns, total;
+};
+
+static void on_progress(void *context, uint64_t done, uint64_t total)
+{
+    struct meter *meter = context;
+    uint64_t now_ns = clock_monotonic_ns();
+    char bar[FORMAT_BAR_SIZE], size[FORMAT_SIZE];
+
+    meter->total = total;
+    if (!meter->shown || (now_ns - meter->said_ns < 100 * NS_PER_MS && done < total))
+        return;
+    meter->said_ns = now_ns;
+    fprintf(stderr, "\r│%s│ %s of it read ",
+            format_bar((double)done / (double)MAX(total, 1ul), bar), format_bytes(done, size));
+    if (done == total)
+        fprintf(stderr, "\r\033[K");
+}
+
+/* The manifest must be the committed one before its checksums mean anything. */
+static int check_manifest(const struct checkpoint_place *place, struct error *error)
+{
+    struct manifest manifest = {0};
+    int status = place->manifest_sha256[0]
+                     ? manifest_load(place->path, place->manifest_sha256, &manifest, error)
+                     : 0;
+
+    manifest_done(&manifest);
+    return status;
+}
+
+static int report_good(const struct arguments *arguments, const struct checkpoint_place *place,
+                       const struct meter *meter, struct error *error)
+{
+    double seconds = (double)(clock_monotonic_ns() - meter->begun_ns) / 1e9;
+    char size[FORMAT_SIZE], took[FORMAT_SIZE];
+
+    if (arguments_has(arguments, "json"))
+        return output_json(json_pack("{s:s, s:b, s:I, s:f}", "path", place->path, "good", 1,
+                                     "size_bytes", (json_int_t)meter->total, "seconds", seconds),
+                           error);
+    printf("%s is good: %s read and compared in %s\n", place->path,
+           format_bytes(meter->total, size), format_duration(seconds, took));
+    return 0;
+}
+
+int run_checkpoint_verify(const struct arguments *arguments, struct error *error)
+{
+    struct meter meter = {.shown = isatty(STDERR_FILENO), .begun_ns = clock_monotonic_ns()};
+    struct checkpoint_reader *reader = NULL;
+    struct checkpoint_place place;
+    int status = checkpoint_find(arguments, &place, error);
+
+    if (!status)
+        status = check_manifest(&place, error);
+    if (!status)
+        status = checkpoint_open(place.path, &reader, error);
+    if (status)
+        return status;
+    status = checkpoint_verify(reader, on_progress, &meter, error);
+    checkpoint_close(reader);
+    return status ? status : report_good(arguments, &place, &meter, error);
+}

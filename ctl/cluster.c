@@ -1,0 +1,328 @@
+#include "ctl/cluster.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "elastic/nearest.h"
+
+struct parser {
+    struct cluster *cluster;
+    const char *name;
+    char drains[KV_KEY_MAX], leader[KV_KEY_MAX];
+};
+
+/* ---- lists that grow ---- */
+
+static void *grow(void *array, size_t count, size_t item_size)
+{
+    /* One step more at every power of two. */
+    if (count & (count - 1))
+        return array;
+    return reallocarray(array, count ? 2 * count : 1, item_size);
+}
+
+static struct cluster_node *add_node(struct cluster *cluster, const char *name)
+{
+    struct cluster_node *nodes = grow(cluster->nodes, cluster->node_count, sizeof(*nodes));
+
+    if (!nodes)
+        return NULL;
+    cluster->nodes = nodes;
+    struct cluster_node *node = &nodes[cluster->node_count++];
+    *node = (struct cluster_node){0};
+    snprintf(node->name, sizeof(node->name), "%s", name);
+    return node;
+}
+
+static struct cluster_job *find_or_add_job(struct cluster *cluster, const char *name)
+{
+    for (size_t i = 0; i < cluster->job_count; i++)
+        if (!strcmp(cluster->jobs[i].name, name))
+            return &cluster->jobs[i];
+    struct cluster_job *jobs = grow(cluster->jobs, cluster->job_count, sizeof(*jobs));
+    if (!jobs)
+        return NULL;
+    cluster->jobs = jobs;
+    struct cluster_job *job = &jobs[cluster->job_count++];
+    *job = (struct cluster_job){0};
+    snprintf(job->name, sizeof(job->name), "%s", name);
+    return job;
+}
+
+/* ---- one key each ---- */
+
+static void damaged(struct cluster *cluster, const char *key, const struct error *error)
+{
+    if (!cluster->damaged++)
+        snprintf(cluster->damage, sizeof(cluster->damage), "%.120s: %.120s", key, error->text);
+}
+
+static int take_spec(struct cluster_job *job, const json_t *tree, const char *key,
+                     struct error *error)
+{
+    struct job_spec *spec = calloc(1, sizeof(*spec));
+    int status = spec ? job_spec_decode(tree, key, NULL, NULL, spec, error) : -ENOMEM;
+
+    if (status) {
+        free(spec);
+        return status;
+    }
+    free(job->spec);
+    job->spec = spec;
+    return 0;
+}
+
+static int take_checkpoint(struct cluster_job *job, const json_t *tree, struct error *error)
+{
+    struct checkpoint_record record;
+    int status = checkpoint_record_decode(tree, &record, error);
+
+    if (status)
+        return status;
+    struct checkpoint_record *records =
+        grow(job->checkpoints, job->checkpoint_count, sizeof(*records));
+    if (!records)
+        return -ENOMEM;
+    job->checkpoints = records;
+    records[job->checkpoint_count++] = record;
+    return 0;
+}
+
+static int take_progress(struct cluster_job *job, const json_t *tree, struct error *error)
+{
+    int status = progress_record_decode(tree, &job->progress, error);
+
+    job->has_progress = !status;
+    return status;
+}
+
+static int take_job_leaf(struct cluster_job *job, const char *leaf, const char *key,
+                         const json_t *tree, struct error *error)
+{
+    if (!strcmp(leaf, "spec"))
+        return take_spec(job, tree, key, error);
+    if (!strcmp(leaf, "desired"))
+        return desired_record_decode(tree, &job->desired, error);
+    if (!strcmp(leaf, "state"))
+        return state_record_decode(tree, &job->state, error);
+    if (!strcmp(leaf, "progress"))
+        return take_progress(job, tree, error);
+    if (!strcmp(leaf, "generation"))
+        return plan_decode(tree, &job->plan, error);
+    if (!strcmp(leaf, "next"))
+        return plan_decode(tree, &job->next, error);
+    return take_checkpoint(job, tree, error);
+}
+
+static bool leaf_matters(const char *leaf)
+{
+    return strncmp(leaf, "reports/", 8) != 0; /* between firnds, and the bulk of the bytes */
+}
+
+static int take_json(struct parser *parser, const struct kv_entry *entry, struct error *error)
+{
+    char name[NAME_SIZE], leaf[128];
+    AUTO_JSON json_t *tree = NULL;
+    bool is_node = keys_match_node(entry->key, parser->name, name);
+    bool is_job = !is_node && keys_match_job(entry->key, parser->name, name, leaf);
+    int status;
+
+    if (!is_node && (!is_job || !leaf_matters(leaf)))
+        return 0;
+    status = json_parse(entry->value, entry->value_bytes, entry->key, &tree, error);
+    if (status)
+        return status;
+    if (is_node) {
+        struct node_record record;
+        status = node_record_decode(tree, &record, error);
+        struct cluster_node *node = status ? NULL : add_node(parser->cluster, name);
+        if (node)
+            node->record = record;
+        return status ? status : node ? 0 : -ENOMEM;
+    }
+    struct cluster_job *job = find_or_add_job(parser->cluster, name);
+    return job ? take_job_leaf(job, leaf, entry->key, tree, error) : -ENOMEM;
+}
+
+static int take_entry(struct parser *parser, const struct kv_entry *entry)
+{
+    struct error error = {0};
+    int status;
+
+    if (!strcmp(entry->key, parser->leader)) {
+        snprintf(parser->cluster->leader, NAME_SIZE, "%.*s", NAME_SIZE - 1, entry->value);
+        return 0;
+    }
+    status = take_json(parser, entry, &error);
+    if (status && status != -ENOMEM) {
+        damaged(parser->cluster, entry->key, &error);
+        status = 0;
+    }
+    return status;
+}
+
+/* ---- the whole picture ---- */
+
+static int compare_nodes(const void *a, const void *b)
+{
+    return strcmp(((const struct cluster_node *)a)->name, ((const struct cluster_node *)b)->name);
+}
+
+static int compare_jobs(const void *a, const void *b)
+{
+    return strcmp(((const struct cluster_job *)a)->name, ((const struct cluster_job *)b)->name);
+}
+
+static int compare_checkpoints(const void *a, const void *b)
+{
+    uint64_t x = ((const struct checkpoint_record *)a)->step;
+    uint64_t y = ((const struct checkpoint_record *)b)->step;
+
+    return x < y ? 1 : -(x > y);
+}
+
+static void job_done(struct cluster_job *job)
+{
+    free(job->spec);
+    plan_free(job->plan);
+    plan_free(job->next);
+    free(job->checkpoints);
+}
+
+/* A job is what has a spec; other keys without one are left over from a job that was removed. */
+static void sort_out(struct cluster *cluster)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < cluster->job_count; i++) {
+        if (cluster->jobs[i].spec)
+            cluster->jobs[kept++] = cluster->jobs[i];
+        else
+            job_done(&cluster->jobs[i]);
+    }
+    cluster->job_count = kept;
+    for (size_t i = 0; i < kept; i++)
+        if (cluster->jobs[i].checkpoint_count > 1)
+            qsort(cluster->jobs[i].checkpoints, cluster->jobs[i].checkpoint_count,
+                  sizeof(struct checkpoint_record), compare_checkpoints);
+    if (cluster->node_count > 1)
+        qsort(cluster->nodes, cluster->node_count, sizeof(*cluster->nodes), compare_nodes);
+    if (kept > 1)
+        qsort(cluster->jobs, kept, sizeof(*cluster->jobs), compare_jobs);
+}
+
+static void mark_drained(const struct parser *parser, const struct kv_entry *entries, size_t count)
+{
+    size_t length = strlen(parser->drains);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(entries[i].key, parser->drains, length))
+            continue;
+        struct cluster_node *node =
+            cluster_find_node(parser->cluster, entries[i].key + length, NULL);
+        if (node)
+            node->drained = true;
+    }
+}
+
+int cluster_parse(const char *name, const struct kv_entry *entries, size_t count,
+                  struct cluster *ret_cluster, struct error *error)
+{
+    struct cluster cluster = {0};
+    struct parser parser = {.cluster = &cluster, .name = name};
+    int status = 0;
+
+    keys_leader(parser.leader, name);
+    size_t length = strlen(keys_cluster(parser.drains, name));
+    snprintf(parser.drains + length, sizeof(parser.drains) - length, "drains/");
+    for (size_t i = 0; i < count && !status; i++)
+        status = take_entry(&parser, &entries[i]);
+    sort_out(&cluster);
+    mark_drained(&parser, entries, count);
+    if (status) {
+        cluster_done(&cluster);
+        return error_set(error, status, "no memory for the cluster's keys");
+    }
+    *ret_cluster = cluster;
+    return 0;
+}
+
+struct loading {
+    const struct store *store;
+    struct cluster *cluster;
+};
+
+static int take_result(void *context, const struct kv_result *result, struct error *error)
+{
+    struct loading *loading = context;
+
+    return cluster_parse(loading->store->cluster, result->entries, result->entry_count,
+                         loading->cluster, error);
+}
+
+int cluster_load(struct store *store, struct cluster *ret_cluster, struct error *error)
+{
+    struct loading loading = {.store = store, .cluster = ret_cluster};
+    char prefix[KV_KEY_MAX];
+
+    return store_range(store, keys_cluster(prefix, store->cluster), true, take_result, &loading,
+                       error);
+}
+
+void cluster_done(struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->job_count; i++)
+        job_done(&cluster->jobs[i]);
+    free(cluster->jobs);
+    free(cluster->nodes);
+    *cluster = (struct cluster){0};
+}
+
+struct cluster_job *cluster_find_job(const struct cluster *cluster, const char *name,
+                                     struct error *error)
+{
+    const char *near = NULL;
+
+    for (size_t i = 0; i < cluster->job_count; i++) {
+        if (!strcmp(cluster->jobs[i].name, name))
+            return &cluster->jobs[i];
+        if (nearest_is_close(name, cluster->jobs[i].name))
+            near = cluster->jobs[i].name;
+    }
+    error_set(error, -ENOENT, "there is no job \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
+              near ? near : "; firnctl job list shows them", near ? "\"?" : "");
+    return NULL;
+}
+
+struct cluster_node *cluster_find_node(const struct cluster *cluster, const char *name,
+                                       struct error *error)
+{
+    for (size_t i = 0; i < cluster->node_count; i++)
+        if (!strcmp(cluster->nodes[i].name, name))
+            return &cluster->nodes[i];
+    error_set(error, -ENOENT,
+              "no node \"%s\" is registered; firnctl node list shows those that are", name);
+    return NULL;
+}
+
+const char *cluster_job_state(const struct cluster_job *job)
+{
+    return job->state.state[0] ? job->state.state : "submitted";
+}
+
+bool cluster_job_over(const struct cluster_job *job)
+{
+    const char *state = job->state.state;
+
+    return !strcmp(state, "completed") || !strcmp(state, "cancelled") || !strcmp(state, "failed");
+}
+
+void cluster_job_words(const struct cluster_job *job, char *ret_text, size_t size)
+{
+    const char *state = cluster_job_state(job);
+    const char *why = job->state.state[0] ? job->state.text : "no leader has looked at it yet";
+
+    snprintf(ret_text, size, "%s%s%s", state, why[0] ? ": " : "", why);
+}

@@ -1,0 +1,35 @@
+/*
+ * One job's metrics and events, gathered from every node that answers, again and again: each round
+ * asks each node only for what it had not told before.
+ */
+#pragma once
+
+#include "ctl/cluster.h"
+#include "ctl/event_list.h"
+#include "ctl/fetch.h"
+#include "ctl/history.h"
+
+struct collector_source; /* how far one node has been read */
+
+struct collector {
+    struct store *store;
+    char job[NAME_SIZE];
+    uint64_t from_step; /* earlier metrics are not asked for */
+    struct history history;
+    struct event_list events;
+    struct collector_source *sources;
+    size_t source_count;
+    unsigned answered, silent; /* nodes, in the last round */
+};
+
+void collector_init(struct collector *collector, struct store *store, const char *job,
+                    uint64_t from_step);
+void collector_done(struct collector *collector);
+
+/** collector_metrics(), collector_events() - one round over @cluster's nodes
+ *
+ * Nodes that do not answer, or have no such job, are left out. Return: 0; -EBADMSG, -ENOMEM. */
+int collector_metrics(struct collector *collector, const struct cluster *cluster,
+                      struct error *error) CHECK_RESULT;
+int collector_events(struct collector *collector, const struct cluster *cluster,
+                     struct error *error) CHECK_RESULT;

@@ -1,0 +1,290 @@
+/*
+ * The table of commands. Order is the order of `firnctl help`: what one does first comes first.
+ */
+#include "ctl/commands.h"
+
+static const struct flag endpoints = {
+    "endpoints", "URLS",
+    FLAG_TEXT,   0,
+    0,           "etcd, separated by commas (else FIRN_ENDPOINTS, else http://127.0.0.1:2379)"};
+static const struct flag cluster = {
+    "cluster", "NAME", FLAG_TEXT, 0, 0, "which cluster (else FIRN_CLUSTER, else \"default\")"};
+static const struct flag timeout = {
+    "timeout", "SECONDS", FLAG_NUMBER,
+    1,         86400,     "give up after this long (10; local commands: 60)"};
+const struct flag *const command_global_flags[] = {&endpoints, &cluster, &timeout, NULL};
+
+static const struct flag json = {"json", NULL, FLAG_SWITCH, 0, 0, "JSON, for programs"};
+static const struct flag dir = {"dir", "DIR", FLAG_TEXT, 0, 0, "the local cluster's folder"};
+static const struct flag nodes = {"nodes", "N", FLAG_NUMBER, 1, 26, "nodes: a, b, c, ... (3)"};
+static const struct flag slots = {"slots", "S", FLAG_NUMBER, 1, 64, "slots of each node (2)"};
+static const struct flag threads = {
+    "threads", "T",  FLAG_NUMBER,
+    1,         1024, "threads of each slot (1); part of what exact runs share"};
+static const struct flag daemon_only = {
+    "daemon-only", NULL, FLAG_SWITCH, 0, 0, "kill firnd, leave its workers running"};
+static const struct flag worker = {"worker", "SLOT", FLAG_NUMBER,
+                                   0,        63,     "kill only the worker on this slot"};
+static const struct flag name = {"name", "NAME", FLAG_TEXT,
+                                 0,      0,      "call the job this instead of what the file says"};
+static const struct flag wait = {
+    "wait", NULL, FLAG_SWITCH, 0, 0, "stay, show progress, exit 0 only when the job has completed"};
+static const struct flag devices = {"devices", "N",  FLAG_NUMBER,
+                                    1,         4096, "use at most this many slots"};
+static const struct flag stages = {
+    "stages", "K", FLAG_NUMBER, 1, 4096, "pin the pipeline to K stages (else firn chooses)"};
+static const struct flag replicas = {
+    "replicas", "R", FLAG_NUMBER, 1, 4096, "pin the number of replicas (else firn chooses)"};
+static const struct flag set = {
+    "set", "KEY=VALUE", FLAG_TEXT,
+    0,     0,           "change a key of the job file (train.steps=200); may be repeated"};
+static const struct flag node = {"node", "NODE", FLAG_TEXT, 0, 0, "only this node"};
+static const struct flag slot = {"slot", "S", FLAG_NUMBER, 0, 63, "only this slot"};
+static const struct flag log_bytes = {"bytes", "N",     FLAG_NUMBER,
+                                      1,       8388608, "how much of each log's end (16384)"};
+static const struct flag follow = {
+    "follow", NULL, FLAG_SWITCH, 0, 0, "go on printing what comes until the job is over"};
+static const struct flag once = {"once", NULL, FLAG_SWITCH, 0, 0, "one picture, then exit"};
+static const struct flag exact = {
+    "exact",
+    NULL,
+    FLAG_SWITCH,
+    0,
+    0,
+    "only \"step loss_bits grad_norm_bits frozen_layers\": two equal runs are equal by cmp"};
+static const struct flag from = {"from", "STEP", FLAG_NUMBER, 0, 9e15, "begin at this step"};
+static const struct flag step = {"step", "N",  FLAG_NUMBER,
+                                 0,      9e15, "the checkpoint of this step (else the newest)"};
+static const struct flag plan_slots = {
+    "slots",   "S[@MEMORY]",
+    FLAG_TEXT, 0,
+    0,         "slots of each node, and the memory of one: 2, 8@80GiB (else the cluster's own)"};
+static const struct flag plan_nodes = {"nodes", "N",  FLAG_NUMBER,
+                                       1,       4096, "nodes with that many slots each (1)"};
+static const struct flag frozen = {"frozen", "L", FLAG_NUMBER,
+                                   0,        256, "plan as if the first L layers were frozen"};
+static const struct flag prompt = {"prompt", "TEXT", FLAG_TEXT, 0, 0, "what the text begins with"};
+static const struct flag tokens = {"tokens", "N",     FLAG_NUMBER,
+                                   0,        1000000, "how many tokens to add (256)"};
+static const struct flag temperature = {
+    "temperature", "T", FLAG_REAL, 0, 1000, "0: always the likeliest token (0.8)"};
+static const struct flag top_k = {"top-k", "K",      FLAG_NUMBER,
+                                  0,       16777216, "choose among the K likeliest only"};
+static const struct flag seed = {"seed", "S",  FLAG_NUMBER,
+                                 0,      9e15, "the same seed gives the same text (0)"};
+static const struct flag svg = {"svg", "FILE", FLAG_TEXT, 0, 0, "draw the loss curve there"};
+
+const struct command commands[] = {
+    {.name = "local up",
+     .operands = "",
+     .summary = "start a whole cluster on this machine, or what of it does not run",
+     .details =
+         "An etcd and N firnd, named a, b, c, ..., on free ports of 127.0.0.1, with all data "
+         "below DIR.\nReturns when every node is ready. On a folder that has been up before "
+         "the data is still there and\nthe jobs go on. Then: eval \"$(firnctl local env "
+         "--dir DIR)\"",
+     .flags = {&dir, &nodes, &slots, &threads},
+     .run = run_local_up},
+    {.name = "local down",
+     .operands = "",
+     .summary = "stop it, keep the data",
+     .flags = {&dir},
+     .run = run_local_down},
+    {.name = "local env",
+     .operands = "",
+     .summary = "print the variables that point firnctl at it",
+     .details = "For a shell: eval \"$(firnctl local env --dir DIR)\"",
+     .flags = {&dir},
+     .run = run_local_env},
+    {.name = "local kill",
+     .operands = "NODE",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "SIGKILL a node: its firnd and its workers",
+     .details = "No goodbye, no hand-over: what a power cut would do. See that training goes on.",
+     .flags = {&dir, &daemon_only, &worker},
+     .run = run_local_kill},
+    {.name = "local start",
+     .operands = "NODE",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "start a node that does not run",
+     .flags = {&dir},
+     .run = run_local_start},
+    {.name = "local status",
+     .operands = "",
+     .summary = "what of it runs, with process ids and ports",
+     .flags = {&dir, &json},
+     .run = run_local_status},
+
+    {.name = "job submit",
+     .operands = "FILE",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "check a job file and hand the job to the cluster",
+     .details =
+         "Every mistake in the file is shown with its line. A name that is taken is refused; "
+         "--name gives\nanother one. With fewer slots than elastic.devices.min the job waits "
+         "and says for what.",
+     .flags = {&name, &wait, &devices, &stages, &replicas, &set, &json},
+     .run = run_job_submit},
+    {.name = "job list",
+     .operands = "",
+     .summary = "all jobs, how far they are and why one waits",
+     .flags = {&json},
+     .run = run_job_list},
+    {.name = "job show",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "one job: state, progress, layout, checkpoints",
+     .flags = {&json},
+     .run = run_job_show},
+    {.name = "watch",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "follow a job: progress, layout and events as they happen",
+     .details =
+         "On a terminal a live display, elsewhere plain lines. Exits when the job is over: 0 "
+         "only when it\nhas completed. Stopping it (Ctrl-C) does not stop the job.",
+     .run = run_watch},
+    {.name = "job scale",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "ask for another number of slots, or pin stages or replicas",
+     .details =
+         "The layout changes at a step boundary; not a bit of the result changes. What is not "
+         "named becomes\nfree again.",
+     .flags = {&devices, &stages, &replicas},
+     .run = run_job_scale},
+    {.name = "job pause",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "checkpoint at the next step boundary and free the slots",
+     .run = run_job_pause},
+    {.name = "job resume",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "go on from there, on whatever slots there are",
+     .run = run_job_resume},
+    {.name = "job cancel",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "end a job for good; its checkpoints and metrics stay",
+     .run = run_job_cancel},
+    {.name = "job remove",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "forget a job that is over; its name is free again",
+     .details = "Only what etcd holds is removed: checkpoints and metrics stay on the disks.",
+     .run = run_job_remove},
+    {.name = "job logs",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "the ends of its workers' logs",
+     .flags = {&node, &slot, &log_bytes, &follow},
+     .run = run_job_logs},
+    {.name = "job events",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "what happened to it, from all nodes in order of time",
+     .flags = {&follow, &json},
+     .run = run_job_events},
+
+    {.name = "node list",
+     .operands = "",
+     .summary = "the nodes, their slots and what runs there",
+     .flags = {&json},
+     .run = run_node_list},
+    {.name = "node drain",
+     .operands = "NODE",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "move all work off a node at the next step boundary",
+     .details = "Before maintenance. `node resume` takes it back.",
+     .run = run_node_drain},
+    {.name = "node resume",
+     .operands = "NODE",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "let a drained node work again; also clears its bad slots",
+     .run = run_node_resume},
+    {.name = "top",
+     .operands = "",
+     .summary = "who computes what right now, and who is slow",
+     .details =
+         "Live on a terminal. Of each stage that has several replicas the slowest is marked.",
+     .flags = {&once, &json},
+     .run = run_top},
+    {.name = "metrics",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "one line for each committed step, merged from all nodes",
+     .details = "A step that two nodes remember with different bits is an error: that must not "
+                "happen.",
+     .flags = {&follow, &exact, &from, &json},
+     .run = run_metrics},
+    {.name = "report",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "how a run went: losses, generations, pauses, checkpoints, the curve",
+     .flags = {&svg, &json},
+     .run = run_report},
+
+    {.name = "checkpoint list",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "the committed checkpoints of a job",
+     .flags = {&json},
+     .run = run_checkpoint_list},
+    {.name = "checkpoint show",
+     .operands = "JOB|PATH",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "what is in a checkpoint, and the digest of its state",
+     .details = "state_digest covers parameters, optimizer and freeze state in canonical order: it "
+                "is the same on\nevery layout. PATH is the folder of one checkpoint or of a job's "
+                "checkpoints.",
+     .flags = {&step, &json},
+     .run = run_checkpoint_show},
+    {.name = "checkpoint verify",
+     .operands = "JOB|PATH",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "read every byte of a checkpoint and compare checksums",
+     .flags = {&step, &json},
+     .run = run_checkpoint_verify},
+    {.name = "plan",
+     .operands = "FILE",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "which layout a job would get, and why",
+     .details = "A dry run of the planner with estimated costs. Nothing is submitted.",
+     .flags = {&plan_slots, &plan_nodes, &devices, &stages, &replicas, &frozen, &json},
+     .run = run_plan},
+    {.name = "sample",
+     .operands = "JOB|PATH",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "let the newest checkpoint write on",
+     .flags = {&prompt, &tokens, &temperature, &top_k, &seed, &step},
+     .run = run_sample},
+    {.name = "version", .operands = "", .summary = "print the version", .run = run_version},
+    {.name = "help",
+     .operands = "[COMMAND]",
+     .operands_max = 2,
+     .summary = "this list, or all about one command",
+     .run = run_help},
+};
+const unsigned command_count = ARRAY_COUNT(commands);

@@ -1,0 +1,36 @@
+/* What happened to a job, from all nodes, in order of time; the same event twice counts once. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+
+#define EVENT_KIND_SIZE 32
+#define EVENT_TEXT_SIZE 512
+
+struct event {
+    uint64_t unix_ns, generation, step; /* 0: not known */
+    double pause_ms;                    /* NaN: none */
+    char node[NAME_SIZE], kind[EVENT_KIND_SIZE], text[EVENT_TEXT_SIZE];
+    char *line;    /* as the node wrote it */
+    _Bool printed; /* for who follows: earlier events may come later */
+};
+
+struct event_list {
+    struct event *events; /* ascending by time, then node */
+    size_t count, capacity;
+};
+
+void event_list_done(struct event_list *list);
+/** event_list_add() - JSON Lines; those that are not events are left out
+ * @ret_last_ns: may be NULL; the latest time seen in @text, 0 for none */
+int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
+                   uint64_t *ret_last_ns) CHECK_RESULT;
+
+/** event_append_text() - "14:02:07  a  layer 0 frozen at step 120", a line for people; 0 or -ENOMEM
+ */
+int event_append_text(const struct event *event, struct bytes *into) CHECK_RESULT;

@@ -1,0 +1,56 @@
+/*
+ * A job's metrics from all nodes as one history: each committed step once, in order.
+ *
+ * Every node that took part has a copy, and copies may have gaps (a node was away). What is exact
+ * (losses, norms, frozen layers) must be equal wherever it is remembered; the first difference is
+ * kept as the history's conflict, because it means that the promise of exactness is broken.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+
+struct history_step {
+    uint64_t step, generation, tokens, unix_ns;
+    double loss, grad_norm, lr, step_ms; /* NaN where JSON says null */
+    unsigned frozen_layers, stages, replicas, workers;
+    bool evaluated;
+    double val_loss;
+    char loss_bits[BITS64_TEXT_SIZE], grad_norm_bits[BITS64_TEXT_SIZE];
+    char val_loss_bits[BITS64_TEXT_SIZE]; /* "" unless evaluated */
+    char node[NAME_SIZE];                 /* whose line this is */
+    char *line;                           /* as the node wrote it, without the newline */
+};
+
+struct history {
+    struct history_step *steps; /* ascending, each step once */
+    size_t count, capacity;
+    struct error conflict; /* code -EILSEQ once two nodes disagree */
+};
+
+void history_done(struct history *history);
+
+/**
+ * history_add() - JSON Lines as @node has them; a last line without its newline is left out
+ * @ret_last_step: may be NULL; the highest step seen in @text, 0 for none
+ *
+ * Return: 0 (a disagreement is in history->conflict), -EBADMSG (a line is not a metrics line: those
+ * before it are taken), -ENOMEM.
+ */
+int history_add(struct history *history, const char *node, const char *text, size_t size_bytes,
+                uint64_t *ret_last_step, struct error *error) CHECK_RESULT;
+
+/** history_find() - index of the first step >= @step; count when there is none */
+size_t history_find(const struct history *history, uint64_t step);
+/** history_gap() - the first step from @from on that is missing before the last one; 0: none */
+uint64_t history_gap(const struct history *history, uint64_t from);
+
+#define HISTORY_EXACT_SIZE 96
+/** history_exact() - "step loss_bits grad_norm_bits frozen_layers" */
+const char *history_exact(const struct history_step *step, char text[HISTORY_EXACT_SIZE]);

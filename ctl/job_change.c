@@ -1,0 +1,169 @@
+/* firnctl job scale, pause, resume, cancel and remove. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/cluster.h"
+#include "ctl/commands.h"
+#include "ctl/job_wish.h"
+
+#define KEYS_MAX 4096 /* of one job: its records and what old reports are left */
+
+struct change {
+    const struct arguments *arguments;
+    const struct cluster_job *job;
+    enum record_wish wish;
+};
+
+static int change_scale(void *context, struct desired_record *desired, struct error *error)
+{
+    const struct change *change = context;
+
+    return job_wish_scale(change->arguments, change->job->spec, desired, error);
+}
+
+static int change_wish(void *context, struct desired_record *desired, struct error *error)
+{
+    const struct change *change = context;
+
+    (void)error;
+    desired->wish = change->wish;
+    return 0;
+}
+
+/* A job that is over takes no more wishes. */
+static int check_not_over(const struct cluster_job *job, struct error *error)
+{
+    char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
+
+    if (!cluster_job_over(job))
+        return 0;
+    cluster_job_words(job, words, sizeof(words));
+    return error_set(error, -EALREADY, "job %s is over (%s)", job->name, words);
+}
+
+static int apply(const struct arguments *arguments, enum record_wish wish,
+                 int (*how)(void *context, struct desired_record *desired, struct error *error),
+                 const char *said, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    const char *name = arguments->operands[0];
+    int status = store_open(arguments, &store, error);
+
+    if (!status)
+        status = cluster_load(&store, &cluster, error);
+    if (status)
+        return status;
+    struct change change = {.arguments = arguments, .wish = wish};
+    change.job = cluster_find_job(&cluster, name, error);
+    if (!change.job)
+        return -ENOENT;
+    status = check_not_over(change.job, error);
+    if (!status)
+        status = job_wish_change(&store, name, how, &change, error);
+    if (!status)
+        printf("job %s %s\n", name, said);
+    return status;
+}
+
+int run_job_scale(const struct arguments *arguments, struct error *error)
+{
+    if (!arguments_has(arguments, "devices") && !arguments_has(arguments, "stages") &&
+        !arguments_has(arguments, "replicas")) {
+        error_set(error, -EINVAL, "job scale wants --devices, --stages or --replicas");
+        return COMMAND_USAGE;
+    }
+    return apply(arguments, RECORD_RUNNING, change_scale,
+                 "changes its layout at the next step boundary", error);
+}
+
+int run_job_pause(const struct arguments *arguments, struct error *error)
+{
+    return apply(arguments, RECORD_PAUSED, change_wish,
+                 "pauses: it checkpoints at the next step boundary and frees its slots", error);
+}
+
+int run_job_resume(const struct arguments *arguments, struct error *error)
+{
+    return apply(arguments, RECORD_RUNNING, change_wish, "goes on as soon as there are slots",
+                 error);
+}
+
+int run_job_cancel(const struct arguments *arguments, struct error *error)
+{
+    return apply(arguments, RECORD_CANCELLED, change_wish,
+                 "is cancelled; its checkpoints and metrics stay", error);
+}
+
+/* ---- remove ---- */
+
+struct key_list {
+    char (*keys)[KV_KEY_MAX];
+    size_t count;
+};
+
+static int take_keys(void *context, const struct kv_result *result, struct error *error)
+{
+    struct key_list *list = context;
+
+    if (result->entry_count > KEYS_MAX)
+        return error_set(error, -E2BIG, "the job has %zu keys, more than %d", result->entry_count,
+                         KEYS_MAX);
+    list->keys = calloc(result->entry_count + 1, sizeof(*list->keys));
+    if (!list->keys)
+        return error_set(error, -ENOMEM, "no memory");
+    for (size_t i = 0; i < result->entry_count; i++)
+        snprintf(list->keys[list->count++], KV_KEY_MAX, "%s", result->entries[i].key);
+    return 0;
+}
+
+/* The spec goes first: without it nobody looks at the other keys any more. */
+static int remove_keys(struct store *store, const char *job, const struct key_list *list,
+                       struct error *error)
+{
+    char spec[KV_KEY_MAX];
+    const struct kv_operation first = {.type = KV_DELETE,
+                                       .key = keys_job(spec, store->cluster, job, "spec")};
+    bool succeeded;
+    int status = store_txn(store, NULL, 0, &first, 1, &succeeded, error);
+
+    for (size_t at = 0; at < list->count && !status;) {
+        struct kv_operation operations[KV_TXN_MAX];
+        size_t count = 0;
+        for (; at < list->count && count < ARRAY_COUNT(operations); at++)
+            operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = list->keys[at]};
+        status = store_txn(store, NULL, 0, operations, count, &succeeded, error);
+    }
+    return status;
+}
+
+int run_job_remove(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    struct key_list list = {0};
+    char prefix[KV_KEY_MAX];
+    const char *name = arguments->operands[0];
+    int status = store_open(arguments, &store, error);
+
+    if (!status)
+        status = cluster_load(&store, &cluster, error);
+    if (status)
+        return status;
+    const struct cluster_job *job = cluster_find_job(&cluster, name, error);
+    if (!job)
+        return -ENOENT;
+    if (!cluster_job_over(job))
+        return error_set(error, -EBUSY,
+                         "job %s is not over (%s); firnctl job cancel %s comes first", name,
+                         cluster_job_state(job), name);
+    status = store_range(&store, keys_job(prefix, store.cluster, name, ""), true, take_keys, &list,
+                         error);
+    if (!status)
+        status = remove_keys(&store, name, &list, error);
+    free(list.keys);
+    if (!status)
+        printf("job %s is removed; its checkpoints and metrics stay on the disks\n", name);
+    return status;
+}

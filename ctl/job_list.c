@@ -1,0 +1,236 @@
+/* firnctl job list and show. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "ctl/cluster.h"
+#include "ctl/commands.h"
+#include "ctl/format.h"
+#include "ctl/layout.h"
+#include "ctl/output.h"
+#include "ctl/terminal.h"
+#include "ctl/text_table.h"
+
+static const char *const wish_words[] = {
+    [RECORD_RUNNING] = "running",
+    [RECORD_PAUSED] = "paused",
+    [RECORD_CANCELLED] = "cancelled",
+};
+
+/* ---- JSON ---- */
+
+static int put(json_t *tree, const char *key, json_t *value)
+{
+    return json_object_set_new(tree, key, value) ? -ENOMEM : 0;
+}
+
+static json_t *checkpoints_json(const struct cluster_job *job)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < job->checkpoint_count && array; i++)
+        if (json_array_append_new(array, checkpoint_record_encode(&job->checkpoints[i]))) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static json_t *job_json(const struct cluster_job *job, bool whole)
+{
+    json_t *tree =
+        json_pack("{s:s, s:s, s:s, s:s, s:I}", "name", job->name, "state", cluster_job_state(job),
+                  "text", job->state.text, "desired", wish_words[job->desired.wish], "steps",
+                  (json_int_t)job->spec->train.steps);
+    int status = tree ? 0 : -ENOMEM;
+
+    if (!status && job->has_progress)
+        status = put(tree, "progress", progress_record_encode(&job->progress));
+    if (!status && job->plan)
+        status = put(tree, "layout", layout_json(job->plan));
+    if (!status && whole)
+        status = put(tree, "scale", desired_record_encode(&job->desired));
+    if (!status && whole)
+        status = put(tree, "spec", job_spec_encode(job->spec));
+    if (!status && whole)
+        status = put(tree, "checkpoints", checkpoints_json(job));
+    if (status) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
+}
+
+static int list_json(const struct cluster *cluster, struct error *error)
+{
+    json_t *jobs = json_array();
+
+    for (size_t i = 0; i < cluster->job_count && jobs; i++)
+        if (json_array_append_new(jobs, job_json(&cluster->jobs[i], false))) {
+            json_decref(jobs);
+            jobs = NULL;
+        }
+    return output_json(jobs ? json_pack("{s:o}", "jobs", jobs) : NULL, error);
+}
+
+/* ---- list ---- */
+
+static void add_row(struct text_table *table, const struct cluster_job *job)
+{
+    const struct progress_record *progress = &job->progress;
+    char loss[FORMAT_SIZE], rate[FORMAT_SIZE], layout[64];
+    bool runs = job->plan && job->plan->worker_count && !cluster_job_over(job);
+
+    text_table_cell(table, "%s", job->name);
+    text_table_cell(table, "%s", cluster_job_state(job));
+    text_table_cell(table, "%" PRIu64 "/%" PRIu64, progress->step, job->spec->train.steps);
+    text_table_cell(table, "%s", format_loss(job->has_progress ? progress->loss : NAN, loss));
+    text_table_cell(
+        table, "%s",
+        format_count(runs && job->has_progress ? progress->tokens_per_second : NAN, rate));
+    text_table_cell(table, "%u/%u", progress->frozen_layers, job->spec->model.layers);
+    text_table_cell(table, "%s", runs ? layout_words(job->plan, layout, sizeof(layout)) : "-");
+    text_table_cell(table, "%s%s%s", progress->alarm[0] ? "ALARM: " : "", progress->alarm,
+                    progress->alarm[0] ? "" : job->state.text);
+}
+
+static int list_table(const struct cluster *cluster, struct error *error)
+{
+    CLEANUP(text_table_done) struct text_table table;
+
+    if (!cluster->job_count) {
+        printf("no jobs; firnctl job submit FILE adds one\n");
+        return 0;
+    }
+    text_table_init(&table, "JOB|STATE|#STEP|#LOSS|#TOKENS/S|#FROZEN|LAYOUT|WHY");
+    for (size_t i = 0; i < cluster->job_count; i++)
+        add_row(&table, &cluster->jobs[i]);
+    return text_table_print(&table) ? error_set(error, -ENOMEM, "no memory for the table") : 0;
+}
+
+static void warn_damage(const struct cluster *cluster)
+{
+    if (cluster->damaged)
+        fprintf(stderr, "firnctl: %u keys cannot be read, first %s\n", cluster->damaged,
+                cluster->damage);
+}
+
+int run_job_list(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    int status = store_open(arguments, &store, error);
+
+    if (!status)
+        status = cluster_load(&store, &cluster, error);
+    if (status)
+        return status;
+    warn_damage(&cluster);
+    return arguments_has(arguments, "json") ? list_json(&cluster, error)
+                                            : list_table(&cluster, error);
+}
+
+/* ---- show ---- */
+
+static void show_progress(const struct cluster_job *job)
+{
+    const struct progress_record *progress = &job->progress;
+    char loss[FORMAT_SIZE], validation[FORMAT_SIZE], step[FORMAT_SIZE], rate[FORMAT_SIZE];
+    char left[FORMAT_SIZE];
+    double steps_left =
+        (double)(job->spec->train.steps - MIN(progress->step, job->spec->train.steps));
+
+    printf("progress    step %" PRIu64 " of %" PRIu64 ", loss %s, validation %s\n", progress->step,
+           job->spec->train.steps, format_loss(progress->loss, loss),
+           format_loss(progress->validation_loss, validation));
+    if (!cluster_job_over(job))
+        printf("speed       %s a step, %s tokens/s, about %s left\n",
+               format_duration(progress->step_seconds, step),
+               format_count(progress->tokens_per_second, rate),
+               format_duration(progress->step_seconds * steps_left, left));
+    printf("frozen      %u of %u layers\n", progress->frozen_layers, job->spec->model.layers);
+    if (progress->alarm[0])
+        printf("%sALARM       %s%s\n", terminal_color(TERMINAL_RED), progress->alarm,
+               terminal_color(TERMINAL_PLAIN));
+}
+
+static void show_wish(const struct cluster_job *job)
+{
+    const struct desired_record *desired = &job->desired;
+
+    printf("asked for   %s, ", wish_words[desired->wish]);
+    if (desired->devices)
+        printf("at most %u slots", desired->devices);
+    else
+        printf("%u to %u slots", job->spec->elastic.devices_min, job->spec->elastic.devices_max);
+    if (desired->stages)
+        printf(", %u stages", desired->stages);
+    if (desired->replicas)
+        printf(", %u replicas", desired->replicas);
+    printf("\n");
+}
+
+static int show_layout(const struct cluster_job *job, struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+    char words[64];
+
+    if (!job->plan)
+        return 0;
+    printf("generation  %" PRIu64 ": %s (%s: %s)\n", job->plan->generation,
+           layout_words(job->plan, words, sizeof(words)), plan_reason_word(job->plan->reason),
+           job->plan->reason_text);
+    if (job->next)
+        printf("preparing   generation %" PRIu64 ": %s (%s)\n", job->next->generation,
+               layout_words(job->next, words, sizeof(words)), job->next->reason_text);
+    if (layout_append(job->plan, job->progress.frozen_layers, 12, &text))
+        return error_set(error, -ENOMEM, "no memory for the layout");
+    fwrite(text.data, 1, text.size_bytes, stdout);
+    return 0;
+}
+
+static void show_checkpoints(const struct cluster_job *job)
+{
+    char size[FORMAT_SIZE];
+
+    for (size_t i = 0; i < job->checkpoint_count; i++)
+        printf("%-11s step %" PRIu64 ", %s, %s\n", i ? "" : "checkpoints", job->checkpoints[i].step,
+               format_bytes(job->checkpoints[i].size_bytes, size), job->checkpoints[i].path);
+}
+
+static int show(const struct cluster_job *job, struct error *error)
+{
+    char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
+
+    cluster_job_words(job, words, sizeof(words));
+    printf("job         %s\nstate       %s\n", job->name, words);
+    show_wish(job);
+    if (job->has_progress)
+        show_progress(job);
+    int status = cluster_job_over(job) ? 0 : show_layout(job, error);
+    if (!status)
+        show_checkpoints(job);
+    return status;
+}
+
+int run_job_show(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    int status = store_open(arguments, &store, error);
+
+    if (!status)
+        status = cluster_load(&store, &cluster, error);
+    if (status)
+        return status;
+    warn_damage(&cluster);
+    const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
+    if (!job)
+        return -ENOENT;
+    return arguments_has(arguments, "json") ? output_json(job_json(job, true), error)
+                                            : show(job, error);
+}

@@ -1,0 +1,17 @@
+/* A plan as people see it: which stage has which layers, and who computes it. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/bytes.h"
+#include "elastic/plan.h"
+
+/** layout_append() - a line for each stage: "stage 0  embedding, layers 0-1  a/0 a/1  frozen"; 0 or
+ * -ENOMEM
+ * @indent: blanks before each line */
+int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned indent,
+                  struct bytes *into) CHECK_RESULT;
+/** layout_words() - "3 stages x 2 replicas", or "nothing runs" for an empty plan */
+const char *layout_words(const struct plan *plan, char *text, size_t size);
+/** layout_json() - the plan without its secret; new reference, NULL when memory is short */
+json_t *layout_json(const struct plan *plan);

@@ -1,0 +1,170 @@
+/* firnctl node ...: the machines of the cluster. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "ctl/cluster.h"
+#include "ctl/commands.h"
+#include "ctl/format.h"
+#include "ctl/output.h"
+#include "ctl/text_table.h"
+
+/* ---- list ---- */
+
+static const char *node_state(const struct cluster_node *node)
+{
+    return node->record.draining || node->drained ? "draining" : "ready";
+}
+
+static unsigned slots_in_use(const struct cluster *cluster, const char *node)
+{
+    unsigned used = 0;
+
+    for (size_t i = 0; i < cluster->job_count; i++) {
+        const struct plan *plan = cluster->jobs[i].plan;
+        if (!plan || cluster_job_over(&cluster->jobs[i]))
+            continue;
+        for (unsigned rank = 0; rank < plan->worker_count; rank++)
+            used += !strcmp(plan->workers[rank].node, node);
+    }
+    return used;
+}
+
+static void bad_words(const struct node_record *record, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (unsigned slot = 0; slot < record->slot_count && used < size; slot++)
+        if (record->slots[slot].bad[0])
+            used += (size_t)snprintf(text + used, size - used, "%sslot %u is out of service: %s",
+                                     used ? "; " : "", slot, record->slots[slot].bad);
+}
+
+static void add_row(struct text_table *table, const struct cluster *cluster,
+                    const struct cluster_node *node)
+{
+    const struct node_record *record = &node->record;
+    char memory[FORMAT_SIZE], bad[512];
+
+    bad_words(record, bad, sizeof(bad));
+    text_table_cell(table, "%s%s", node->name,
+                    strcmp(cluster->leader, node->name) ? "" : " (leads)");
+    text_table_cell(table, "%s", node_state(node));
+    text_table_cell(table, "%u of %u", slots_in_use(cluster, node->name), record->slot_count);
+    text_table_cell(table, "%s", record->slot_count ? record->slots[0].kind : "-");
+    text_table_cell(table, "%u", record->slot_count ? record->slots[0].thread_count : 0);
+    text_table_cell(table, "%s",
+                    record->slot_count ? format_bytes(record->slots[0].memory_bytes, memory) : "-");
+    text_table_cell(table, "%s", record->host);
+    text_table_cell(table, "%s", record->http);
+    text_table_cell(table, "%s", bad);
+}
+
+static json_t *node_json(const struct cluster *cluster, const struct cluster_node *node)
+{
+    json_t *tree = json_pack("{s:s, s:s, s:b, s:i}", "name", node->name, "state", node_state(node),
+                             "leads", !strcmp(cluster->leader, node->name), "slots_in_use",
+                             (int)slots_in_use(cluster, node->name));
+    AUTO_JSON json_t *record = node_record_encode(&node->record);
+
+    if (tree && record && json_object_update_missing(tree, record))
+        return NULL;
+    return tree;
+}
+
+static int list_json(const struct cluster *cluster, struct error *error)
+{
+    json_t *nodes = json_array();
+
+    for (size_t i = 0; i < cluster->node_count && nodes; i++)
+        if (json_array_append_new(nodes, node_json(cluster, &cluster->nodes[i]))) {
+            json_decref(nodes);
+            nodes = NULL;
+        }
+    return output_json(nodes ? json_pack("{s:o}", "nodes", nodes) : NULL, error);
+}
+
+static int list_table(const struct cluster *cluster, struct error *error)
+{
+    CLEANUP(text_table_done) struct text_table table;
+
+    if (!cluster->node_count) {
+        printf(
+            "no node is registered: is firnd running, with this etcd and this cluster's name?\n");
+        return 0;
+    }
+    text_table_init(&table, "NODE|STATE|#SLOTS USED|KIND|#THREADS|#MEMORY|ADDRESS|HTTP|");
+    for (size_t i = 0; i < cluster->node_count; i++)
+        add_row(&table, cluster, &cluster->nodes[i]);
+    return text_table_print(&table) ? error_set(error, -ENOMEM, "no memory for the table") : 0;
+}
+
+int run_node_list(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    int status = store_open(arguments, &store, error);
+
+    if (!status)
+        status = cluster_load(&store, &cluster, error);
+    if (status)
+        return status;
+    return arguments_has(arguments, "json") ? list_json(&cluster, error)
+                                            : list_table(&cluster, error);
+}
+
+/* ---- drain and resume ---- */
+
+static int write_drain(struct store *store, const char *node, bool drain, struct error *error)
+{
+    char key[KV_KEY_MAX], value[64];
+    size_t length = strlen(keys_cluster(key, store->cluster));
+    bool succeeded;
+
+    snprintf(key + length, sizeof(key) - length, "drains/%s", node);
+    snprintf(value, sizeof(value), "{\"unix_ns\":%llu}",
+             (unsigned long long)clock_real()->realtime_ns(clock_real()->context));
+    const struct kv_operation operation = {
+        .type = drain ? KV_PUT : KV_DELETE, .key = key, .value = drain ? value : NULL};
+    return store_txn(store, NULL, 0, &operation, 1, &succeeded, error);
+}
+
+static int change_drain(const struct arguments *arguments, bool drain, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    const char *name = arguments->operands[0];
+    int status =
+        name_valid(name) ? 0 : error_set(error, -EINVAL, "\"%s\" is not a node's name", name);
+
+    if (!status)
+        status = store_open(arguments, &store, error);
+    if (!status)
+        status = cluster_load(&store, &cluster, error);
+    /* A node that is away may be resumed, so that it works when it is back. */
+    if (!status && drain && !cluster_find_node(&cluster, name, error))
+        status = -ENOENT;
+    if (!status)
+        status = write_drain(&store, name, drain, error);
+    if (status)
+        return status;
+    if (drain)
+        printf("node %s drains: its work moves at the next step boundary (firnctl top shows it)\n",
+               name);
+    else
+        printf("node %s may work again\n", name);
+    return 0;
+}
+
+int run_node_drain(const struct arguments *arguments, struct error *error)
+{
+    return change_drain(arguments, true, error);
+}
+
+int run_node_resume(const struct arguments *arguments, struct error *error)
+{
+    return change_drain(arguments, false, error);
+}

@@ -1,0 +1,230 @@
+/* firnctl plan: what the planner would choose, and what it weighed against it. */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/cluster.h"
+#include "ctl/commands.h"
+#include "ctl/format.h"
+#include "ctl/job_file.h"
+#include "ctl/layout.h"
+#include "ctl/output.h"
+#include "ctl/plan_slots.h"
+#include "ctl/text_table.h"
+#include "elastic/planner.h"
+
+/* Rough figures of a CPU slot and a local link, as firnd's own; what matters is their proportion.
+ */
+#define REFERENCE_FLOPS                 2e10
+#define REFERENCE_LINK_BYTES_PER_SECOND 1e9
+#define REFERENCE_LINK_LATENCY_SECONDS  100e-6
+#define CHOICES_SHOWN                   12
+
+struct dry_run {
+    struct job_spec *spec;
+    unsigned frozen_layers;
+    struct planner_unit *units;
+    struct planner_slot *slots;
+    unsigned slot_count;
+    struct planner_input input;
+    struct plan *plan;
+    struct planner_choice choices[PLANNER_CHOICES_MAX];
+    unsigned choice_count;
+};
+
+static void dry_run_done(struct dry_run *run)
+{
+    free(run->spec);
+    free(run->units);
+    free(run->slots);
+    plan_free(run->plan);
+}
+
+/* ---- slots ---- */
+
+static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
+                         struct error *error)
+{
+    const char *text = arguments_text(arguments, "slots", NULL);
+    unsigned nodes = (unsigned)arguments_number(arguments, "nodes", 1), each;
+    uint64_t memory_bytes;
+
+    if (plan_slots_parse(text, &each, &memory_bytes)) {
+        error_set(error, -EINVAL,
+                  "--slots: \"%s\" is not a number of slots with, maybe, the memory of one: 2, "
+                  "8@80GiB",
+                  text);
+        return COMMAND_USAGE;
+    }
+    run->slots = calloc((size_t)nodes * each, sizeof(*run->slots));
+    if (!run->slots)
+        return error_set(error, -ENOMEM, "no memory");
+    for (unsigned i = 0; i < nodes * each; i++) {
+        struct planner_slot *slot = &run->slots[run->slot_count++];
+        plan_slots_node_name(i / each, slot->node);
+        slot->slot = i % each;
+        slot->memory_bytes = memory_bytes;
+        slot->speed = 1;
+    }
+    return 0;
+}
+
+static int ask_slots(const struct arguments *arguments, struct dry_run *run, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    int status = store_open(arguments, &store, error);
+
+    if (!status)
+        status = cluster_load(&store, &cluster, error);
+    if (status)
+        return status;
+    run->slots = calloc(cluster.node_count * RECORD_SLOTS_MAX + 1, sizeof(*run->slots));
+    if (!run->slots)
+        return error_set(error, -ENOMEM, "no memory");
+    for (size_t i = 0; i < cluster.node_count; i++) {
+        const struct node_record *record = &cluster.nodes[i].record;
+        for (unsigned s = 0; s < record->slot_count && !record->draining; s++) {
+            if (record->slots[s].bad[0])
+                continue;
+            struct planner_slot *slot = &run->slots[run->slot_count++];
+            memcpy(slot->node, cluster.nodes[i].name, sizeof(slot->node));
+            slot->slot = s;
+            slot->memory_bytes = record->slots[s].memory_bytes;
+            slot->speed = record->slots[s].speed;
+        }
+    }
+    if (!run->slot_count)
+        return error_set(error, -ENODEV,
+                         "no node with a slot in service is registered; --slots plans without");
+    return 0;
+}
+
+/* ---- planning ---- */
+
+static int plan_layout(const struct arguments *arguments, struct dry_run *run, struct error *error)
+{
+    unsigned unit_count = job_spec_unit_count(run->spec);
+    unsigned devices =
+        (unsigned)arguments_number(arguments, "devices", run->spec->elastic.devices_max);
+
+    run->units = calloc(unit_count, sizeof(*run->units));
+    run->plan = plan_new();
+    if (!run->units || !run->plan)
+        return error_set(error, -ENOMEM, "no memory");
+    planner_units(run->spec, run->frozen_layers, REFERENCE_FLOPS, run->units);
+    run->input = (struct planner_input){
+        .units = run->units,
+        .unit_count = unit_count,
+        .slots = run->slots,
+        .slot_count = run->slot_count,
+        .devices_max = devices,
+        .lanes = run->spec->train.lanes,
+        .micro_batches_per_lane = run->spec->train.micro_batches_per_lane,
+        .link_bytes_per_second = REFERENCE_LINK_BYTES_PER_SECOND,
+        .link_latency_seconds = REFERENCE_LINK_LATENCY_SECONDS,
+        .stages_wanted = (unsigned)arguments_number(arguments, "stages", 0),
+        .replicas_wanted = (unsigned)arguments_number(arguments, "replicas", 0),
+    };
+    return planner_run(&run->input, run->plan, run->choices, &run->choice_count, error);
+}
+
+/* ---- telling ---- */
+
+static json_t *choice_json(const struct planner_choice *choice)
+{
+    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:b}", "stages", (int)choice->stage_count,
+                     "replicas", (int)choice->replica_count, "step_seconds", choice->step_seconds,
+                     "bubble_share", choice->bubble_share, "memory_bytes_max",
+                     (json_int_t)choice->memory_bytes_max, "fits", (int)choice->fits);
+}
+
+static int tell_json(const struct dry_run *run, struct error *error)
+{
+    json_t *tree = json_pack("{s:s, s:i, s:i, s:o, s:[]}", "job", run->spec->name, "slots",
+                             (int)run->slot_count, "frozen_layers", (int)run->frozen_layers,
+                             "layout", layout_json(run->plan), "candidates");
+
+    for (unsigned i = 0; i < run->choice_count && tree; i++)
+        if (json_array_append_new(json_object_get(tree, "candidates"),
+                                  choice_json(&run->choices[i]))) {
+            json_decref(tree);
+            tree = NULL;
+        }
+    return output_json(tree, error);
+}
+
+static void add_choice(struct text_table *table, const struct planner_choice *choice,
+                       const struct planner_choice *best)
+{
+    char step[FORMAT_SIZE], memory[FORMAT_SIZE];
+    bool chosen = choice == best;
+
+    text_table_cell(table, "%s", chosen ? "▶" : "");
+    text_table_cell(table, "%u", choice->stage_count);
+    text_table_cell(table, "%u", choice->replica_count);
+    text_table_cell(table, "%u", choice->stage_count * choice->replica_count);
+    text_table_cell(table, "%s", format_duration(choice->step_seconds, step));
+    text_table_cell(table, "%.0f %%", choice->bubble_share * 100);
+    text_table_cell(table, "%s", format_bytes(choice->memory_bytes_max, memory));
+    if (!choice->fits)
+        text_table_cell(table, "does not fit the slots' memory");
+    else if (chosen)
+        text_table_cell(table, "chosen: the shortest step");
+    else
+        text_table_cell(table, "%+.0f %%", 100 * (choice->step_seconds / best->step_seconds - 1));
+}
+
+static int tell_choices(const struct dry_run *run)
+{
+    CLEANUP(text_table_done) struct text_table table;
+
+    text_table_init(&table, "|#STAGES|#REPLICAS|#SLOTS|#STEP|#BUBBLE|#MEMORY|");
+    for (unsigned i = 0; i < MIN(run->choice_count, (unsigned)CHOICES_SHOWN); i++)
+        add_choice(&table, &run->choices[i], &run->choices[0]);
+    return text_table_print(&table);
+}
+
+static int tell_text(const struct dry_run *run, struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes layout = {0};
+    char words[64];
+
+    printf("job %s on %u slots, %u lanes x %u micro-batches", run->spec->name, run->slot_count,
+           run->spec->train.lanes, run->spec->train.micro_batches_per_lane);
+    if (run->frozen_layers)
+        printf(", %u of %u layers frozen", run->frozen_layers, run->spec->model.layers);
+    printf("\n\n");
+    if (tell_choices(run) || layout_append(run->plan, run->frozen_layers, 2, &layout))
+        return error_set(error, -ENOMEM, "no memory for the table");
+    if (run->choice_count > CHOICES_SHOWN)
+        printf("and %u more that are slower\n", run->choice_count - CHOICES_SHOWN);
+    printf("\n%s:\n%.*s", layout_words(run->plan, words, sizeof(words)), (int)layout.size_bytes,
+           layout.data ? (const char *)layout.data : "");
+    printf(
+        "\nTimes are estimates from arithmetic and bytes; their proportions are what decides.\n");
+    return 0;
+}
+
+int run_plan(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(dry_run_done) struct dry_run run = {0};
+    int status;
+
+    run.spec = calloc(1, sizeof(*run.spec));
+    status = run.spec ? job_file_load(arguments->operands[0], run.spec, error) : -ENOMEM;
+    run.frozen_layers = (unsigned)arguments_number(arguments, "frozen", 0);
+    if (!status && run.frozen_layers >= run.spec->model.layers + 1)
+        return error_set(error, -EINVAL, "--frozen: the model has only %u layers",
+                         run.spec->model.layers);
+    if (!status)
+        status = arguments_has(arguments, "slots") ? imagine_slots(arguments, &run, error)
+                                                   : ask_slots(arguments, &run, error);
+    if (!status)
+        status = plan_layout(arguments, &run, error);
+    if (status)
+        return status;
+    return arguments_has(arguments, "json") ? tell_json(&run, error) : tell_text(&run, error);
+}

@@ -1,0 +1,55 @@
+#include "ctl/plan_slots.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Powers of 1024 whatever is written: memory is never sold otherwise. */
+static int parse_memory(const char *text, uint64_t *ret_bytes)
+{
+    static const struct {
+        const char *word;
+        unsigned shift;
+    } units[] = {{"", 0},    {"B", 0},    {"KiB", 10}, {"K", 10},  {"MiB", 20},
+                 {"M", 20},  {"GiB", 30}, {"G", 30},   {"GB", 30}, {"MB", 20},
+                 {"KB", 10}, {"TB", 40},  {"TiB", 40}, {"T", 40}};
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || !(value > 0) || value > 1e12)
+        return -EINVAL;
+    for (size_t i = 0; i < ARRAY_COUNT(units); i++)
+        if (!strcmp(end, units[i].word)) {
+            double bytes = value * (double)(1ull << units[i].shift);
+            if (bytes < 1 || bytes > 1e18)
+                return -EINVAL;
+            *ret_bytes = (uint64_t)bytes;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+int plan_slots_parse(const char *text, unsigned *ret_count, uint64_t *ret_memory_bytes)
+{
+    char *end;
+    unsigned long count = strtoul(text, &end, 10);
+    uint64_t memory_bytes = 0;
+
+    if (end == text || text[0] == '-' || count < 1 || count > PLAN_SLOTS_EACH_MAX ||
+        (*end && *end != '@'))
+        return -EINVAL;
+    if (*end && parse_memory(end + 1, &memory_bytes))
+        return -EINVAL;
+    *ret_count = (unsigned)count;
+    *ret_memory_bytes = memory_bytes;
+    return 0;
+}
+
+void plan_slots_node_name(unsigned index, char ret_name[NAME_SIZE])
+{
+    if (index < 26)
+        snprintf(ret_name, NAME_SIZE, "%c", 'a' + (int)index);
+    else
+        snprintf(ret_name, NAME_SIZE, "n%u", index);
+}

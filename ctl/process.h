@@ -1,0 +1,43 @@
+/*
+ * Processes that outlive firnctl: started apart from it, and found again later without a mistake.
+ *
+ * A process id alone may be somebody else's by now, so an identity is the id, the time it was
+ * started and the program it runs; nothing is ever signalled before all three have been compared.
+ * The signal then goes through a pidfd, so that it cannot hit a successor either.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+#define PROCESS_PATH_SIZE 1024
+
+struct process {
+    pid_t pid;            /* 0: none */
+    uint64_t start_ticks; /* since boot, as /proc/<pid>/stat has it */
+    char program[PROCESS_PATH_SIZE];
+};
+
+/**
+ * process_spawn() - run @program apart from us: own session, no descriptor of ours, output appended
+ * to @log_path
+ * @arguments: argv with its NULL
+ *
+ * Return: 0 when the program is running (exec succeeded); -ENOENT, -EACCES, ... when it could not
+ * be started, @error says why.
+ */
+int process_spawn(const char *program, const char *const *arguments, const char *log_path,
+                  struct process *ret_process, struct error *error) CHECK_RESULT;
+
+/** process_identify() - who @pid is now; -ESRCH when it is gone or a zombie */
+int process_identify(pid_t pid, struct process *ret_process) CHECK_RESULT;
+/** process_alive() - the very process is still there */
+bool process_alive(const struct process *process);
+/** process_signal() - 0; -ESRCH when it is gone; -EPERM */
+int process_signal(const struct process *process, int signal) CHECK_RESULT;
+/** process_wait() - until it is gone; -ETIMEDOUT at @deadline_ns (monotonic) */
+int process_wait(const struct process *process, uint64_t deadline_ns) CHECK_RESULT;

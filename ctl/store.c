@@ -1,0 +1,226 @@
+#include "ctl/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+#define ENDPOINTS_DEFAULT "http://127.0.0.1:2379"
+#define CLUSTER_DEFAULT   "default"
+#define PASSWORD_MAX      4096
+#define RETRY_NS          (250 * NS_PER_MS)
+#define FAREWELL_NS       (60 * NS_PER_SECOND) /* etcd's own deadlines end a request before this */
+
+struct question {
+    struct store *store;
+    bool done;
+    int status;
+    bool succeeded;
+    int (*take)(void *context, const struct kv_result *result, struct error *error);
+    void *context;
+    struct error *error;
+};
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] ? value : NULL;
+}
+
+static int read_password(char *ret_password, size_t size, struct error *error)
+{
+    const char *path = setting("FIRN_ETCD_PASSWORD_FILE");
+    struct bytes text = {0};
+
+    ret_password[0] = '\0';
+    if (!path)
+        return 0;
+    int status = file_read(path, size - 1, &text, error);
+    if (!status) {
+        snprintf(ret_password, size, "%s", (const char *)text.data);
+        ret_password[strcspn(ret_password, "\r\n")] = '\0';
+        explicit_bzero(text.data, text.size_bytes);
+    } else {
+        error_prefix(error, "FIRN_ETCD_PASSWORD_FILE: ");
+    }
+    bytes_done(&text);
+    return status;
+}
+
+static int connect_clients(struct store *store, struct error *error)
+{
+    char password[PASSWORD_MAX];
+    int status = read_password(password, sizeof(password), error);
+    const struct etcd_options options = {
+        .endpoints = store->endpoints,
+        .user = setting("FIRN_ETCD_USER"),
+        .password = password[0] ? password : NULL,
+        .ca_file = setting("FIRN_ETCD_CA"),
+        .certificate_file = setting("FIRN_ETCD_CERTIFICATE"),
+        .key_file = setting("FIRN_ETCD_KEY"),
+    };
+    const struct http_client_options http_options = {0};
+
+    if (status)
+        return status;
+    store->loop = poll_loop_new();
+    if (!store->loop)
+        return error_set(error, -ENOMEM, "no memory for a connection");
+    status = etcd_new(poll_loop_table(store->loop), &options, &store->etcd, error);
+    explicit_bzero(password, sizeof(password));
+    if (status)
+        return status;
+    store->kv = etcd_kv(store->etcd);
+    status = http_client_new(poll_loop_table(store->loop), &http_options, &store->http);
+    return status ? error_set(error, status, "no HTTP client: %s", strerror(-status)) : 0;
+}
+
+int store_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
+                  struct store *ret_store, struct error *error)
+{
+    *ret_store = (struct store){.timeout_ns = timeout_ns};
+    if (strlen(endpoints) >= sizeof(ret_store->endpoints))
+        return error_set(error, -EINVAL, "the endpoints are longer than %d characters",
+                         STORE_ENDPOINTS_SIZE - 1);
+    if (!name_valid(cluster))
+        return error_set(error, -EINVAL,
+                         "\"%s\" cannot be a cluster: names are of a-z, 0-9, '.', '_' and '-'",
+                         cluster);
+    strcpy(ret_store->endpoints, endpoints);
+    strcpy(ret_store->cluster, cluster);
+    int status = connect_clients(ret_store, error);
+    if (status)
+        store_close(ret_store);
+    return status;
+}
+
+int store_open(const struct arguments *arguments, struct store *ret_store, struct error *error)
+{
+    const char *endpoints = setting("FIRN_ENDPOINTS"), *cluster = setting("FIRN_CLUSTER");
+
+    endpoints = arguments_text(arguments, "endpoints", endpoints ? endpoints : ENDPOINTS_DEFAULT);
+    cluster = arguments_text(arguments, "cluster", cluster ? cluster : CLUSTER_DEFAULT);
+    return store_open_at(endpoints, cluster,
+                         arguments_number(arguments, "timeout", STORE_TIMEOUT_S) * NS_PER_SECOND,
+                         ret_store, error);
+}
+
+void store_close(struct store *store)
+{
+    http_client_free(store->http);
+    if (store->etcd)
+        etcd_free(store->etcd);
+    if (store->loop)
+        poll_loop_free(store->loop);
+    *store = (struct store){0};
+}
+
+void store_pause(struct store *store, uint64_t duration_ns)
+{
+    const bool never = false;
+
+    if (poll_loop_run(store->loop, &never, clock_monotonic_ns() + duration_ns) != -ETIMEDOUT)
+        return; /* only the deadline ends it */
+}
+
+static void on_answer(void *context, const struct kv_result *result)
+{
+    struct question *question = context;
+
+    question->done = true;
+    question->status = result->status;
+    question->succeeded = result->succeeded;
+    if (result->status && question->error)
+        *question->error = result->error;
+    else if (question->take)
+        question->status = question->take(question->context, result, question->error);
+}
+
+/* Until the answer is there; the request has deadlines of its own, so it comes. */
+static int wait_for(struct question *question, struct kv_request *request)
+{
+    struct store *store = question->store;
+
+    if (poll_loop_run(store->loop, &question->done, clock_monotonic_ns() + FAREWELL_NS)) {
+        store->kv->cancel(store->kv->context, request);
+        return error_set(question->error, -ETIMEDOUT, "etcd did not answer");
+    }
+    return question->status;
+}
+
+static bool worth_another_try(int status)
+{
+    return status == -ECONNREFUSED || status == -ETIMEDOUT || status == -EHOSTUNREACH ||
+           status == -ECONNRESET;
+}
+
+/* What a person can do about it; the error already says what is the matter. */
+static int explain(const struct store *store, int status, struct error *error)
+{
+    if (worth_another_try(status))
+        return error_set(error, status,
+                         "etcd at %s does not answer (%s).\nIs it running, and is this the place? "
+                         "--endpoints or FIRN_ENDPOINTS says where it is;\nfor a local cluster: "
+                         "eval \"$(firnctl local env --dir DIR)\"",
+                         store->endpoints, strerror(-status));
+    if (status == -EACCES) {
+        char said[ERROR_TEXT_SIZE / 2];
+        snprintf(said, sizeof(said), "%.500s", error ? error->text : "");
+        return error_set(error, status,
+                         "etcd at %s refuses us: %s.\nFIRN_ETCD_USER and FIRN_ETCD_PASSWORD_FILE "
+                         "say who asks",
+                         store->endpoints, said);
+    }
+    return status;
+}
+
+static void say_waiting(const struct store *store, bool *said)
+{
+    if (!*said && !store->quiet)
+        fprintf(stderr, "firnctl: etcd at %s does not answer; trying for up to %llu s\n",
+                store->endpoints, store->timeout_ns / NS_PER_SECOND);
+    *said = true;
+}
+
+int store_range(struct store *store, const char *key, bool prefix,
+                int (*take)(void *context, const struct kv_result *result, struct error *error),
+                void *context, struct error *error)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + store->timeout_ns;
+    bool said = false;
+
+    for (;;) {
+        struct question question = {
+            .store = store, .take = take, .context = context, .error = error};
+        struct kv_request *request = NULL;
+        int status =
+            store->kv->range(store->kv->context, key, prefix, on_answer, &question, &request);
+        if (!status)
+            status = wait_for(&question, request);
+        if (!worth_another_try(status) || clock_monotonic_ns() + RETRY_NS >= deadline_ns)
+            return explain(store, status, error);
+        say_waiting(store, &said);
+        store_pause(store, RETRY_NS);
+        if (error)
+            error_clear(error);
+    }
+}
+
+int store_txn(struct store *store, const struct kv_compare *compares, size_t compare_count,
+              const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded,
+              struct error *error)
+{
+    struct question question = {.store = store, .error = error};
+    struct kv_request *request = NULL;
+    int status = store->kv->txn(store->kv->context, compares, compare_count, operations,
+                                operation_count, on_answer, &question, &request);
+
+    if (!status)
+        status = wait_for(&question, request);
+    if (!status)
+        *ret_succeeded = question.succeeded;
+    return explain(store, status, error);
+}

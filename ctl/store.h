@@ -1,0 +1,54 @@
+/*
+ * firnctl's connection to a cluster: its etcd, asked one question at a time, and an HTTP client for
+ * its nodes, on one small loop.
+ *
+ * Where it is comes from flags, then the environment (FIRN_ENDPOINTS, FIRN_CLUSTER, FIRN_ETCD_USER,
+ * FIRN_ETCD_PASSWORD_FILE, FIRN_ETCD_CA, FIRN_ETCD_CERTIFICATE, FIRN_ETCD_KEY), then defaults. An
+ * etcd that does not answer is asked again until the deadline, which is said once on standard
+ * error.
+ */
+#pragma once
+
+#include "base/name.h"
+#include "ctl/arguments.h"
+#include "membership/etcd.h"
+#include "membership/http.h"
+#include "membership/keys.h"
+#include "membership/poll_loop.h"
+
+#define STORE_ENDPOINTS_SIZE 1024
+#define STORE_TIMEOUT_S      10
+
+struct store {
+    struct poll_loop *loop;
+    struct etcd *etcd;
+    const struct kv *kv;
+    struct http_client *http;
+    char endpoints[STORE_ENDPOINTS_SIZE];
+    char cluster[NAME_SIZE];
+    uint64_t timeout_ns; /* of one call */
+    bool quiet;          /* does not say that it is waiting */
+};
+
+/** store_open() - by flags and environment; asks nothing yet */
+int store_open(const struct arguments *arguments, struct store *ret_store,
+               struct error *error) CHECK_RESULT;
+/** store_open_at() - a cluster whose place is known */
+int store_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
+                  struct store *ret_store, struct error *error) CHECK_RESULT;
+void store_close(struct store *store);
+
+/** store_range() - tell @take about what lies at @key (or below it); entries are borrowed
+ *
+ * Return: 0, what @take returned, or why etcd did not answer. */
+int store_range(struct store *store, const char *key, bool prefix,
+                int (*take)(void *context, const struct kv_result *result, struct error *error),
+                void *context, struct error *error) CHECK_RESULT;
+
+/** store_txn() - one transaction, sent once; 0 and whether its compares held, or why it failed */
+int store_txn(struct store *store, const struct kv_compare *compares, size_t compare_count,
+              const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded,
+              struct error *error) CHECK_RESULT;
+
+/** store_pause() - let the loop run for a while */
+void store_pause(struct store *store, uint64_t duration_ns);

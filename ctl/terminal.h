@@ -1,0 +1,42 @@
+/*
+ * What the terminal can do: its width, colours, and a picture of a few lines that is drawn over
+ * itself again and again while finished lines scroll away above it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+/** terminal_is_live() - standard output is a terminal that can move its cursor */
+bool terminal_is_live(void);
+/** terminal_columns() - of standard output; 80 when it is not a terminal */
+unsigned terminal_columns(void);
+/** terminal_color() - an escape sequence, or "" where colours are not wanted (NO_COLOR, a pipe) */
+enum terminal_color {
+    TERMINAL_PLAIN,
+    TERMINAL_BOLD,
+    TERMINAL_DIM,
+    TERMINAL_RED,
+    TERMINAL_GREEN,
+    TERMINAL_YELLOW,
+    TERMINAL_CYAN
+};
+const char *terminal_color(enum terminal_color color);
+
+/** terminal_width_of() - columns that UTF-8 @text takes; escape sequences take none */
+unsigned terminal_width_of(const char *text);
+/** terminal_fit() - the length of the longest prefix of @text (up to its end or a newline) that
+ * fits into @columns */
+size_t terminal_fit(const char *text, unsigned columns);
+
+/* A picture at the end of the output. Zeroed: nothing is drawn. */
+struct terminal_picture {
+    unsigned line_count;
+};
+
+/** terminal_erase() - remove the picture, so that lines can be printed where it was */
+void terminal_erase(struct terminal_picture *picture);
+/** terminal_draw() - replace the picture by @text (lines, cut at the terminal's width) */
+void terminal_draw(struct terminal_picture *picture, const char *text);

@@ -1,0 +1,174 @@
+#include "ctl/worker_list.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "ctl/fetch.h"
+
+void worker_list_done(struct worker_list *list)
+{
+    free(list->workers);
+    *list = (struct worker_list){0};
+}
+
+static int get_place(const json_t *tree, const char *key, int *ret_place, struct error *error)
+{
+    const json_t *value = json_object_get(tree, key);
+
+    if (!json_is_integer(value) || json_integer_value(value) < -1 ||
+        json_integer_value(value) > INT32_MAX)
+        return error_set(error, -EINVAL, "\"%s\" must be a small integer", key);
+    *ret_place = (int)json_integer_value(value);
+    return 0;
+}
+
+static int decode(const json_t *tree, struct worker_info *info, struct error *error)
+{
+    int status = json_get_unsigned(tree, "slot", 4096, &info->slot, error);
+
+    if (!status)
+        status = get_place(tree, "pid", &info->pid, error);
+    if (!status)
+        status = json_get_text(tree, "phase", info->phase, sizeof(info->phase), error);
+    if (!status)
+        status = json_get_u64(tree, "generation", INT64_MAX, &info->generation, error);
+    if (!status)
+        status = json_get_u64(tree, "step", INT64_MAX, &info->step, error);
+    if (!status)
+        status = get_place(tree, "stage", &info->stage, error);
+    if (!status)
+        status = get_place(tree, "replica", &info->replica, error);
+    if (!status)
+        status = json_get_unsigned(tree, "first_unit", 65536, &info->first_unit, error);
+    if (!status)
+        status = json_get_unsigned(tree, "unit_count", 65536, &info->unit_count, error);
+    if (!status)
+        status = json_get_double(tree, "compute_seconds", &info->compute_seconds, error);
+    if (!status)
+        status = json_get_double(tree, "wait_seconds", &info->wait_seconds, error);
+    if (!status)
+        status = json_get_double(tree, "step_seconds", &info->step_seconds, error);
+    return status;
+}
+
+static int append(struct worker_list *list, const struct worker_info *info)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        struct worker_info *workers = reallocarray(list->workers, capacity, sizeof(*workers));
+        if (!workers)
+            return -ENOMEM;
+        list->workers = workers;
+        list->capacity = capacity;
+    }
+    list->workers[list->count++] = *info;
+    return 0;
+}
+
+int worker_list_add(struct worker_list *list, const char *job, const char *node,
+                    unsigned model_units, const char *text, size_t size_bytes, struct error *error)
+{
+    AUTO_JSON json_t *tree = NULL;
+    json_t *workers;
+    int status = json_parse(text, size_bytes, "workers", &tree, error);
+
+    if (!status)
+        status = json_get_array(tree, "workers", 4096, &workers, error);
+    for (size_t i = 0; !status && i < json_array_size(workers); i++) {
+        struct worker_info info = {.model_units = model_units};
+        snprintf(info.job, sizeof(info.job), "%s", job);
+        snprintf(info.node, sizeof(info.node), "%s", node);
+        status = decode(json_array_get(workers, i), &info, error);
+        if (!status)
+            status = append(list, &info);
+    }
+    if (status && status != -ENOMEM) {
+        error_prefix(error, "node %s, job %s: ", node, job);
+        status = -EBADMSG;
+    }
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct worker_info *x = a, *y = b;
+    int order = strcmp(x->job, y->job);
+
+    if (order)
+        return order;
+    if (x->stage != y->stage)
+        return x->stage < y->stage ? -1 : 1;
+    if (x->replica != y->replica)
+        return x->replica < y->replica ? -1 : 1;
+    order = strcmp(x->node, y->node);
+    return order ? order : x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+/* Workers of one stage stand together now: mark the slowest of [@first, @end). */
+static void mark(struct worker_list *list, size_t first, size_t end)
+{
+    struct worker_info *slowest = &list->workers[first];
+
+    for (size_t i = first + 1; i < end; i++)
+        if (list->workers[i].compute_seconds > slowest->compute_seconds)
+            slowest = &list->workers[i];
+    slowest->slowest = end - first > 1 && slowest->stage >= 0 && slowest->compute_seconds > 0;
+}
+
+void worker_list_finish(struct worker_list *list)
+{
+    size_t first = 0;
+
+    if (list->count)
+        qsort(list->workers, list->count, sizeof(*list->workers), compare);
+    for (size_t i = 1; i <= list->count; i++) {
+        if (i < list->count && !strcmp(list->workers[i].job, list->workers[first].job) &&
+            list->workers[i].stage == list->workers[first].stage)
+            continue;
+        mark(list, first, i);
+        first = i;
+    }
+}
+
+static int load_job(struct store *store, const struct cluster *cluster,
+                    const struct cluster_job *job, struct worker_list *list, struct error *error)
+{
+    AUTO_FREE struct fetch *fetches = calloc(cluster->node_count + 1, sizeof(*fetches));
+    unsigned count = (unsigned)cluster->node_count;
+    int status = fetches ? 0 : error_set(error, -ENOMEM, "no memory for the workers");
+
+    if (status)
+        return status;
+    for (unsigned i = 0; i < count; i++)
+        snprintf(fetches[i].url, sizeof(fetches[i].url), "http://%s/v1/jobs/%s/workers",
+                 cluster->nodes[i].record.http, job->name);
+    fetch_all(store, fetches, count, FETCH_QUICK_NS);
+    for (unsigned i = 0; i < count; i++) {
+        list->silent += fetches[i].status != 0;
+        if (!status && fetch_good(&fetches[i]))
+            status = worker_list_add(
+                list, job->name, cluster->nodes[i].name, job_spec_unit_count(job->spec),
+                (const char *)fetches[i].body.data, fetches[i].body.size_bytes, error);
+        bytes_done(&fetches[i].body);
+    }
+    return status;
+}
+
+int worker_list_load(struct store *store, const struct cluster *cluster,
+                     struct worker_list *ret_list, struct error *error)
+{
+    struct worker_list list = {0};
+    int status = 0;
+
+    for (size_t i = 0; i < cluster->job_count && !status; i++)
+        if (!cluster_job_over(&cluster->jobs[i]))
+            status = load_job(store, cluster, &cluster->jobs[i], &list, error);
+    worker_list_finish(&list);
+    if (status)
+        worker_list_done(&list);
+    else
+        *ret_list = list;
+    return status;
+}

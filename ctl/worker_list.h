@@ -1,0 +1,33 @@
+/* What runs on the slots right now, as the nodes themselves tell. */
+#pragma once
+
+#include <jansson.h>
+
+#include "ctl/cluster.h"
+
+struct worker_info {
+    char job[NAME_SIZE], node[NAME_SIZE], phase[16];
+    unsigned slot;
+    int pid, stage, replica; /* stage, replica: -1 when it computes none */
+    uint64_t generation, step;
+    unsigned first_unit, unit_count, model_units;
+    double compute_seconds, wait_seconds, step_seconds;
+    bool slowest; /* of several replicas of its stage */
+};
+
+struct worker_list {
+    struct worker_info *workers; /* by job, stage, replica */
+    size_t count, capacity;
+    unsigned silent; /* nodes that did not answer */
+};
+
+void worker_list_done(struct worker_list *list);
+/** worker_list_add() - one node's answer about one job; -EBADMSG when it is not understood */
+int worker_list_add(struct worker_list *list, const char *job, const char *node,
+                    unsigned model_units, const char *text, size_t size_bytes,
+                    struct error *error) CHECK_RESULT;
+/** worker_list_finish() - sort, and mark the slowest of each stage that has several replicas */
+void worker_list_finish(struct worker_list *list);
+/** worker_list_load() - ask every node about every job that is not over */
+int worker_list_load(struct store *store, const struct cluster *cluster,
+                     struct worker_list *ret_list, struct error *error) CHECK_RESULT;
