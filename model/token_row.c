@@ -132,7 +132,8 @@ static uint32_t largest_token(const void *tokens, size_t token_bytes, size_t cou
 static int check_tokens(const char *path, const void *tokens, size_t token_bytes, size_t count,
                         unsigned vocab, struct error *error)
 {
-    if (vocab >= 1u << (8 * token_bytes) || largest_token(tokens, token_bytes, count) < vocab)
+    if (count == 0 || vocab >= 1u << (8 * token_bytes) ||
+        largest_token(tokens, token_bytes, count) < vocab)
         return 0;
     size_t position = 0;
     while (token_at(tokens, token_bytes, position) < vocab)
