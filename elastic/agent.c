@@ -263,15 +263,22 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
 
 /* --- what follows --- */
 
-static void spawn(struct agent_slot *slot, unsigned index, uint64_t now_ns,
+static uint64_t hello_due(const struct agent *agent, const struct agent_slot *slot)
+{
+    return slot->spawned_at_ns + START_TIMEOUTS * agent->failure_timeout_ns;
+}
+
+static void spawn(struct agent *agent, unsigned index, uint64_t now_ns,
                   struct agent_actions *actions)
 {
+    struct agent_slot *slot = &agent->slots[index];
     slot->process = PROCESS_STARTING;
     slot->greeted = slot->was_prepared = slot->fenced = slot->killed = false;
     slot->end = END_NONE;
     memset(&slot->status, 0, sizeof(slot->status));
     slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = slot->respawn_at_ns = 0;
     slot->spawned_at_ns = now_ns;
+    wake(actions, hello_due(agent, slot));
     emit(actions, AGENT_SPAWN, index);
 }
 
@@ -399,7 +406,7 @@ static void lead_process(struct agent *agent, unsigned index, const struct wish 
     if (slot->fenced || slot->refused || agent->plan == NULL) {
         stop(agent, index, now_ns, actions);
     } else if (!slot->greeted) {
-        uint64_t due = slot->spawned_at_ns + START_TIMEOUTS * agent->failure_timeout_ns;
+        uint64_t due = hello_due(agent, slot);
         if (slot->process == PROCESS_STARTING && !wish->fresh)
             stop(agent, index, now_ns, actions);
         else if (now_ns >= due)
@@ -425,7 +432,7 @@ static void converge(struct agent *agent, uint64_t now_ns, struct agent_actions 
         else if (!wish.fresh || slot->bad || slot->refused || slot->end != END_NONE)
             continue;
         else if (now_ns >= slot->respawn_at_ns)
-            spawn(slot, index, now_ns, actions);
+            spawn(agent, index, now_ns, actions);
         else
             wake(actions, slot->respawn_at_ns);
     }

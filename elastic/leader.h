@@ -87,6 +87,7 @@ struct leader_memory {
     struct {
         char node[NAME_SIZE];
         unsigned slot;
+        uint64_t incarnation; /* of its daemon: a new one may try again */
         uint64_t until_ns;
     } avoided[LEADER_AVOIDED_MAX];
     unsigned avoided_next;

@@ -28,9 +28,9 @@ int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsign
 /** slot_pool_add_free() - every slot on which a process may be started now */
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool) CHECK_RESULT;
 
-/** leader_avoid() - start nothing on this slot for a while */
+/** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one */
 #define LEADER_AVOID_TIMEOUTS 20 /* of failure_timeout */
-void leader_avoid(struct leader_context *context, const char *node, unsigned slot);
+void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);
 
 /** leader_devices_max(), leader_devices_min() - what the user asked for last */
 unsigned leader_devices_max(const struct leader_view *view);

@@ -371,14 +371,15 @@ static int fall_back(struct leader_context *context, const struct survivors *sur
     return r;
 }
 
-/* A start that never came about is not tried again at once with the same slots. */
-static void avoid_those_that_did_not_start(struct leader_context *context)
+/* Whoever does not answer, or never came up, is not asked again at once. */
+static void avoid_the_unheard(struct leader_context *context)
 {
+    bool timed_out = start_timed_out(context);
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->rank >= 0 && !roster_has_state(member) &&
-            (member->seat == SEAT_SILENT ||
-             (member->seat == SEAT_JOINING && member->report->phase == WORKER_STARTING)))
+        bool hangs =
+            timed_out && member->seat == SEAT_JOINING && member->report->phase == WORKER_STARTING;
+        if (member->node != NULL && (hangs || !is_heard(context, member)) && !is_survivor(member))
             leader_avoid(context, member->node_name, member->slot);
     }
 }
@@ -402,8 +403,7 @@ static int recover(struct leader_context *context, struct survivors *survivors,
                    survivors->unheard + survivors->doubtful);
         return 0;
     }
-    if (start_timed_out(context))
-        avoid_those_that_did_not_start(context);
+    avoid_the_unheard(context);
     return falls_back
                ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
                : publish_from_memory(context, survivors, recovery);

@@ -52,12 +52,14 @@ int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsign
     return 0;
 }
 
-static bool is_avoided(const struct leader_context *context, const char *node, unsigned slot)
+static bool is_avoided(const struct leader_context *context, const struct leader_node *node,
+                       unsigned slot)
 {
     for (unsigned i = 0; i < LEADER_AVOIDED_MAX; i++)
         if (context->memory->avoided[i].until_ns > context->view->now_ns &&
             context->memory->avoided[i].slot == slot &&
-            strcmp(context->memory->avoided[i].node, node) == 0)
+            context->memory->avoided[i].incarnation == node->incarnation &&
+            strcmp(context->memory->avoided[i].node, node->name) == 0)
             return true;
     return false;
 }
@@ -77,11 +79,15 @@ static bool is_vacant(const struct leader_context *context, const char *node, un
             (member->report->phase == WORKER_STARTING || member->report->phase == WORKER_PREPARED));
 }
 
-void leader_avoid(struct leader_context *context, const char *node, unsigned slot)
+void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot)
 {
     struct leader_memory *memory = context->memory;
+    const struct leader_node *node = roster_node(&context->roster, node_name);
+    if (node == NULL || is_avoided(context, node, slot))
+        return;
     unsigned entry = memory->avoided_next++ % LEADER_AVOIDED_MAX;
-    snprintf(memory->avoided[entry].node, sizeof(memory->avoided[entry].node), "%s", node);
+    snprintf(memory->avoided[entry].node, sizeof(memory->avoided[entry].node), "%s", node_name);
+    memory->avoided[entry].incarnation = node->incarnation;
     memory->avoided[entry].slot = slot;
     memory->avoided[entry].until_ns =
         context->view->now_ns + LEADER_AVOID_TIMEOUTS * context->view->failure_timeout_ns;
@@ -96,7 +102,7 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct leader_slot *slot = &node->slots[i];
-            if (slot->bad || slot->busy || is_avoided(context, node->name, slot->index) ||
+            if (slot->bad || slot->busy || is_avoided(context, node, slot->index) ||
                 !is_vacant(context, node->name, slot->index))
                 continue;
             int r = slot_pool_add(pool, node, slot->index, 0, NULL);

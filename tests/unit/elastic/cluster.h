@@ -59,6 +59,7 @@ struct fake_worker {
 /* The exchange of one generation: what its ranks know together. */
 struct fake_exchange {
     uint64_t generation;
+    uint64_t start;     /* the step it began with */
     uint64_t committed; /* the last step that its root has committed */
     bool switches;      /* that commit carried the flag */
     bool broken;
@@ -68,7 +69,7 @@ struct fake_exchange {
 struct fake_node {
     char name[NAME_SIZE];
     bool up, draining, start_fails, refuses;
-    uint64_t lease_until_ns;
+    uint64_t lease_until_ns, incarnation;
     unsigned slot_count;
     bool slot_bad[CLUSTER_SLOTS];
     struct agent *agent;
@@ -349,10 +350,18 @@ static inline bool mesh_is_up(struct cluster *cluster, const struct plan *plan)
     return true;
 }
 
+static inline struct fake_exchange *exchange_of(struct cluster *cluster, const struct plan *plan)
+{
+    return &cluster->exchanges[plan->generation % CLUSTER_EXCHANGES];
+}
+
+/* The step that a generation begins with: of a planned one, where the one before has ended. */
 static inline uint64_t join_step(struct cluster *cluster, const struct plan *plan)
 {
     if (!plan->planned)
         return plan->resume_step;
+    if (exchange_of(cluster, plan)->generation == plan->generation)
+        return exchange_of(cluster, plan)->start;
     uint64_t step = 0;
     for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++)
         step = MAX(step, fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot)
@@ -373,6 +382,11 @@ static inline void fake_receive(struct cluster *cluster, struct fake_worker *wor
     }
     unsigned first = plan->stage_first_unit[rank % plan->stage_count];
     unsigned end = plan->stage_first_unit[rank % plan->stage_count + 1];
+    for (unsigned m = 0; m < plan->move_count; m++) {
+        const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
+        if (plan->moves[m].to_rank == rank && fake_at(cluster, from->node, from->slot) == NULL)
+            return; /* will notice */
+    }
     bool keeps_old = plan->source == PLAN_SOURCE_MEMORY && status->held_unit_count > 0 &&
                      status->applied_step == step;
     for (unsigned m = 0; m < plan->move_count; m++) {
@@ -415,11 +429,6 @@ static inline bool everybody_ready(struct cluster *cluster, const struct plan *p
     return true;
 }
 
-static inline struct fake_exchange *exchange_of(struct cluster *cluster, const struct plan *plan)
-{
-    return &cluster->exchanges[plan->generation % CLUSTER_EXCHANGES];
-}
-
 /* The first in a generation opens its exchange; nobody opens an older one. */
 static inline void open_exchange(struct cluster *cluster, const struct plan *plan)
 {
@@ -434,16 +443,16 @@ static inline void open_exchange(struct cluster *cluster, const struct plan *pla
     if (plan->source == PLAN_SOURCE_MEMORY)
         assert_true(start + 1 >= cluster->committed_ever);
     exchange->generation = plan->generation;
-    exchange->committed = start;
+    exchange->start = exchange->committed = start;
     exchange->switches = exchange->broken = false;
 }
 
 static inline void fake_act_joining(struct cluster *cluster, struct fake_worker *worker)
 {
     const struct plan *plan = worker->plan;
-    if (!worker->ready && !mesh_is_up(cluster, plan))
-        return;
     const struct fake_exchange *exchange = exchange_of(cluster, plan);
+    if (exchange->generation != plan->generation && !mesh_is_up(cluster, plan))
+        return;
     if (exchange->generation == plan->generation ? exchange->broken
                                                  : plan->generation < cluster->generation_open)
         return; /* will notice */
@@ -811,6 +820,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
         snprintf(node->name, sizeof(node->name), "%s", from->name);
         snprintf(node->host, sizeof(node->host), "127.0.0.1");
         node->link_port = 7000 + 100 * i;
+        node->incarnation = from->incarnation;
         node->draining = from->draining;
         node->slot_count = from->slot_count;
         for (unsigned s = 0; s < from->slot_count; s++)
@@ -944,6 +954,7 @@ static inline void cluster_start_daemon(struct cluster *cluster, unsigned index)
     node->agent = agent_new(cluster->spec.name, node->name, CLUSTER_TIMEOUT_NS);
     assert_non_null(node->agent);
     node->up = true;
+    node->incarnation++;
     node->inbox_count = 0;
     node->agent_wake_ns = UINT64_MAX;
     node->plan_seen = node->next_seen = UINT64_MAX;

@@ -1,0 +1,454 @@
+/* One node's agent, event by event. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "elastic/agent.h"
+
+#define TIMEOUT_NS (1000 * NS_PER_MS)
+
+static struct agent *agent;
+static struct agent_actions actions;
+static struct worker_report said;
+static struct node_report last_report; /* what was written last */
+static uint64_t now_ns;
+
+static int setup(void **state)
+{
+    (void)state;
+    now_ns = NS_PER_SECOND;
+    agent = agent_new("job", "a", TIMEOUT_NS);
+    memset(&last_report, 0, sizeof(last_report));
+    return agent == NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    agent_free(agent);
+    return 0;
+}
+
+static void step(struct agent_event event)
+{
+    event.now_ns = now_ns;
+    assert_int_equal(agent_step(agent, &event, &actions), 0);
+    for (unsigned i = 0; i < actions.count; i++)
+        if (actions.list[i].type == AGENT_REPORT) {
+            memcpy(&last_report, actions.list[i].report, sizeof(last_report));
+            free(actions.list[i].report);
+            actions.list[i].report = NULL;
+        }
+}
+
+static unsigned count_of(enum agent_action_type type, unsigned slot)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < actions.count; i++)
+        count += actions.list[i].type == type && actions.list[i].slot == slot;
+    return count;
+}
+
+static const struct worker_report *entry_of(unsigned slot)
+{
+    for (unsigned i = 0; i < last_report.worker_count; i++)
+        if (last_report.workers[i].slot == slot)
+            return &last_report.workers[i];
+    return NULL;
+}
+
+#define assert_reported(slot, expected)                                                            \
+    do {                                                                                           \
+        assert_non_null(entry_of(slot));                                                           \
+        assert_int_equal(entry_of(slot)->phase, expected);                                         \
+    } while (0)
+
+/* One stage, as many replicas as there are slots given; instance 0: fresh. */
+static struct plan *make_plan(uint64_t generation, bool planned, unsigned count,
+                              const unsigned *slots, const uint64_t *instances)
+{
+    struct plan *plan = plan_new();
+    assert_non_null(plan);
+    plan->generation = generation;
+    plan->planned = planned;
+    plan->stage_count = count > 0 ? 1 : 0;
+    plan->replica_count = plan->worker_count = count;
+    plan->workers = calloc(count + 1, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->replica_first_lane = calloc(count + 1, sizeof(unsigned));
+    assert_true(plan->workers != NULL && plan->stage_first_unit != NULL &&
+                plan->replica_first_lane != NULL);
+    snprintf(plan->key, sizeof(plan->key), "key%llu", (unsigned long long)generation);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(plan->workers[i].node, NAME_SIZE, "a");
+        plan->workers[i].slot = slots[i];
+        plan->workers[i].instance = instances != NULL ? instances[i] : 0;
+    }
+    return plan;
+}
+
+static void feed_plan(enum agent_event_type type, struct plan *plan)
+{
+    step((struct agent_event){.type = type, .plan = plan});
+    plan_free(plan);
+}
+
+static void feed_status(unsigned slot, uint64_t instance, enum worker_phase phase,
+                        uint64_t generation)
+{
+    bool state = phase == WORKER_RUNNING || phase == WORKER_STUCK;
+    memset(&said, 0, sizeof(said));
+    said.slot = slot;
+    said.instance = instance;
+    said.phase = phase;
+    said.generation = generation;
+    said.held_unit_count = state ? 4 : 0;
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .slot = slot, .status = &said});
+}
+
+static void feed_up(unsigned slot)
+{
+    step((struct agent_event){.type = AGENT_WORKER_UP, .slot = slot});
+}
+
+static void feed_exit(unsigned slot, int code)
+{
+    struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = code};
+    snprintf(event.text, sizeof(event.text), "the last words");
+    step(event);
+}
+
+static void feed_tick(uint64_t at_ns)
+{
+    now_ns = at_ns;
+    step((struct agent_event){.type = AGENT_TICK});
+}
+
+/* Slots 0 and 1 run in generation 1 as instances 10 and 11. */
+static void run_two(void)
+{
+    feed_plan(AGENT_PLAN, make_plan(1, false, 2, (unsigned[]){0, 1}, NULL));
+    for (unsigned slot = 0; slot < 2; slot++) {
+        feed_up(slot);
+        feed_status(slot, 10 + slot, WORKER_STARTING, 0);
+        feed_status(slot, 10 + slot, WORKER_PREPARED, 1);
+        feed_status(slot, 10 + slot, WORKER_RUNNING, 1);
+    }
+}
+
+static void a_fresh_worker_is_prepared_and_then_switched(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){3}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 3), 1);
+    assert_reported(3, WORKER_STARTING);
+    feed_up(3);
+    assert_int_equal(actions.count, 0);
+    feed_status(3, 7, WORKER_STARTING, 0);
+    assert_int_equal(count_of(AGENT_SEND_PREPARE, 3), 1);
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 3), 0);
+    feed_status(3, 7, WORKER_PREPARED, 1);
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 3), 1);
+    assert_reported(3, WORKER_PREPARED);
+    feed_status(3, 7, WORKER_RUNNING, 1);
+    assert_reported(3, WORKER_RUNNING);
+    assert_int_equal(entry_of(3)->instance, 7);
+    /* And then nothing more. */
+    feed_status(3, 7, WORKER_RUNNING, 1);
+    assert_int_equal(actions.count, 0);
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){3}, NULL));
+    assert_int_equal(actions.count, 0);
+    assert_true(actions.wake_at_ns == UINT64_MAX);
+    assert_false(agent_idle(agent));
+}
+
+static void deaths_at_start_back_off_and_end_the_slot(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    for (unsigned death = 1; death < AGENT_STARTS_MAX; death++) {
+        feed_exit(0, 1);
+        assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+        assert_reported(0, WORKER_STARTING);
+        assert_true(actions.wake_at_ns == now_ns + (TIMEOUT_NS / 4 << (death - 1)));
+        feed_tick(actions.wake_at_ns - 1);
+        assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+        feed_tick(now_ns + 1);
+        assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    }
+    feed_exit(0, 1);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_non_null(strstr(entry_of(0)->text, "the last words"));
+    feed_tick(now_ns + 1000 * TIMEOUT_NS);
+    assert_int_equal(actions.count, 0);
+}
+
+static void a_start_that_hangs_is_killed(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    feed_tick(actions.wake_at_ns);
+    assert_int_equal(count_of(AGENT_KILL, 0), 1);
+    feed_exit(0, -9);
+    feed_tick(actions.wake_at_ns);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
+static void a_dead_worker_is_reported_without_state_and_not_replaced(void **state)
+{
+    (void)state;
+    run_two();
+    feed_exit(1, -11);
+    assert_reported(1, WORKER_DEAD);
+    assert_int_equal(entry_of(1)->held_unit_count, 0);
+    assert_int_equal(entry_of(1)->instance, 11);
+    assert_int_equal(entry_of(1)->generation, 1);
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 0);
+    feed_tick(now_ns + 100 * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 0);
+    /* The next plan may want a new one there. */
+    feed_plan(AGENT_PLAN, make_plan(2, false, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 0}));
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 1);
+}
+
+static void one_that_died_between_plans_is_still_missed(void **state)
+{
+    (void)state;
+    run_two();
+    feed_exit(1, -11);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 11}));
+    assert_int_equal(last_report.generation, 2);
+    assert_reported(1, WORKER_DEAD);
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 0);
+}
+
+static void preparing_starts_what_is_missing_and_touches_nobody_else(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_NEXT, make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
+    assert_int_equal(count_of(AGENT_SPAWN, 2), 1);
+    feed_up(2);
+    feed_status(2, 12, WORKER_STARTING, 0);
+    assert_int_equal(count_of(AGENT_SEND_PREPARE, 2), 1);
+    feed_status(2, 12, WORKER_PREPARED, 2);
+    assert_reported(2, WORKER_PREPARED);
+    assert_int_equal(last_report.generation, 1); /* it speaks of the plan in force */
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 2), 0);
+    feed_plan(AGENT_PLAN, make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
+    for (unsigned slot = 0; slot < 3; slot++)
+        assert_int_equal(count_of(AGENT_SEND_SWITCH, slot), 1);
+    assert_int_equal(last_report.generation, 2);
+}
+
+static void a_dropped_plan_takes_its_workers_along(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_NEXT, make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
+    feed_up(2);
+    feed_status(2, 12, WORKER_STARTING, 0);
+    feed_status(2, 12, WORKER_PREPARED, 2);
+    feed_plan(AGENT_NEXT, NULL);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 2), 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 0);
+    feed_exit(2, 0);
+    assert_null(entry_of(2));
+}
+
+/* The same number, another plan: what was prepared for the first is not ready for the second. */
+static void prepared_means_for_this_very_plan(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_NEXT, make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
+    feed_up(2);
+    feed_status(2, 12, WORKER_STARTING, 0);
+    feed_status(2, 12, WORKER_PREPARED, 2);
+    struct plan *other = make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0});
+    snprintf(other->key, sizeof(other->key), "another key");
+    feed_plan(AGENT_NEXT, other);
+    assert_int_equal(count_of(AGENT_SEND_PREPARE, 2), 1);
+}
+
+static void a_planned_plan_lets_workers_leave_by_themselves(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_PLAN, make_plan(2, true, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 1), 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
+    feed_exit(1, 0);
+    assert_null(entry_of(1));
+}
+
+static void an_unplanned_plan_stops_whom_it_leaves_out(void **state)
+{
+    (void)state;
+    run_two();
+    feed_status(1, 11, WORKER_STUCK, 1);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+    feed_tick(now_ns + TIMEOUT_NS - 1);
+    assert_int_equal(count_of(AGENT_KILL, 1), 0);
+    feed_tick(now_ns + 1);
+    assert_int_equal(count_of(AGENT_KILL, 1), 1);
+    feed_tick(now_ns + TIMEOUT_NS);
+    assert_int_equal(actions.count, 0); /* once is enough */
+}
+
+/* Its state may be the last there is, until an unplanned plan says otherwise. */
+static void a_stuck_worker_outlives_a_planned_plan_without_it(void **state)
+{
+    (void)state;
+    run_two();
+    feed_status(1, 11, WORKER_STUCK, 1);
+    feed_plan(AGENT_PLAN, make_plan(2, true, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1) + count_of(AGENT_SEND_SWITCH, 1), 0);
+    assert_reported(1, WORKER_STUCK);
+    assert_int_equal(entry_of(1)->held_unit_count, 4);
+    feed_tick(actions.wake_at_ns);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+}
+
+static void the_end_of_the_job_ends_everybody(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_PLAN, NULL);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+    feed_exit(0, 0);
+    feed_exit(1, 0);
+    assert_true(agent_idle(agent));
+}
+
+static void an_empty_plan_reports_who_has_left(void **state)
+{
+    (void)state;
+    run_two();
+    struct plan *empty = make_plan(2, true, 0, NULL, NULL);
+    free(empty->workers);
+    empty->workers = calloc(2, sizeof(*empty->workers));
+    assert_non_null(empty->workers);
+    empty->donor_count = 2;
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(empty->workers[i].node, NAME_SIZE, "a");
+        empty->workers[i].slot = i;
+        empty->workers[i].instance = 10 + i;
+    }
+    feed_plan(AGENT_PLAN, empty);
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 1);
+    feed_exit(0, 0);
+    feed_exit(1, 0);
+    assert_reported(0, WORKER_LEFT);
+    assert_reported(1, WORKER_LEFT);
+}
+
+static void a_new_daemon_picks_up_running_workers(void **state)
+{
+    (void)state;
+    feed_up(0);
+    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_int_equal(last_report.generation, 0); /* it has not said who it is */
+    feed_status(0, 10, WORKER_RUNNING, 5);
+    assert_reported(0, WORKER_RUNNING);
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 0);
+}
+
+static void a_new_daemon_misses_who_was_reported_and_is_not_found(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    before.generation = 5;
+    before.worker_count = 1;
+    before.workers[0] = (struct worker_report){
+        .slot = 0, .instance = 10, .phase = WORKER_RUNNING, .generation = 5, .held_unit_count = 4};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    /* Any process would do in this plan, but not in a generation that has begun. */
+    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_reported(0, WORKER_DEAD);
+    assert_int_equal(entry_of(0)->held_unit_count, 0);
+}
+
+static void a_stranger_on_the_slot_is_stopped(void **state)
+{
+    (void)state;
+    feed_up(0);
+    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    feed_status(0, 99, WORKER_STUCK, 3);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1);
+    feed_exit(0, 0);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+}
+
+static void a_refusal_is_final_and_told(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    feed_up(0);
+    feed_status(0, 7, WORKER_STARTING, 0);
+    memset(&said, 0, sizeof(said));
+    said.instance = 7;
+    said.phase = WORKER_REFUSED;
+    snprintf(said.text, sizeof(said.text), "no such data");
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said});
+    assert_reported(0, WORKER_REFUSED);
+    assert_string_equal(entry_of(0)->text, "no such data");
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1);
+    feed_exit(0, 1);
+    feed_tick(now_ns + 100 * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    assert_reported(0, WORKER_REFUSED);
+}
+
+static void old_news_is_ignored(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_PLAN, make_plan(3, false, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 11}));
+    feed_plan(AGENT_PLAN, make_plan(2, false, 0, NULL, NULL));
+    assert_int_equal(actions.count, 0);
+    feed_plan(AGENT_NEXT, make_plan(3, true, 1, (unsigned[]){5}, NULL));
+    assert_int_equal(actions.count, 0);
+    feed_status(9, 1, WORKER_RUNNING, 1); /* nobody is there */
+    assert_int_equal(actions.count, 0);
+    feed_exit(9, 0);
+    assert_int_equal(actions.count, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_fresh_worker_is_prepared_and_then_switched),
+        TEST(deaths_at_start_back_off_and_end_the_slot),
+        TEST(a_start_that_hangs_is_killed),
+        TEST(a_dead_worker_is_reported_without_state_and_not_replaced),
+        TEST(one_that_died_between_plans_is_still_missed),
+        TEST(preparing_starts_what_is_missing_and_touches_nobody_else),
+        TEST(a_dropped_plan_takes_its_workers_along),
+        TEST(prepared_means_for_this_very_plan),
+        TEST(a_planned_plan_lets_workers_leave_by_themselves),
+        TEST(an_unplanned_plan_stops_whom_it_leaves_out),
+        TEST(a_stuck_worker_outlives_a_planned_plan_without_it),
+        TEST(the_end_of_the_job_ends_everybody),
+        TEST(an_empty_plan_reports_who_has_left),
+        TEST(a_new_daemon_picks_up_running_workers),
+        TEST(a_new_daemon_misses_who_was_reported_and_is_not_found),
+        TEST(a_stranger_on_the_slot_is_stopped),
+        TEST(a_refusal_is_final_and_told),
+        TEST(old_news_is_ignored),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

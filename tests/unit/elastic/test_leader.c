@@ -1,0 +1,477 @@
+/*
+ * The leader's part in each thing that can happen to a job, played on the miniature cluster: real
+ * leader, real agents, fake workers whose state shows every lost or doubled step.
+ */
+#include "unit/elastic/cluster.h"
+
+static struct cluster *start(unsigned nodes, unsigned slots)
+{
+    struct cluster *cluster = cluster_new(1, nodes, slots);
+    cluster_progress(cluster, 5, 20);
+    return cluster;
+}
+
+static struct fake_worker *rank_worker(struct cluster *cluster, unsigned rank)
+{
+    struct fake_worker *worker =
+        fake_at(cluster, cluster->plan->workers[rank].node, cluster->plan->workers[rank].slot);
+    assert_non_null(worker);
+    return worker;
+}
+
+/* Of all slots, in the layout that is pinned. */
+static struct cluster *start_pinned(unsigned nodes, unsigned slots, unsigned stages,
+                                    unsigned replicas)
+{
+    struct cluster *cluster = cluster_new(1, nodes, slots);
+    cluster->stages_wanted = stages;
+    cluster->replicas_wanted = replicas;
+    cluster_progress(cluster, 5, 20);
+    assert_int_equal(cluster->plan->stage_count, stages);
+    assert_int_equal(cluster->plan->replica_count, replicas);
+    return cluster;
+}
+
+static void a_job_starts_when_there_are_slots(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 3, 2);
+    cluster->spec.elastic.devices_min = 4;
+    for (unsigned i = 0; i < 3; i++)
+        cluster_kill_node(cluster, i);
+    cluster_run(cluster, 12);
+    assert_null(cluster->plan);
+    cluster_start_daemon(cluster, 0);
+    cluster_start_daemon(cluster, 2);
+    cluster->nodes[2].draining = true;
+    cluster_run(cluster, 1);
+    assert_null(cluster->plan);
+    assert_int_equal(cluster->state, JOB_WAITING);
+    assert_string_equal(cluster->text,
+                        "waits for slots: wants at least 4, 2 are free (node c is draining)");
+    cluster_start_daemon(cluster, 1);
+    cluster_progress(cluster, 3, 10);
+    assert_int_equal(cluster->plan->generation, 1);
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_START);
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_FRESH);
+    cluster_free(cluster);
+}
+
+static void nothing_happens_while_nothing_happens(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    cluster_run(cluster, 60);
+    assert_int_equal(cluster->published, 1);
+    assert_int_equal(cluster->prepared, 0);
+    assert_int_equal(cluster->state, JOB_RUNNING);
+    cluster_free(cluster);
+}
+
+static void a_killed_worker_costs_no_checkpoint(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start_pinned(3, 2, 3, 2);
+    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    uint64_t step = cluster->committed_ever;
+    cluster_kill_worker(cluster, rank_worker(cluster, 4));
+    cluster_until(cluster, 1, cluster->plan->generation == 2);
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_FAILURE);
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
+    assert_true(cluster->plan->resume_step + 1 >= step);
+    cluster_progress(cluster, 5, 5);
+    /* The slot is whole: a process comes back to it by a planned change. */
+    cluster_until(cluster, 10, cluster->plan->planned && cluster_trains(cluster));
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_JOIN);
+    assert_int_equal(cluster->restarts_from_disk, 0);
+    cluster_free(cluster);
+}
+
+static void a_killed_node_is_left_behind_and_taken_back(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start_pinned(3, 2, 2, 3);
+    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    uint64_t killed_at = cluster->now_ns;
+    cluster_kill_node(cluster, 1);
+    cluster_until(cluster, 2, cluster->plan->generation == 2 && cluster_trains(cluster));
+    /* Nobody waited for the lease, nor for the whole failure_timeout: its peers accused it. */
+    assert_true(cluster->now_ns - killed_at < CLUSTER_TIMEOUT_NS);
+    for (unsigned rank = 0; rank < cluster->plan->worker_count; rank++)
+        assert_string_not_equal(cluster->plan->workers[rank].node, "b");
+    cluster_run(cluster, 15);
+    cluster_start_daemon(cluster, 1);
+    cluster_until(cluster, 20, cluster_trains(cluster) && plan_find(cluster->plan, "b", 0) >= 0);
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_JOIN);
+    /* It was away: its metrics history comes from another node. */
+    assert_true(cluster->plan->history_count > 0);
+    assert_int_equal(cluster->restarts_from_disk, 0);
+    cluster_free(cluster);
+}
+
+static void draining_hands_over_and_leaves(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    cluster->nodes[2].draining = true;
+    cluster_until(cluster, 5, cluster->plan->reason == PLAN_REASON_DRAIN);
+    assert_true(cluster->plan->planned);
+    assert_int_equal(plan_find(cluster->plan, "c", 0) < (int)cluster->plan->worker_count, true);
+    cluster_until(cluster, 5, agent_idle(cluster->nodes[2].agent));
+    cluster_progress(cluster, 5, 5);
+    assert_int_equal(cluster->published, 2);
+    assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
+    cluster_free(cluster);
+}
+
+static void a_node_that_is_needed_stays_although_it_drains(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 2);
+    cluster->spec.elastic.devices_min = 3;
+    cluster_progress(cluster, 5, 20);
+    cluster->nodes[0].draining = true;
+    cluster_run(cluster, 20);
+    assert_int_equal(cluster->plan->generation, 1);
+    assert_int_equal(cluster->state, JOB_RUNNING);
+    assert_non_null(strstr(cluster->text, "node a is draining"));
+    cluster_free(cluster);
+}
+
+static void scaling_goes_down_and_up(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    unsigned before = cluster->plan->worker_count;
+    cluster->devices_wanted = 2;
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->worker_count <= 2);
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_SCALE);
+    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->worker_count);
+    cluster->devices_wanted = 0;
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->worker_count == before);
+    assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
+    cluster_free(cluster);
+}
+
+static void pinned_layouts_are_followed(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start_pinned(3, 2, 3, 2);
+    cluster->stages_wanted = 2;
+    cluster->replicas_wanted = 3;
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->stage_count == 2);
+    cluster->stages_wanted = 1;
+    cluster->replicas_wanted = 7; /* more than there are slots, and than there are lanes */
+    cluster_run(cluster, 10);
+    assert_int_equal(cluster->plan->stage_count, 2);
+    assert_non_null(strstr(cluster->text, "7 replicas are asked for"));
+    cluster_progress(cluster, 3, 5);
+    cluster_free(cluster);
+}
+
+static void freezing_shrinks_and_forks(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 3, 2);
+    cluster->spec.train.lanes = 8;
+    cluster_progress(cluster, 5, 20);
+    assert_int_equal(cluster->plan->stage_count, 3);
+    cluster->frozen_layers = 1;
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->generation == 2);
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_FREEZE);
+    assert_int_equal(cluster->plan->frozen_layers, 1);
+    assert_int_equal(cluster->plan->stage_count, 2);
+    assert_int_equal(cluster->plan->replica_count, 3);
+    assert_int_equal(cluster->prepared, 0); /* the processes are all there: no time to lose */
+    cluster_run(cluster, 20);
+    assert_int_equal(cluster->plan->generation, 2);
+    cluster_free(cluster);
+}
+
+static void a_lost_stage_goes_back_to_the_checkpoint(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start_pinned(2, 1, 2, 1);
+    cluster_progress(cluster, 30, 20);
+    uint64_t checkpoint = cluster->checkpoint_step;
+    assert_true(checkpoint > 0);
+    cluster_kill_worker(cluster, rank_worker(cluster, 1));
+    cluster_until(cluster, 2, cluster->plan->generation == 2);
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->plan->resume_step, checkpoint);
+    assert_string_equal(cluster->plan->restore_path, "/checkpoint");
+    assert_non_null(strstr(cluster->plan->reason_text, "has no survivor"));
+    cluster_progress(cluster, 5, 10);
+    cluster_free(cluster);
+}
+
+static void without_a_checkpoint_it_starts_over(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 1);
+    cluster->spec.checkpoint.every = 0;
+    cluster->stages_wanted = 2;
+    cluster_progress(cluster, 5, 20);
+    cluster_kill_worker(cluster, rank_worker(cluster, 0));
+    cluster_until(cluster, 2, cluster->plan->generation == 2);
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_FRESH);
+    assert_int_equal(cluster->plan->resume_step, 0);
+    assert_non_null(strstr(cluster->plan->reason_text, "from step 0 (exact"));
+    cluster_progress(cluster, 5, 10);
+    cluster_free(cluster);
+}
+
+static void pausing_saves_and_resuming_continues(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    cluster->desired = JOB_DESIRED_PAUSED;
+    cluster_until(cluster, 5, cluster->over);
+    assert_int_equal(cluster->state, JOB_PAUSED);
+    assert_int_equal(cluster_alive(cluster), 0);
+    assert_int_equal(cluster->checkpoint_step, cluster->committed_ever);
+    uint64_t step = cluster->committed_ever;
+    cluster->desired = JOB_DESIRED_RUNNING;
+    cluster_until(cluster, 5, cluster->plan->worker_count > 0);
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_RESUME);
+    assert_int_equal(cluster->plan->resume_step, step);
+    cluster_progress(cluster, 5, 10);
+    cluster_free(cluster);
+}
+
+static void a_worker_that_dies_while_pausing_loses_nothing(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start_pinned(3, 2, 3, 2);
+    uint64_t step = cluster->committed_ever;
+    cluster->desired = JOB_DESIRED_PAUSED;
+    cluster_until(cluster, 5, cluster->plan->worker_count == 0);
+    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    for (unsigned i = 0; i < cluster->worker_count; i++)
+        if (cluster->workers[i].alive) {
+            cluster_kill_worker(cluster, &cluster->workers[i]);
+            break;
+        }
+    cluster_until(cluster, 20, cluster->over);
+    assert_int_equal(cluster->state, JOB_PAUSED);
+    assert_true(cluster->checkpoint_step >= step);
+    assert_int_equal(cluster->restarts_from_disk, 0);
+    cluster_free(cluster);
+}
+
+static void cancelling_ends_it_at_once(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    uint64_t checkpoint = cluster->checkpoint_step;
+    for (unsigned i = 0; i < cluster->worker_count; i++)
+        cluster->workers[i].deaf = i % 2 == 0; /* these must be killed */
+    cluster->desired = JOB_DESIRED_CANCELLED;
+    cluster_until(cluster, 5, cluster->over);
+    assert_int_equal(cluster->state, JOB_CANCELLED);
+    assert_int_equal(cluster_alive(cluster), 0);
+    assert_true(cluster->checkpoint_step <= checkpoint + cluster->spec.checkpoint.every);
+    cluster_free(cluster);
+}
+
+static void a_finished_job_is_completed(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 3, 2);
+    cluster->spec.train.steps = 12;
+    cluster_until(cluster, 20, cluster->over);
+    assert_int_equal(cluster->state, JOB_COMPLETED);
+    assert_int_equal(cluster->committed_ever, 12);
+    assert_int_equal(cluster_alive(cluster), 0);
+    cluster_free(cluster);
+}
+
+/* Every moment between the decision to change and the new generation's first steps. */
+static void a_death_at_any_moment_of_a_switch_is_survived(void **state)
+{
+    (void)state;
+    for (unsigned ticks = 0; ticks < 80; ticks++) {
+        struct cluster *cluster = cluster_new(ticks, 3, 2);
+        cluster_progress(cluster, 5, 20);
+        cluster->nodes[2].draining = true;
+        uint64_t begin = cluster->now_ns;
+        while (cluster->now_ns < begin + ticks * CLUSTER_TICK_NS)
+            cluster_tick(cluster);
+        unsigned victim = cluster_random(cluster, cluster_alive(cluster));
+        for (unsigned i = 0; i < cluster->worker_count; i++)
+            if (cluster->workers[i].alive && victim-- == 0) {
+                if (cluster->workers[i].activity != FAKE_BOOTING)
+                    cluster_kill_worker(cluster, &cluster->workers[i]);
+                break;
+            }
+        cluster_progress(cluster, 8, 60);
+        assert_int_equal(cluster->restarts_from_disk, 0);
+        cluster_until(cluster, 60,
+                      cluster_trains(cluster) && plan_find(cluster->plan, "c", 0) < 0 &&
+                          plan_find(cluster->plan, "c", 1) < 0);
+        cluster_free(cluster);
+    }
+}
+
+static void a_new_leader_carries_on_with_what_is_prepared(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    cluster->devices_wanted = 2;
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->worker_count <= 2);
+    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->worker_count);
+    cluster->devices_wanted = 0;
+    cluster_until(cluster, 10, cluster->next != NULL);
+    memset(&cluster->memory, 0, sizeof(cluster->memory));
+    uint64_t prepared = cluster->next->generation;
+    cluster_until(cluster, 10, cluster->plan->generation == prepared && cluster_trains(cluster));
+    assert_int_equal(cluster->dropped, 0);
+    cluster_free(cluster);
+}
+
+static void the_same_view_gives_the_same_decision(void **state)
+{
+    (void)state;
+    static struct leader_node nodes[CLUSTER_NODES];
+    static struct node_report reports[CLUSTER_NODES];
+    struct cluster *cluster = start_pinned(3, 2, 3, 2);
+    cluster->quiet_leader = true;
+    cluster->nodes[0].draining = true;
+    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    struct leader_view view;
+    build_view(cluster, &view, nodes, reports);
+    struct leader_decision decisions[3];
+    struct error error;
+    for (unsigned i = 0; i < 3; i++) {
+        struct leader_memory memory = {0};
+        assert_int_equal(leader_decide(&view, &memory, &decisions[i], &error), 0);
+        assert_non_null(decisions[i].plan);
+        json_t *first = plan_encode(decisions[0].plan), *this = plan_encode(decisions[i].plan);
+        assert_true(json_equal(first, this));
+        json_decref(first);
+        json_decref(this);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        plan_free(decisions[i].plan);
+    cluster_free(cluster);
+}
+
+static void nodes_that_join_together_make_one_generation(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 4, 2);
+    for (unsigned i = 1; i < 4; i++)
+        cluster_kill_node(cluster, i);
+    cluster_run(cluster, 12);
+    cluster_progress(cluster, 5, 20);
+    unsigned before = cluster->published;
+    for (unsigned i = 1; i < 4; i++) {
+        cluster_start_daemon(cluster, i);
+        cluster_run(cluster, 0.3);
+    }
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->published > before);
+    cluster_run(cluster, 20);
+    assert_int_equal(cluster->published, before + 1);
+    cluster_free(cluster);
+}
+
+static void a_slot_that_cannot_start_is_given_up(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 2);
+    cluster_kill_node(cluster, 1);
+    cluster_run(cluster, 12);
+    cluster_progress(cluster, 5, 20);
+    cluster->nodes[1].start_fails = true;
+    cluster_start_daemon(cluster, 1);
+    cluster_until(cluster, 120, cluster->nodes[1].slot_bad[0] && cluster->nodes[1].slot_bad[1]);
+    cluster_until(cluster, 60, cluster->next == NULL);
+    cluster_run(cluster, 60);
+    assert_null(cluster->next);
+    assert_int_equal(plan_find(cluster->plan, "b", 0), -1);
+    cluster_progress(cluster, 5, 5);
+    cluster_free(cluster);
+}
+
+static void a_job_that_every_node_refuses_fails(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 2);
+    cluster->nodes[0].refuses = cluster->nodes[1].refuses = true;
+    cluster_until(cluster, 30, cluster->over);
+    assert_int_equal(cluster->state, JOB_FAILED);
+    assert_int_equal(cluster_alive(cluster), 0);
+    cluster_free(cluster);
+}
+
+static void a_node_that_refuses_is_done_without(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 2);
+    cluster->nodes[0].refuses = true;
+    cluster_progress(cluster, 5, 60);
+    assert_int_equal(plan_find(cluster->plan, "a", 0), -1);
+    assert_int_equal(plan_find(cluster->plan, "a", 1), -1);
+    cluster_free(cluster);
+}
+
+static void a_restarted_daemon_disturbs_nobody(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    for (unsigned i = 0; i < 3; i++) {
+        cluster_stop_daemon(cluster, i);
+        cluster_run(cluster, 2);
+        cluster_start_daemon(cluster, i);
+        cluster_run(cluster, 1);
+    }
+    cluster_progress(cluster, 5, 5);
+    assert_int_equal(cluster->plan->generation, 1);
+    cluster_free(cluster);
+}
+
+/* Its workers train on, but nobody can lead them: they are replaced at a boundary. */
+static void a_node_without_lease_is_left_without_a_failure(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    cluster_stop_daemon(cluster, 1);
+    cluster_until(cluster, 20, cluster->plan->generation == 2);
+    assert_true(cluster->plan->planned);
+    assert_non_null(strstr(cluster->plan->reason_text, "node b is gone"));
+    cluster_start_daemon(cluster, 1);
+    cluster_progress(cluster, 5, 30);
+    assert_int_equal(cluster->restarts_from_disk, 0);
+    cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_starts_when_there_are_slots),
+        cmocka_unit_test(nothing_happens_while_nothing_happens),
+        cmocka_unit_test(a_killed_worker_costs_no_checkpoint),
+        cmocka_unit_test(a_killed_node_is_left_behind_and_taken_back),
+        cmocka_unit_test(draining_hands_over_and_leaves),
+        cmocka_unit_test(a_node_that_is_needed_stays_although_it_drains),
+        cmocka_unit_test(scaling_goes_down_and_up),
+        cmocka_unit_test(pinned_layouts_are_followed),
+        cmocka_unit_test(freezing_shrinks_and_forks),
+        cmocka_unit_test(a_lost_stage_goes_back_to_the_checkpoint),
+        cmocka_unit_test(without_a_checkpoint_it_starts_over),
+        cmocka_unit_test(pausing_saves_and_resuming_continues),
+        cmocka_unit_test(a_worker_that_dies_while_pausing_loses_nothing),
+        cmocka_unit_test(cancelling_ends_it_at_once),
+        cmocka_unit_test(a_finished_job_is_completed),
+        cmocka_unit_test(a_death_at_any_moment_of_a_switch_is_survived),
+        cmocka_unit_test(a_new_leader_carries_on_with_what_is_prepared),
+        cmocka_unit_test(the_same_view_gives_the_same_decision),
+        cmocka_unit_test(nodes_that_join_together_make_one_generation),
+        cmocka_unit_test(a_slot_that_cannot_start_is_given_up),
+        cmocka_unit_test(a_job_that_every_node_refuses_fails),
+        cmocka_unit_test(a_node_that_refuses_is_done_without),
+        cmocka_unit_test(a_restarted_daemon_disturbs_nobody),
+        cmocka_unit_test(a_node_without_lease_is_left_without_a_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
