@@ -3,6 +3,7 @@
 #include <cyaml/cyaml.h>
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -141,9 +142,35 @@ static void collect_words(cyaml_log_t level, void *context, const char *format, 
             *at = ' ';
 }
 
-static int load_file(const char *path, struct spoken **ret_spoken, struct error *error)
+/* The line that @key stands on, from 1; 0 when it is not at the beginning of any. */
+static unsigned line_of(const char *text, const char *key)
 {
-    struct bytes text = {0};
+    size_t length = strlen(key);
+
+    for (unsigned line = 1; text; line++) {
+        const char *at = text + strspn(text, " \t{,\"'");
+        if (!strncmp(at, key, length) && strchr(" \t:\"'", at[length]))
+            return line;
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    return 0;
+}
+
+static int explain_cyaml(const char *path, const char *text, cyaml_err_t result, const char *words,
+                         struct error *error)
+{
+    char key[64];
+
+    if (result == CYAML_ERR_INVALID_KEY && sscanf(words, "Load: Unexpected key: %63[^ ]", key) == 1)
+        return error_set(error, -EINVAL, "%s:%u: %s: no such key; firnd --help lists them", path,
+                         line_of(text, key), key);
+    return error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words);
+}
+
+static int load_file(const char *path, struct bytes *text, struct spoken **ret_spoken,
+                     struct error *error)
+{
     struct error words = {0};
     const cyaml_config_t options = {
         .log_fn = collect_words,
@@ -152,17 +179,15 @@ static int load_file(const char *path, struct spoken **ret_spoken, struct error 
         .mem_fn = cyaml_mem,
         .flags = CYAML_CFG_NO_ALIAS,
     };
-    int status = file_read(path, CONFIG_FILE_MAX, &text, error);
+    int status = file_read(path, CONFIG_FILE_MAX, text, error);
 
     if (status)
         return status;
-    cyaml_err_t result = cyaml_load_data(text.data, text.size_bytes, &options, &file_schema,
+    cyaml_err_t result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
                                          (cyaml_data_t **)ret_spoken, NULL);
-    bytes_done(&text);
-    if (result != CYAML_OK)
-        return error_set(error, -EINVAL, "%s: %s: %s (the keys are those of firnd --help)", path,
-                         cyaml_strerror(result), words.text);
-    return 0;
+    return result == CYAML_OK
+               ? 0
+               : explain_cyaml(path, (const char *)text->data, result, words.text, error);
 }
 
 /* ---- the flags ---- */
@@ -206,7 +231,8 @@ static int parse_flags(int argc, char **argv, struct spoken *flags_said, const c
 
     make_flags(flags, names);
     optind = 1;
-    while ((flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
+    opterr = 0;
+    while ((flag = getopt_long(argc, argv, ":", flags, NULL)) != -1) {
         if (flag == 'h' || flag == 'v') {
             if (flag == 'h')
                 print_help();
@@ -219,7 +245,8 @@ static int parse_flags(int argc, char **argv, struct spoken *flags_said, const c
         else if (flag >= FIRST_FLAG)
             flags_said->values[flag - FIRST_FLAG] = optarg;
         else
-            return error_set(error, -EINVAL, "unknown flag; firnd --help lists them");
+            return error_set(error, -EINVAL, "%s: %s; firnd --help lists the flags",
+                             argv[optind - 1], flag == ':' ? "needs a value" : "no such flag");
     }
     if (optind < argc)
         return error_set(error, -EINVAL, "\"%s\" is not a flag; firnd --help lists them",
@@ -229,33 +256,66 @@ static int parse_flags(int argc, char **argv, struct spoken *flags_said, const c
 
 /* ---- checking ---- */
 
-static int take_number(int key, const char *text, unsigned *ret_value, struct error *error)
+/* Where values come from: a file with its text, or the flags. */
+struct source {
+    const struct spoken *said;
+    const char *path, *text; /* NULL: flags */
+};
+
+static int refuse(const struct source *source, int key, struct error *error, const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
+
+/* Says what is wrong with a value, and where it stands: "firnd.yaml:3: slots: ..." or "slots: ...".
+ */
+static int refuse(const struct source *source, int key, struct error *error, const char *format,
+                  ...)
 {
+    char words[256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(words, sizeof(words), format, arguments);
+    va_end(arguments);
+    if (source->path)
+        return error_set(error, -EINVAL, "%s:%u: %s: %s", source->path,
+                         line_of(source->text, keys[key].name), keys[key].name, words);
+    return error_set(error, -EINVAL, "%s: %s", keys[key].name, words);
+}
+
+static int take_number(const struct source *source, int key, unsigned *ret_value,
+                       struct error *error)
+{
+    const char *text = source->said->values[key];
     char *end;
 
     if (!text)
         return 0;
     errno = 0;
     unsigned long value = strtoul(text, &end, 10);
-    if (errno || end == text || *end || value < keys[key].min || value > keys[key].max)
-        return error_set(error, -EINVAL, "%s: \"%s\" is not a number from %u to %u", keys[key].name,
-                         text, keys[key].min, keys[key].max);
+    if (errno || text[0] < '0' || text[0] > '9' || *end || value < keys[key].min ||
+        value > keys[key].max)
+        return refuse(source, key, error, "\"%.64s\" is not a number from %u to %u", text,
+                      keys[key].min, keys[key].max);
     *ret_value = (unsigned)value;
     return 0;
 }
 
-static int take_text(int key, const char *text, char *ret_text, size_t size, struct error *error)
+static int take_text(const struct source *source, int key, char *ret_text, size_t size,
+                     struct error *error)
 {
+    const char *text = source->said->values[key];
+
     if (!text)
         return 0;
     if (strlen(text) >= size)
-        return error_set(error, -EINVAL, "%s: longer than %zu characters", keys[key].name,
-                         size - 1);
+        return refuse(source, key, error, "longer than %zu characters", size - 1);
+    if ((key == KEY_CLUSTER || key == KEY_NODE) && !name_valid(text))
+        return refuse(source, key, error, "\"%s\" is not a name (a-z, 0-9, '.', '_', '-')", text);
     strcpy(ret_text, text);
     return 0;
 }
 
-static int take_texts(const struct spoken *said, struct config *config, struct error *error)
+static int take_texts(const struct source *source, struct config *config, struct error *error)
 {
     const struct {
         int key;
@@ -280,12 +340,11 @@ static int take_texts(const struct spoken *said, struct config *config, struct e
     int status = 0;
 
     for (size_t i = 0; !status && i < ARRAY_COUNT(texts); i++)
-        status = take_text(texts[i].key, said->values[texts[i].key], texts[i].text, texts[i].size,
-                           error);
+        status = take_text(source, texts[i].key, texts[i].text, texts[i].size, error);
     return status;
 }
 
-static int take_numbers(const struct spoken *said, struct config *config, struct error *error)
+static int take_numbers(const struct source *source, struct config *config, struct error *error)
 {
     unsigned failure_ms = (unsigned)(config->failure_timeout_ns / NS_PER_MS);
     unsigned drain_s = (unsigned)(config->drain_timeout_ns / NS_PER_SECOND);
@@ -300,21 +359,21 @@ static int take_numbers(const struct spoken *said, struct config *config, struct
     int status = 0;
 
     for (size_t i = 0; !status && i < ARRAY_COUNT(numbers); i++)
-        status = take_number(numbers[i].key, said->values[numbers[i].key], numbers[i].value, error);
+        status = take_number(source, numbers[i].key, numbers[i].value, error);
     config->failure_timeout_ns = failure_ms * NS_PER_MS;
     config->drain_timeout_ns = drain_s * NS_PER_SECOND;
     return status;
 }
 
-static int take_all(const struct spoken *said, struct config *config, struct error *error)
+static int take_all(const struct source *source, struct config *config, struct error *error)
 {
-    const char *log = said->values[KEY_LOG];
-    int status = take_texts(said, config, error);
+    const char *log = source->said->values[KEY_LOG];
+    int status = take_texts(source, config, error);
 
     if (!status)
-        status = take_numbers(said, config, error);
+        status = take_numbers(source, config, error);
     if (!status && log && strcmp(log, "journal") && strcmp(log, "stderr"))
-        status = error_set(error, -EINVAL, "log: \"%s\" is neither journal nor stderr", log);
+        status = refuse(source, KEY_LOG, error, "\"%.64s\" is neither journal nor stderr", log);
     if (!status && log)
         config->journal = !strcmp(log, "journal");
     return status;
@@ -357,12 +416,10 @@ static int find_worker(struct config *config, struct error *error)
 
 static int check(struct config *config, struct error *error)
 {
-    if (!name_valid(config->cluster))
-        return error_set(error, -EINVAL, "cluster: \"%s\" is not a name (a-z, 0-9, '.', '_', '-')",
-                         config->cluster);
-    if (!name_valid(config->node))
+    if (!name_valid(config->node)) /* nobody has said it */
         return error_set(error, -EINVAL,
-                         "node: \"%s\" is not a name (a-z, 0-9, '.', '_', '-'); set node",
+                         "node: the host name \"%s\" is not a name (a-z, 0-9, '.', '_', '-'); set "
+                         "node",
                          config->node);
     if (config->link_port + config->slots > 65536)
         return error_set(error, -EINVAL, "link_port: %u and %u slots go past port 65535",
@@ -373,26 +430,36 @@ static int check(struct config *config, struct error *error)
     return find_worker(config, error);
 }
 
+static int take_file(const char *path, struct config *config, struct error *error)
+{
+    struct spoken *said = NULL;
+    struct bytes text = {0};
+    int status = load_file(path, &text, &said, error);
+
+    if (!status && said) {
+        const struct source source = {said, path, (const char *)text.data};
+        status = take_all(&source, config, error);
+    }
+    for (int i = 0; said && i < KEY_COUNT; i++)
+        free(said->values[i]);
+    free(said);
+    bytes_done(&text);
+    return status;
+}
+
 int config_load(int argc, char **argv, struct config *ret_config, struct error *error)
 {
-    struct spoken flags = {0}, *file = NULL;
+    struct spoken said = {0};
+    const struct source flags = {.said = &said};
     const char *path = NULL;
     struct config config;
-    int status = parse_flags(argc, argv, &flags, &path, error);
+    int status = parse_flags(argc, argv, &said, &path, error);
 
     if (status)
         return status;
     set_defaults(&config);
     if (path || !access(CONFIG_DEFAULT_FILE, F_OK))
-        status = load_file(path ? path : CONFIG_DEFAULT_FILE, &file, error);
-    if (!status && file) {
-        status = take_all(file, &config, error);
-        if (status)
-            error_prefix(error, "%s: ", path ? path : CONFIG_DEFAULT_FILE);
-    }
-    for (int i = 0; file && i < KEY_COUNT; i++)
-        free(file->values[i]);
-    free(file);
+        status = take_file(path ? path : CONFIG_DEFAULT_FILE, &config, error);
     if (!status)
         status = take_all(&flags, &config, error);
     if (!status)

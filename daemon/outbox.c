@@ -62,7 +62,6 @@ static void on_written(void *context, const struct kv_result *result)
         outbox->first = letter->next;
         letter_free(letter);
     }
-    outbox->superseded = false;
     send_first(outbox);
 }
 
@@ -73,6 +72,7 @@ static void send_first(struct outbox *outbox)
     if (!letter || outbox->request || outbox->waiting)
         return;
     const struct kv_operation put = {.type = KV_PUT, .key = letter->key, .value = letter->value};
+    outbox->superseded = false;
     if (outbox->kv->txn(outbox->kv->context, NULL, 0, &put, 1, on_written, outbox,
                         &outbox->request)) {
         outbox->request = NULL;

@@ -1,0 +1,142 @@
+/*
+ * For tests: a key-value store that writes nothing down until it is told to answer, and a loop
+ * whose timers fire when the test says so. One request and one timer at a time, which is all that
+ * is tested with it.
+ */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "membership/kv.h"
+#include "membership/loop.h"
+
+struct kv_request {
+    int unused;
+};
+
+struct loop_timer {
+    void (*fired)(void *user);
+    void *user;
+    uint64_t at_ns;
+};
+
+struct fake_store {
+    struct kv kv;
+    struct loop loop;
+    uint64_t now_ns;
+    struct loop_timer timer;
+    struct kv_request request;
+    bool in_flight;
+    kv_callback done;
+    void *user;
+    char key[KV_KEY_MAX], value[256]; /* of the put in flight */
+    unsigned started, cancelled;
+    int refuse; /* the next txn does not start, with this code */
+};
+
+static inline int fake_txn(void *context, const struct kv_compare *compares, size_t compare_count,
+                           const struct kv_operation *operations, size_t operation_count,
+                           kv_callback done, void *user, struct kv_request **ret_request)
+{
+    struct fake_store *store = context;
+
+    (void)compares;
+    if (store->refuse) {
+        int refuse = store->refuse;
+        store->refuse = 0;
+        return refuse;
+    }
+    assert_false(store->in_flight);
+    assert_int_equal(compare_count, 0);
+    assert_int_equal(operation_count, 1);
+    assert_int_equal(operations[0].type, KV_PUT);
+    assert_int_equal(operations[0].lease, 0);
+    snprintf(store->key, sizeof(store->key), "%s", operations[0].key);
+    snprintf(store->value, sizeof(store->value), "%s", operations[0].value);
+    store->done = done;
+    store->user = user;
+    store->in_flight = true;
+    store->started++;
+    *ret_request = &store->request;
+    return 0;
+}
+
+static inline void fake_cancel(void *context, struct kv_request *request)
+{
+    struct fake_store *store = context;
+
+    if (!request)
+        return;
+    assert_ptr_equal(request, &store->request);
+    assert_true(store->in_flight);
+    store->in_flight = false;
+    store->cancelled++;
+}
+
+static inline int fake_timer_add(void *context, uint64_t at_ns, void (*fired)(void *user),
+                                 void *user, struct loop_timer **ret_timer)
+{
+    struct fake_store *store = context;
+
+    store->timer = (struct loop_timer){fired, user, at_ns};
+    *ret_timer = &store->timer;
+    return 0;
+}
+
+static inline int fake_timer_set(void *context, struct loop_timer *timer, uint64_t at_ns)
+{
+    (void)context;
+    timer->at_ns = at_ns;
+    return 0;
+}
+
+static inline void fake_timer_remove(void *context, struct loop_timer *timer)
+{
+    (void)context;
+    timer->fired = NULL;
+}
+
+static inline uint64_t fake_now(void *context)
+{
+    return ((struct fake_store *)context)->now_ns;
+}
+
+static inline void fake_store_init(struct fake_store *store)
+{
+    memset(store, 0, sizeof(*store));
+    store->kv = (struct kv){.context = store, .txn = fake_txn, .cancel = fake_cancel};
+    store->loop = (struct loop){
+        .context = store,
+        .timer_add = fake_timer_add,
+        .timer_set = fake_timer_set,
+        .timer_remove = fake_timer_remove,
+        .now_ns = fake_now,
+    };
+}
+
+/** fake_answer() - the put in flight ends with @status */
+static inline void fake_answer(struct fake_store *store, int status)
+{
+    const struct kv_result result = {.status = status, .succeeded = status == 0};
+
+    assert_true(store->in_flight);
+    store->in_flight = false;
+    store->done(store->user, &result);
+}
+
+/** fake_wait() - time goes on until the timer fires; fails when it never would */
+static inline void fake_wait(struct fake_store *store)
+{
+    assert_true(store->timer.at_ns != UINT64_MAX && store->timer.fired);
+    store->now_ns = store->timer.at_ns;
+    store->timer.at_ns = UINT64_MAX;
+    store->timer.fired(store->timer.user);
+}
