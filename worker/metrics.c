@@ -12,9 +12,9 @@
 #include "base/bits.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 
 #define METRICS_FILE_MAX ((size_t)8 << 30)
-#define METRICS_LINE_MAX 1024
 
 /* What must come out the same when a step is replayed. */
 struct exact {
@@ -123,18 +123,6 @@ int metrics_open(const char *path, struct metrics **ret_metrics, struct error *e
     return status;
 }
 
-void metrics_close(struct metrics *metrics)
-{
-    if (!metrics)
-        return;
-    if (metrics->descriptor >= 0)
-        close(metrics->descriptor);
-    bytes_done(&metrics->unwritten);
-    free(metrics->steps);
-    free(metrics->path);
-    free(metrics);
-}
-
 uint64_t metrics_last_step(const struct metrics *metrics)
 {
     return metrics->count ? metrics->steps[metrics->count - 1].step : 0;
@@ -218,6 +206,20 @@ static int flush_lines(struct metrics *metrics, struct error *error)
                      metrics->path, strerror(-status));
 }
 
+void metrics_close(struct metrics *metrics)
+{
+    if (!metrics)
+        return;
+    if (metrics->unwritten.size_bytes && flush_lines(metrics, NULL))
+        log_warning("%s: the lines that the disk refused are lost here", metrics->path);
+    if (metrics->descriptor >= 0)
+        close(metrics->descriptor);
+    bytes_done(&metrics->unwritten);
+    free(metrics->steps);
+    free(metrics->path);
+    free(metrics);
+}
+
 int metrics_append(struct metrics *metrics, const struct metrics_line *line, struct error *error)
 {
     struct exact exact = {.step = line->step, .frozen_layers = line->frozen_layers};
@@ -271,6 +273,7 @@ int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, 
             else {
                 close(metrics->descriptor);
                 metrics->descriptor = descriptor;
+                metrics->unwritten.size_bytes = 0; /* they are among the adopted */
                 status = load_file(metrics, error);
             }
         }
