@@ -34,12 +34,12 @@ static const char *nearest_command(const char *written)
 
     for (unsigned i = 0; i < command_count; i++) {
         unsigned distance = nearest_distance(written, commands[i].name);
-        if (distance < least) {
+        if (distance < least && nearest_is_close(written, commands[i].name)) {
             least = distance;
             nearest = commands[i].name;
         }
     }
-    return nearest && least <= 3 ? nearest : NULL;
+    return nearest;
 }
 
 /* The commands that begin with the word, "list, show, ...", or nothing. */
@@ -66,9 +66,12 @@ static int unknown_command(const struct arguments *arguments, struct error *erro
     subcommands(first, known, sizeof(known));
     if (known[0] && !second[0])
         return error_set(error, -EINVAL, "%s what? There is: %s", first, known);
-    snprintf(written, sizeof(written), "%s%s%s", first, known[0] ? " " : "",
-             known[0] ? second : "");
+    snprintf(written, sizeof(written), "%s%s%s", first, second[0] ? " " : "", second);
     const char *nearest = nearest_command(written);
+    if (!nearest && !known[0]) { /* the second word may be an operand */
+        snprintf(written, sizeof(written), "%s", first);
+        nearest = nearest_command(written);
+    }
     if (nearest)
         return error_set(error, -EINVAL, "there is no command \"%s\"; did you mean \"%s\"?",
                          written, nearest);

@@ -32,7 +32,7 @@ static int list_json(const struct cluster_job *job, struct error *error)
 
 static int list_table(const struct cluster_job *job, struct error *error)
 {
-    CLEANUP(text_table_done) struct text_table table;
+    CLEANUP(text_table_done) struct text_table table = {0};
     uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
 
     if (!job->checkpoint_count) {

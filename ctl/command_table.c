@@ -140,15 +140,6 @@ const struct command commands[] = {
      .summary = "one job: state, progress, layout, checkpoints",
      .flags = {&json},
      .run = run_job_show},
-    {.name = "watch",
-     .operands = "JOB",
-     .operands_min = 1,
-     .operands_max = 1,
-     .summary = "follow a job: progress, layout and events as they happen",
-     .details =
-         "On a terminal a live display, elsewhere plain lines. Exits when the job is over: 0 "
-         "only when it\nhas completed. Stopping it (Ctrl-C) does not stop the job.",
-     .run = run_watch},
     {.name = "job scale",
      .operands = "JOB",
      .operands_min = 1,
@@ -217,6 +208,15 @@ const struct command commands[] = {
      .operands_max = 1,
      .summary = "let a drained node work again; also clears its bad slots",
      .run = run_node_resume},
+    {.name = "watch",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "follow a job: progress, layout and events as they happen",
+     .details =
+         "On a terminal a live display, elsewhere plain lines. Exits when the job is over: 0 "
+         "only when it\nhas completed. Stopping it (Ctrl-C) does not stop the job.",
+     .run = run_watch},
     {.name = "top",
      .operands = "",
      .summary = "who computes what right now, and who is slow",

@@ -1,6 +1,6 @@
 /*
- * Braille has 2 x 4 dots in a cell, so a terminal of 80 columns shows 150 points of a curve. Each
- * dot column is the mean loss of its steps, joined to its neighbour by vertical dots.
+ * Braille has 2 x 4 dots in a cell, so a terminal of 80 columns shows some 130 points of a curve:
+ * each dot column is the mean loss of its steps, joined to the next one that has any.
  */
 #include "ctl/curve.h"
 
@@ -49,22 +49,38 @@ static double column_step(const struct canvas *canvas, unsigned x)
     return curve->step_first + steps * x / (canvas->columns * DOTS_X);
 }
 
+/* Dots from (@x0, @y0), which is drawn already, to (@x1, @y1): one row a dot, one dot a column. */
+static void draw_line(struct canvas *canvas, unsigned x0, unsigned y0, unsigned x1, unsigned y1)
+{
+    double rise = ((double)y1 - (double)y0) / (double)(x1 - x0);
+    unsigned last = y0;
+
+    for (unsigned x = x0 + 1; x <= x1; x++) {
+        unsigned y = (unsigned)lround((double)y0 + rise * (double)(x - x0));
+        unsigned from = last < y ? last + 1 : y, to = last > y ? last - 1 : y;
+        for (unsigned at = from; at <= to; at++)
+            set_dot(canvas, x, at);
+        last = y;
+    }
+}
+
 static void draw_training(struct canvas *canvas)
 {
-    bool has_last = false;
-    unsigned last = 0;
+    bool begun = false;
+    unsigned last_x = 0, last_y = 0;
 
     for (unsigned x = 0; x < canvas->columns * DOTS_X; x++) {
         double mean = curve_mean(canvas->curve, column_step(canvas, x), column_step(canvas, x + 1));
         if (isnan(mean))
-            continue;
+            continue; /* fewer steps than columns: the line to the next one fills it */
         unsigned y = dot_row(canvas, mean);
-        unsigned from = has_last && last < y ? last + 1 : y,
-                 to = has_last && last > y ? last - 1 : y;
-        for (unsigned at = MIN(from, y); at <= MAX(to, y); at++)
-            set_dot(canvas, x, at);
-        last = y;
-        has_last = true;
+        if (begun)
+            draw_line(canvas, last_x, last_y, x, y);
+        else
+            set_dot(canvas, x, y);
+        begun = true;
+        last_x = x;
+        last_y = y;
     }
 }
 

@@ -100,7 +100,7 @@ static void add_row(struct text_table *table, const struct cluster_job *job)
 
 static int list_table(const struct cluster *cluster, struct error *error)
 {
-    CLEANUP(text_table_done) struct text_table table;
+    CLEANUP(text_table_done) struct text_table table = {0};
 
     if (!cluster->job_count) {
         printf("no jobs; firnctl job submit FILE adds one\n");

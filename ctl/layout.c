@@ -41,7 +41,7 @@ static void worker_words(const struct plan *plan, unsigned stage, char *text, si
 int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned indent,
                   struct bytes *into)
 {
-    CLEANUP(text_table_done) struct text_table table;
+    CLEANUP(text_table_done) struct text_table table = {0};
     char units[FORMAT_UNITS_SIZE], workers[512];
 
     if (!plan || !plan->worker_count)

@@ -176,9 +176,10 @@ int run_local_up(const struct arguments *arguments, struct error *error)
                 "firnctl: not everything could be stopped again; see firnctl local status\n");
     if (status)
         return status;
-    printf("%u nodes with %u slots each are ready after %.1f s; etcd is at %s\n"
+    printf("%u node%s of %u slot%s ready after %.1f s; etcd is at %s\n"
            "In this shell:  eval \"$(firnctl local env --dir %s)\"\n",
-           cluster->node_count, cluster->slots,
+           cluster->node_count, cluster->node_count == 1 ? "" : "s", cluster->slots,
+           cluster->slots == 1 ? "" : "s",
            (double)(clock_monotonic_ns() - begun_ns) / (double)NS_PER_SECOND,
            local_endpoints(cluster, endpoints),
            format_quoted(dir, quoted, sizeof(quoted)) ? quoted : dir);
@@ -228,12 +229,15 @@ static int kill_node(const struct arguments *arguments, const struct local_clust
     }
     if (!one_worker)
         status = local_kill_daemon(node, deadline_ns, error);
-    if (status == -ESRCH && !daemon_only) /* its workers may be there all the same */
+    bool daemon_ran = status != -ESRCH;
+    if (!daemon_ran && !daemon_only) /* its workers may be there all the same */
         status = 0;
     if (!status && !daemon_only)
         status = local_kill_workers(cluster, node->name, slot, deadline_ns, &killed, error);
     if (status)
         return status;
+    if (!one_worker && !daemon_only && !daemon_ran && !killed)
+        return error_set(error, -ESRCH, "node %s is not running", node->name);
     if (one_worker && !killed)
         return error_set(error, -ESRCH, "no worker runs on slot %d of node %s", slot, node->name);
     if (one_worker)
@@ -241,7 +245,8 @@ static int kill_node(const struct arguments *arguments, const struct local_clust
     else if (daemon_only)
         printf("killed firnd of node %s; its workers go on\n", node->name);
     else
-        printf("killed node %s: firnd and %u workers\n", node->name, killed);
+        printf("killed node %s: firnd and %u worker%s\n", node->name, killed,
+               killed == 1 ? "" : "s");
     return 0;
 }
 
@@ -330,7 +335,7 @@ static void worker_words(const struct local_worker *workers, unsigned count, cha
 
 static int print_table(const struct local_cluster *cluster, struct local_worker *workers)
 {
-    CLEANUP(text_table_done) struct text_table table;
+    CLEANUP(text_table_done) struct text_table table = {0};
     char words[1024];
 
     text_table_init(&table, "WHAT|STATE|#PID|HTTP|LINKS|WORKERS");

@@ -84,12 +84,13 @@ static int decode_nodes(const json_t *tree, struct local_cluster *cluster, struc
 /* It is removed with all that is in it when the cluster goes down: nothing else may stand there. */
 static bool run_root_ours(const struct local_cluster *cluster)
 {
-    size_t length = strlen(cluster->dir);
+    size_t length = strlen(cluster->dir), short_length = strlen(LOCAL_SHORT_RUN);
 
-    if (!strncmp(cluster->run_root, LOCAL_SHORT_RUN, strlen(LOCAL_SHORT_RUN)))
-        return !strchr(cluster->run_root + strlen(LOCAL_SHORT_RUN), '/');
-    return length > 0 && !strncmp(cluster->run_root, cluster->dir, length) &&
-           !strcmp(cluster->run_root + length, "/run");
+    if (length > 0 && !strncmp(cluster->run_root, cluster->dir, length) &&
+        !strcmp(cluster->run_root + length, "/run"))
+        return true;
+    return !strncmp(cluster->run_root, LOCAL_SHORT_RUN, short_length) &&
+           !strchr(cluster->run_root + short_length, '/');
 }
 
 static int decode(const json_t *tree, struct local_cluster *cluster, struct error *error)

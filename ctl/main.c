@@ -8,6 +8,9 @@
 #include "ctl/arguments.h"
 #include "ctl/help.h"
 #include "ctl/output.h"
+#include "ctl/terminal.h"
+
+#define OUTPUT_BYTES ((size_t)1 << 16)
 
 static int complain(const struct arguments *arguments, int status, const struct error *error)
 {
@@ -29,6 +32,8 @@ int main(int argc, char **argv)
     struct error error = {0};
 
     signal(SIGPIPE, SIG_IGN); /* a closed pipe shows up as an error of the output */
+    if (terminal_is_live())
+        setvbuf(stdout, NULL, _IOFBF, OUTPUT_BYTES); /* a picture appears at once, not by lines */
     log_set_prefix("firnctl");
     log_set_level(LOG_LEVEL_ERROR);
     if (arguments_parse(argc - 1, (const char *const *)(uintptr_t)(argv + 1), &arguments, &error))

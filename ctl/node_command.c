@@ -89,7 +89,7 @@ static int list_json(const struct cluster *cluster, struct error *error)
 
 static int list_table(const struct cluster *cluster, struct error *error)
 {
-    CLEANUP(text_table_done) struct text_table table;
+    CLEANUP(text_table_done) struct text_table table = {0};
 
     if (!cluster->node_count) {
         printf(

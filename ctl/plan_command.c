@@ -167,7 +167,7 @@ static void add_choice(struct text_table *table, const struct planner_choice *ch
     text_table_cell(table, "%u", choice->replica_count);
     text_table_cell(table, "%u", choice->stage_count * choice->replica_count);
     text_table_cell(table, "%s", format_duration(choice->step_seconds, step));
-    text_table_cell(table, "%.0f %%", choice->bubble_share * 100);
+    text_table_cell(table, "%.0f %%", fabs(choice->bubble_share) * 100);
     text_table_cell(table, "%s", format_bytes(choice->memory_bytes_max, memory));
     if (!choice->fits)
         text_table_cell(table, "does not fit the slots' memory");
@@ -179,7 +179,7 @@ static void add_choice(struct text_table *table, const struct planner_choice *ch
 
 static int tell_choices(const struct dry_run *run)
 {
-    CLEANUP(text_table_done) struct text_table table;
+    CLEANUP(text_table_done) struct text_table table = {0};
 
     text_table_init(&table, "|#STAGES|#REPLICAS|#SLOTS|#STEP|#BUBBLE|#MEMORY|");
     for (unsigned i = 0; i < MIN(run->choice_count, (unsigned)CHOICES_SHOWN); i++)

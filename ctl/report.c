@@ -86,7 +86,7 @@ static void print_summary(const struct cluster_job *job, const struct report_fac
 
 static int print_generations(const struct report_facts *facts)
 {
-    CLEANUP(text_table_done) struct text_table table;
+    CLEANUP(text_table_done) struct text_table table = {0};
     char pause[FORMAT_SIZE];
 
     if (!facts->generation_count)

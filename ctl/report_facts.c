@@ -91,12 +91,11 @@ static int take_generation_event(struct report_facts *facts, const struct histor
     uint64_t before = committed_before(history, event);
     generation->pause_ms = event->pause_ms;
     if (!generation->first_step)
-        generation->first_step = event->step;
+        generation->first_step = event->step + 1;
     take_reason(generation, event->text);
-    if (event->step && before >= event->step) {
-        generation->steps_lost = before - event->step + 1;
-        facts->steps_lost += generation->steps_lost;
-    }
+    if (before > event->step)
+        generation->steps_lost = before - event->step;
+    facts->steps_lost += generation->steps_lost;
     return 0;
 }
 

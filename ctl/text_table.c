@@ -82,10 +82,15 @@ static int append_cell(const struct text_table *table, size_t index, unsigned wi
     unsigned column = (unsigned)(index % table->column_count);
     const char *text = table->cells[index];
     int padding = (int)(width - terminal_width_of(text));
-    bool right = table->right >> column & 1, last = column + 1 == table->column_count;
+    bool right = table->right >> column & 1;
 
-    return bytes_append_format(into, "%*s%s%*s%s", right ? padding : 0, "", text,
-                               right || last ? 0 : padding, "", last ? "\n" : GAP);
+    if (column + 1 < table->column_count)
+        return bytes_append_format(into, "%*s%s%*s" GAP, right ? padding : 0, "", text,
+                                   right ? 0 : padding, "");
+    if (!text[0])
+        while (into->size_bytes && into->data[into->size_bytes - 1] == ' ')
+            into->size_bytes--;
+    return bytes_append_format(into, "%*s%s\n", right ? padding : 0, "", text);
 }
 
 int text_table_append(const struct text_table *table, struct bytes *ret_text)

@@ -92,7 +92,7 @@ static int append_jobs(const struct cluster *cluster, struct bytes *into)
 
 static int append_workers(const struct worker_list *list, struct bytes *into)
 {
-    CLEANUP(text_table_done) struct text_table table;
+    CLEANUP(text_table_done) struct text_table table = {0};
 
     if (!list->count)
         return bytes_append_format(into, "no worker runs\n");

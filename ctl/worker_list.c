@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "ctl/fetch.h"
 
+#define SLOWER_WORTH_SAYING 1.1 /* times the fastest of the stage */
+
 void worker_list_done(struct worker_list *list)
 {
     free(list->workers);
@@ -106,15 +108,17 @@ static int compare(const void *a, const void *b)
     return order ? order : x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-/* Workers of one stage stand together now: mark the slowest of [@first, @end). */
+/* Workers of one stage stand together now: mark the slowest of [@first, @end), if it is one. */
 static void mark(struct worker_list *list, size_t first, size_t end)
 {
-    struct worker_info *slowest = &list->workers[first];
+    struct worker_info *slowest = &list->workers[first], *fastest = slowest;
 
-    for (size_t i = first + 1; i < end; i++)
-        if (list->workers[i].compute_seconds > slowest->compute_seconds)
-            slowest = &list->workers[i];
-    slowest->slowest = end - first > 1 && slowest->stage >= 0 && slowest->compute_seconds > 0;
+    for (struct worker_info *info = slowest; info < &list->workers[end]; info++) {
+        slowest = info->compute_seconds > slowest->compute_seconds ? info : slowest;
+        fastest = info->compute_seconds < fastest->compute_seconds ? info : fastest;
+    }
+    slowest->slowest = slowest->stage >= 0 &&
+                       slowest->compute_seconds > SLOWER_WORTH_SAYING * fastest->compute_seconds;
 }
 
 void worker_list_finish(struct worker_list *list)

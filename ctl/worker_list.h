@@ -12,7 +12,7 @@ struct worker_info {
     uint64_t generation, step;
     unsigned first_unit, unit_count, model_units;
     double compute_seconds, wait_seconds, step_seconds;
-    bool slowest; /* of several replicas of its stage */
+    bool slowest; /* clearly, of several replicas of its stage */
 };
 
 struct worker_list {
