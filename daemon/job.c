@@ -182,7 +182,7 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
     else
         snprintf(text, sizeof(text), "exit code %d: %.200s", exit_code, words);
     snprintf(event.text, sizeof(event.text), "%s", text);
-    if (exit_code) {
+    if (exit_code && !job->killed[slot]) {
         char line[REPORT_TEXT_SIZE + 64];
         snprintf(line, sizeof(line), "the worker on slot %u ended: %s", slot, text);
         events_append(job->dir, &facts, "worker", line);
@@ -228,6 +228,7 @@ static void spawn(struct job *job, unsigned slot)
         return;
     }
     memset(&job->statuses[slot], 0, sizeof(job->statuses[slot]));
+    job->killed[slot] = false;
     job->progress[slot] =
         (struct control_progress){.validation_loss = NAN, .loss = NAN, .grad_norm = NAN};
     if (worker_process_spawn(&options, &job->processes[slot], &error)) {
@@ -292,8 +293,10 @@ static void carry_out(struct job *job, const struct agent_action *action)
         send_order(job, action, CONTROL_STOP);
         break;
     case AGENT_KILL:
-        if (job->processes[action->slot])
+        if (job->processes[action->slot]) {
+            job->killed[action->slot] = true;
             worker_process_kill(job->processes[action->slot]);
+        }
         break;
     case AGENT_REPORT:
         write_report(job, action->report);
@@ -359,6 +362,8 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
     if (entry && !decoded)
         return;
     struct plan *old = *plan;
+    if (type == AGENT_PLAN && old)
+        job->former_generation = old->generation;
     *plan = decoded;
     *revision = now;
     struct agent_event event = {.type = type, .plan = decoded};

@@ -18,9 +18,11 @@ struct job {
     struct agent *agent;
     struct plan *plan, *prepared; /* keys `generation` and `next` as last seen; NULL: absent */
     int64_t plan_revision, prepared_revision;
+    uint64_t former_generation; /* in force before `plan`; 0: not known */
     struct loop_timer *tick;
     struct worker_process *processes[REPORT_WORKERS_MAX];
-    struct worker_report *statuses; /* by slot: what each worker said last */
+    bool killed[REPORT_WORKERS_MAX]; /* on our order: its end is no event */
+    struct worker_report *statuses;  /* by slot: what each worker said last */
     struct control_progress progress[REPORT_WORKERS_MAX];
     char alarm[RECORD_TEXT_SIZE];
     uint64_t progress_written_ns;

@@ -74,7 +74,8 @@ static bool is_current(const struct job *job)
     uint64_t generation = job->unrecorded.generation;
 
     return job->plan && (job->plan->generation == generation ||
-                         (job->plan->planned && job->plan->generation == generation + 1));
+                         (job->plan->planned && generation < job->plan->generation &&
+                          generation >= job->former_generation));
 }
 
 static char *record_text(const struct job *job)

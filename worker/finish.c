@@ -66,6 +66,8 @@ static int commit_final(struct trainer *trainer)
         mesh_fault(trainer->mesh, &fault);
         if (session_stopping(trainer) || fault.failed)
             return -ECONNRESET;
+        if (trainer->refused_step == step) /* a newer plan says where to go on */
+            return -ESTALE;
     }
     return 0;
 }

@@ -35,6 +35,8 @@ struct trainer {
     uint64_t prepared;       /* generation of the last plan that PREPARE named */
     bool first_commit;       /* of this generation is still to come */
     uint64_t recorded_step;  /* of the newest checkpoint that firnd has recorded */
+    uint64_t refused_step;   /* of a checkpoint that firnd did not record: another generation is in
+                                force */
     uint64_t last_commit_ns; /* monotonic; 0 before the first step */
     bool alarmed;            /* an alarm is out and not cleared */
     double pause_seconds;    /* between the last commit of a generation and the next one's first

@@ -103,7 +103,10 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
         }
         break;
     case CONTROL_CHECKPOINT:
-        trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
+        if (message->committed)
+            trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
+        else
+            trainer->refused_step = message->checkpoint.step;
         break;
     default:
         break;
