@@ -1,0 +1,135 @@
+/* What the miniature cluster (cluster.h) is made of. */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "elastic/agent.h"
+#include "elastic/leader.h"
+
+#define CLUSTER_NODES      4
+#define CLUSTER_SLOTS      3 /* at most, of one node */
+#define CLUSTER_WORKERS    512
+#define CLUSTER_INBOX      64
+#define CLUSTER_EXCHANGES  8
+#define CLUSTER_TICK_NS    (10 * NS_PER_MS)
+#define CLUSTER_TIMEOUT_NS (1500 * NS_PER_MS)
+#define CLUSTER_LEASE_NS   (10 * NS_PER_SECOND)
+#define UNITS_MAX          16
+
+enum fake_activity {
+    FAKE_BOOTING,
+    FAKE_IDLE,     /* said hello, waits for orders */
+    FAKE_JOINING,  /* told to be in `plan`, waits for the others */
+    FAKE_TRAINING, /* in `plan` */
+    FAKE_LEAVING,  /* switched to an empty plan: saves, then goes */
+};
+
+struct fake_worker {
+    bool alive;
+    unsigned node, slot;
+    uint64_t instance;
+    enum fake_activity activity;
+    struct plan *plan;             /* of the generation it is in, or joins */
+    struct plan *pending;          /* planned, told, not yet at its boundary */
+    struct worker_report status;   /* what it says; phase, steps and ranges are its real ones */
+    uint64_t unit_step[UNITS_MAX]; /* of held and old units */
+    bool ready;                    /* joining: has all its units */
+    bool must_switch;              /* the last commit it applied said so */
+    uint64_t act_at_ns;            /* its next own act */
+    uint64_t notice_at_ns;         /* will find its links broken; 0: has not */
+    bool deaf;                     /* ignores STOP */
+    uint64_t left_generation;      /* it said good-bye to the links of this one */
+};
+
+/* The exchange of one generation: what its ranks know together. */
+struct fake_exchange {
+    uint64_t generation;
+    uint64_t start;     /* the step it began with */
+    uint64_t committed; /* the last step that its root has committed */
+    bool switches;      /* that commit carried the flag */
+    bool broken;
+    struct step_record record; /* of `committed` */
+};
+
+struct fake_node {
+    char name[NAME_SIZE];
+    bool up, draining, start_fails, refuses;
+    uint64_t lease_until_ns, incarnation;
+    unsigned slot_count;
+    bool slot_bad[CLUSTER_SLOTS];
+    struct agent *agent;
+    uint64_t agent_wake_ns, sync_at_ns;
+    uint64_t plan_seen, next_seen; /* versions */
+    struct {
+        uint64_t due_ns;
+        struct agent_event event;
+        struct worker_report status;
+        unsigned worker;
+    } inbox[CLUSTER_INBOX];
+    unsigned inbox_first, inbox_count;
+};
+
+struct cluster {
+    uint64_t now_ns, random;
+    struct job_spec spec;
+    struct fake_node nodes[CLUSTER_NODES];
+    unsigned node_count, unit_count;
+    struct fake_worker workers[CLUSTER_WORKERS];
+    unsigned worker_count;
+    struct fake_exchange exchanges[CLUSTER_EXCHANGES]; /* of the last generations, by number */
+    uint64_t generation_open;                          /* the newest that has opened */
+    uint64_t committed_ever;                           /* the largest committed step */
+    /* etcd */
+    struct plan *plan, *next;
+    uint64_t plan_version, next_version, report_version;
+    struct node_report *reports[CLUSTER_NODES]; /* each of the generation that it names */
+    uint64_t checkpoint_step;
+    bool finished;
+    /* what the user wants */
+    enum job_desired desired;
+    unsigned devices_wanted, stages_wanted, replicas_wanted, frozen_layers;
+    /* the leader */
+    struct leader_memory memory;
+    uint64_t leader_at_ns, leader_wake_ns, leader_saw;
+    enum job_state state;
+    char text[512];
+    bool over; /* LEADER_FINISH */
+    /* what happened, for assertions */
+    unsigned published, prepared, dropped, restarts_from_disk;
+    unsigned publish_reasons[PLAN_REASON_CANCEL + 1];
+    bool quiet_leader; /* nobody leads */
+    bool verbose;
+};
+
+static inline unsigned cluster_random(struct cluster *cluster, unsigned below)
+{
+    cluster->random = cluster->random * 6364136223846793005ull + 1442695040888963407ull;
+    return (unsigned)(cluster->random >> 33) % below;
+}
+
+static inline uint64_t cluster_delay(struct cluster *cluster, unsigned max_ms)
+{
+    return cluster->now_ns + (uint64_t)cluster_random(cluster, max_ms + 1) * NS_PER_MS;
+}
+
+#define cluster_note(cluster, ...)                                                                 \
+    do {                                                                                           \
+        if ((cluster)->verbose) {                                                                  \
+            printf("%8.3f ", (double)(cluster)->now_ns / 1e9);                                     \
+            printf(__VA_ARGS__);                                                                   \
+            printf("\n");                                                                          \
+        }                                                                                          \
+    } while (0)
+
+static inline double cluster_square(uint64_t step, unsigned unit)
+{
+    return (double)step + unit / 64.0;
+}

@@ -1,0 +1,557 @@
+/*
+ * Fake worker processes that follow the protocol of DESIGN 4 (cluster.h). Their state is one number
+ * a unit: the step that it has applied. Everything asserted here is a promise of the protocol.
+ */
+#pragma once
+
+#include "unit/elastic/cluster_types.h"
+
+static inline int fake_rank(const struct cluster *cluster, const struct fake_worker *worker,
+                            const struct plan *plan)
+{
+    return plan_find(plan, cluster->nodes[worker->node].name, worker->slot);
+}
+
+static inline struct fake_worker *fake_at(struct cluster *cluster, const char *node, unsigned slot)
+{
+    for (unsigned i = cluster->worker_count; i-- > 0;)
+        if (cluster->workers[i].alive && cluster->workers[i].slot == slot &&
+            strcmp(cluster->nodes[cluster->workers[i].node].name, node) == 0)
+            return &cluster->workers[i];
+    return NULL;
+}
+
+static inline void inbox_put(struct cluster *cluster, struct fake_worker *worker,
+                             enum agent_event_type type)
+{
+    struct fake_node *node = &cluster->nodes[worker->node];
+    if (node->agent == NULL)
+        return;
+    assert_true(node->inbox_count < CLUSTER_INBOX);
+    unsigned last = (node->inbox_first + node->inbox_count) % CLUSTER_INBOX;
+    unsigned before = (last + CLUSTER_INBOX - 1) % CLUSTER_INBOX;
+    uint64_t due = cluster_delay(cluster, 15);
+    if (node->inbox_count > 0)
+        due = MAX(due, node->inbox[before].due_ns);
+    node->inbox[last].due_ns = due;
+    node->inbox[last].event = (struct agent_event){.type = type, .slot = worker->slot};
+    node->inbox[last].status = worker->status;
+    node->inbox[last].worker = (unsigned)(worker - cluster->workers);
+    node->inbox_count++;
+}
+
+static inline void fake_say(struct cluster *cluster, struct fake_worker *worker,
+                            enum worker_phase phase)
+{
+    if (worker->status.phase != phase || worker->status.phase == WORKER_PREPARED)
+        cluster_note(cluster, "  %s/%u says %s of %llu, applied %llu%s",
+                     cluster->nodes[worker->node].name, worker->slot, worker_phase_word(phase),
+                     (unsigned long long)worker->status.generation,
+                     (unsigned long long)worker->status.applied_step,
+                     worker->status.holds ? " and holds" : "");
+    worker->status.phase = phase;
+    inbox_put(cluster, worker, AGENT_WORKER_STATUS);
+}
+
+static inline void fake_exit(struct cluster *cluster, struct fake_worker *worker, int code)
+{
+    cluster_note(cluster, "  %s/%u exits with %d", cluster->nodes[worker->node].name, worker->slot,
+                 code);
+    worker->alive = false;
+    inbox_put(cluster, worker, AGENT_WORKER_EXIT);
+    struct fake_node *node = &cluster->nodes[worker->node];
+    if (node->agent != NULL)
+        node->inbox[(node->inbox_first + node->inbox_count - 1) % CLUSTER_INBOX].event.exit_code =
+            code;
+    plan_free(worker->plan);
+    plan_free(worker->pending);
+    worker->plan = worker->pending = NULL;
+}
+
+static inline void fake_go_stuck(struct cluster *cluster, struct fake_worker *worker)
+{
+    worker->activity = FAKE_IDLE;
+    worker->notice_at_ns = 0;
+    worker->status.generation = worker->plan->generation;
+    plan_free(worker->pending);
+    worker->pending = NULL;
+    worker->must_switch = false;
+    fake_say(cluster, worker, WORKER_STUCK);
+}
+
+static inline bool fake_has_unit(const struct fake_worker *worker, unsigned unit)
+{
+    const struct worker_report *status = &worker->status;
+    return unit - status->held_first_unit < status->held_unit_count ||
+           unit - status->old_first_unit < status->old_unit_count;
+}
+
+/* Is the state that the plan counts on here? Applies the plan's commit first. */
+static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct worker_report *status = &worker->status;
+    if (plan->source != PLAN_SOURCE_MEMORY)
+        return true;
+    if (plan->has_commit && status->holds && status->applied_step + 1 == plan->commit.step) {
+        for (unsigned u = 0; u < status->held_unit_count; u++) {
+            uint64_t *step = &worker->unit_step[status->held_first_unit + u];
+            assert_int_equal(*step, status->applied_step);
+            *step = plan->commit.step;
+        }
+        status->applied_step = plan->commit.step;
+        status->record = plan->commit;
+        status->old_unit_count = 0;
+        status->holds = false;
+    }
+    int rank = fake_rank(cluster, worker, plan);
+    unsigned total = 0;
+    for (unsigned unit = 0; unit < cluster->unit_count; unit++) {
+        bool owns = (unsigned)rank < plan->worker_count &&
+                    unit >= plan->stage_first_unit[(unsigned)rank % plan->stage_count] &&
+                    unit < plan->stage_first_unit[(unsigned)rank % plan->stage_count + 1];
+        bool moved = false, pushes = false;
+        for (unsigned m = 0; m < plan->move_count; m++) {
+            if (plan->moves[m].unit != unit)
+                continue;
+            moved = moved || plan->moves[m].to_rank == (unsigned)rank;
+            pushes = pushes || plan->moves[m].from_rank == (unsigned)rank;
+        }
+        if (!pushes && (!owns || moved))
+            continue;
+        total++;
+        uint64_t resume = plan->planned ? status->applied_step : plan->resume_step;
+        if (!fake_has_unit(worker, unit) || worker->unit_step[unit] != resume)
+            return false;
+    }
+    if (total > 0 && status->holds) { /* thrown away: it will be replayed */
+        status->holds = false;
+        status->record.step = 0;
+    }
+    return true;
+}
+
+static inline void fake_join(struct cluster *cluster, struct fake_worker *worker, struct plan *plan)
+{
+    bool from_training = worker->activity == FAKE_TRAINING && plan->planned;
+    plan_free(worker->plan);
+    worker->plan = plan;
+    worker->must_switch = false;
+    worker->ready = false;
+    worker->notice_at_ns = 0;
+    worker->act_at_ns = cluster_delay(cluster, 60);
+    if (plan->worker_count == 0) {
+        worker->activity = FAKE_LEAVING;
+    } else if (!fake_fits(cluster, worker)) {
+        cluster_note(cluster, "  %s/%u does not fit generation %llu",
+                     cluster->nodes[worker->node].name, worker->slot,
+                     (unsigned long long)plan->generation);
+        fake_go_stuck(cluster, worker);
+    } else {
+        worker->activity = FAKE_JOINING;
+        if (from_training) {
+            worker->status.generation = plan->generation;
+            fake_say(cluster, worker, WORKER_PREPARED);
+        }
+    }
+}
+
+static inline void fake_told(struct cluster *cluster, struct fake_worker *worker,
+                             const struct agent_action *action)
+{
+    if (action->type == AGENT_SEND_STOP || action->type == AGENT_KILL) {
+        if (!worker->deaf || action->type == AGENT_KILL)
+            fake_exit(cluster, worker, action->type == AGENT_KILL ? -9 : 0);
+        return;
+    }
+    /* Said on the strength of a status that is old news. */
+    if (worker->plan != NULL && worker->plan->generation >= action->plan->generation &&
+        (worker->activity != FAKE_IDLE || worker->status.phase == WORKER_STUCK))
+        return;
+    struct plan *plan = plan_copy(action->plan);
+    assert_non_null(plan);
+    if (action->type == AGENT_SEND_PREPARE) {
+        assert_true(worker->activity == FAKE_IDLE || worker->activity == FAKE_JOINING);
+        worker->activity = FAKE_IDLE;
+        worker->status.generation = plan->generation;
+        plan_free(worker->plan);
+        worker->plan = plan;
+        worker->status.phase = WORKER_STARTING;
+        fake_say(cluster, worker,
+                 cluster->nodes[worker->node].refuses ? WORKER_REFUSED : WORKER_PREPARED);
+        return;
+    }
+    bool trains = worker->activity == FAKE_TRAINING;
+    if (trains && plan->planned && worker->status.phase != WORKER_FINISHED) {
+        assert_true(plan->generation > worker->plan->generation);
+        plan_free(worker->pending);
+        worker->pending = plan;
+    } else if (plan->planned && worker->status.phase == WORKER_STUCK) {
+        plan_free(plan);
+    } else {
+        fake_join(cluster, worker, plan);
+    }
+}
+
+static inline bool fake_in(const struct fake_worker *worker, uint64_t generation,
+                           enum fake_activity activity)
+{
+    return worker != NULL && worker->activity == activity && worker->plan != NULL &&
+           worker->plan->generation == generation;
+}
+
+/* Is every rank of the plan there, on its way in or further? */
+static inline bool mesh_is_up(struct cluster *cluster, const struct plan *plan)
+{
+    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++) {
+        struct fake_worker *peer =
+            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+        if (!fake_in(peer, plan->generation, FAKE_JOINING) &&
+            !fake_in(peer, plan->generation, FAKE_TRAINING))
+            return false;
+    }
+    return true;
+}
+
+static inline struct fake_exchange *exchange_of(struct cluster *cluster, const struct plan *plan)
+{
+    return &cluster->exchanges[plan->generation % CLUSTER_EXCHANGES];
+}
+
+/* The step that a generation begins with: of a planned one, where the one before has ended. */
+static inline uint64_t join_step(struct cluster *cluster, const struct plan *plan)
+{
+    if (!plan->planned)
+        return plan->resume_step;
+    if (exchange_of(cluster, plan)->generation == plan->generation)
+        return exchange_of(cluster, plan)->start;
+    uint64_t step = 0;
+    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++)
+        step = MAX(step, fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot)
+                             ->status.applied_step);
+    return step;
+}
+
+/* Take what the moves bring, all or (a broken switch) nothing. */
+static inline void fake_receive(struct cluster *cluster, struct fake_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct worker_report *status = &worker->status;
+    unsigned rank = (unsigned)fake_rank(cluster, worker, plan);
+    uint64_t step = join_step(cluster, plan);
+    if (rank >= plan->worker_count) {
+        worker->ready = true;
+        return;
+    }
+    unsigned first = plan->stage_first_unit[rank % plan->stage_count];
+    unsigned end = plan->stage_first_unit[rank % plan->stage_count + 1];
+    for (unsigned m = 0; m < plan->move_count; m++) {
+        const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
+        if (plan->moves[m].to_rank == rank && fake_at(cluster, from->node, from->slot) == NULL)
+            return; /* will notice */
+    }
+    bool keeps_old = plan->source == PLAN_SOURCE_MEMORY && status->held_unit_count > 0 &&
+                     status->applied_step == step;
+    for (unsigned m = 0; m < plan->move_count; m++) {
+        if (plan->moves[m].to_rank != rank)
+            continue;
+        const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
+        struct fake_worker *source = fake_at(cluster, from->node, from->slot);
+        unsigned unit = plan->moves[m].unit;
+        assert_true(fake_has_unit(source, unit));
+        assert_int_equal(source->unit_step[unit], step);
+        worker->unit_step[unit] = step;
+    }
+    for (unsigned unit = first; unit < end && plan->source != PLAN_SOURCE_MEMORY; unit++)
+        worker->unit_step[unit] = step;
+    if (keeps_old) {
+        status->old_first_unit = status->held_first_unit;
+        status->old_unit_count = status->held_unit_count;
+    } else {
+        status->old_unit_count = 0;
+    }
+    status->held_first_unit = first;
+    status->held_unit_count = end - first;
+    status->applied_step = step;
+    if (status->record.step != step)
+        status->record.step = 0;
+    for (unsigned unit = first; unit < end; unit++)
+        assert_int_equal(worker->unit_step[unit], step);
+    worker->ready = true;
+}
+
+static inline bool everybody_ready(struct cluster *cluster, const struct plan *plan)
+{
+    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        const struct fake_worker *peer =
+            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+        if (peer == NULL || peer->plan == NULL || peer->plan->generation != plan->generation ||
+            !peer->ready)
+            return false;
+    }
+    return true;
+}
+
+/* The first in a generation opens its exchange; nobody opens an older one. */
+static inline void open_exchange(struct cluster *cluster, const struct plan *plan)
+{
+    struct fake_exchange *exchange = exchange_of(cluster, plan);
+    if (exchange->generation == plan->generation)
+        return;
+    assert_true(plan->generation > cluster->generation_open);
+    cluster->generation_open = plan->generation;
+    uint64_t start = join_step(cluster, plan);
+    cluster_note(cluster, "generation %llu opens at step %llu",
+                 (unsigned long long)plan->generation, (unsigned long long)start);
+    if (plan->source == PLAN_SOURCE_MEMORY)
+        assert_true(start + 1 >= cluster->committed_ever);
+    exchange->generation = plan->generation;
+    exchange->start = exchange->committed = start;
+    exchange->switches = exchange->broken = false;
+}
+
+static inline void fake_act_joining(struct cluster *cluster, struct fake_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    const struct fake_exchange *exchange = exchange_of(cluster, plan);
+    if (exchange->generation != plan->generation && !mesh_is_up(cluster, plan))
+        return;
+    if (exchange->generation == plan->generation ? exchange->broken
+                                                 : plan->generation < cluster->generation_open)
+        return; /* will notice */
+    open_exchange(cluster, plan);
+    if (!worker->ready) {
+        fake_receive(cluster, worker);
+        return;
+    }
+    if (!everybody_ready(cluster, plan))
+        return;
+    unsigned rank = (unsigned)fake_rank(cluster, worker, plan);
+    if (rank >= plan->worker_count) {
+        /* A donor leaves when nobody needs it any more: all have begun. */
+        for (unsigned r = 0; r < plan->worker_count; r++)
+            if (!fake_in(fake_at(cluster, plan->workers[r].node, plan->workers[r].slot),
+                         plan->generation, FAKE_TRAINING))
+                return;
+        worker->left_generation = plan->generation;
+        fake_exit(cluster, worker, 0);
+        return;
+    }
+    worker->activity = FAKE_TRAINING;
+    worker->status.generation = plan->generation;
+    fake_say(cluster, worker, WORKER_RUNNING);
+}
+
+static inline void make_record(struct cluster *cluster, const struct fake_worker *worker,
+                               uint64_t step, bool all, struct step_record *ret_record)
+{
+    const struct plan *plan = worker->plan;
+    unsigned rank = (unsigned)fake_rank(cluster, worker, plan);
+    unsigned replica = rank / plan->stage_count;
+    bool last = rank % plan->stage_count + 1 == plan->stage_count;
+    step_record_init(ret_record, step, cluster->unit_count, cluster->spec.train.lanes);
+    for (unsigned unit = 0; unit < cluster->unit_count; unit++)
+        if (all || unit - worker->status.held_first_unit < worker->status.held_unit_count)
+            ret_record->unit_squares[unit] = cluster_square(step, unit);
+    for (unsigned lane = 0; lane < cluster->spec.train.lanes; lane++)
+        if (all || (last && lane >= plan->replica_first_lane[replica] &&
+                    lane < plan->replica_first_lane[replica + 1]))
+            ret_record->lane_losses[lane] = cluster_square(step, lane);
+}
+
+static inline bool everybody_holds(struct cluster *cluster, const struct plan *plan, uint64_t step)
+{
+    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        struct fake_worker *peer =
+            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+        if (!fake_in(peer, plan->generation, FAKE_TRAINING) || !peer->status.holds ||
+            peer->status.applied_step + 1 != step)
+            return false;
+    }
+    return true;
+}
+
+static inline void fake_apply(struct cluster *cluster, struct fake_worker *worker, uint64_t step)
+{
+    struct worker_report *status = &worker->status;
+    for (unsigned u = 0; u < status->held_unit_count; u++) {
+        assert_int_equal(worker->unit_step[status->held_first_unit + u], step - 1);
+        worker->unit_step[status->held_first_unit + u] = step;
+    }
+    status->applied_step = step;
+    status->holds = false;
+    status->old_unit_count = 0;
+    status->frozen_layers = cluster->frozen_layers;
+    make_record(cluster, worker, step, true, &status->record);
+    worker->must_switch = exchange_of(cluster, worker->plan)->switches;
+    bool root = fake_rank(cluster, worker, worker->plan) == 0;
+    if (root && cluster->spec.checkpoint.every > 0 && step % cluster->spec.checkpoint.every == 0)
+        cluster->checkpoint_step = step;
+}
+
+static inline void fake_act_training(struct cluster *cluster, struct fake_worker *worker)
+{
+    struct worker_report *status = &worker->status;
+    const struct plan *plan = worker->plan;
+    struct fake_exchange *exchange = exchange_of(cluster, plan);
+    uint64_t step = status->applied_step + 1;
+    worker->act_at_ns = cluster_delay(cluster, 40);
+    if (worker->must_switch) {
+        if (worker->pending == NULL)
+            return; /* its daemon will tell */
+        struct plan *next = worker->pending;
+        worker->pending = NULL;
+        if (fake_rank(cluster, worker, next) < 0 && next->worker_count > 0) {
+            worker->left_generation = plan->generation;
+            fake_exit(cluster, worker, 0);
+            plan_free(next);
+            return;
+        }
+        fake_join(cluster, worker, next);
+        return;
+    }
+    if (status->applied_step == cluster->spec.train.steps) {
+        if (status->phase != WORKER_FINISHED) {
+            cluster->checkpoint_step = status->applied_step;
+            cluster->finished = true;
+            fake_say(cluster, worker, WORKER_FINISHED);
+        }
+        return;
+    }
+    if (!status->holds && exchange->committed < step && !exchange->broken) {
+        status->holds = true;
+        make_record(cluster, worker, step, false, &status->record);
+        return;
+    }
+    bool root = fake_rank(cluster, worker, plan) == 0;
+    if (root && exchange->committed < step && !exchange->broken &&
+        everybody_holds(cluster, plan, step)) {
+        exchange->committed = step;
+        exchange->switches = worker->pending != NULL;
+        assert_true(step + 1 > cluster->committed_ever);
+        cluster->committed_ever = MAX(cluster->committed_ever, step);
+    }
+    /* The commit may have reached some and not others when the links broke. */
+    if (status->holds && exchange->committed >= step &&
+        (!exchange->broken || cluster_random(cluster, 3) == 0))
+        fake_apply(cluster, worker, step);
+}
+
+static inline void fake_act_leaving(struct cluster *cluster, struct fake_worker *worker)
+{
+    /* The checkpoint needs everybody of the generation that ends: those have the same old exchange.
+     */
+    const struct plan *plan = worker->plan;
+    for (unsigned rank = 0; rank < plan->donor_count; rank++) {
+        struct fake_worker *peer =
+            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+        if (cluster->checkpoint_step < worker->status.applied_step &&
+            !fake_in(peer, plan->generation, FAKE_LEAVING))
+            return;
+    }
+    cluster->checkpoint_step = MAX(cluster->checkpoint_step, worker->status.applied_step);
+    fake_exit(cluster, worker, 0);
+}
+
+static inline bool said_good_bye(const struct cluster *cluster, const struct plan_worker *peer,
+                                 uint64_t generation)
+{
+    for (unsigned i = 0; i < cluster->worker_count; i++)
+        if (cluster->workers[i].left_generation == generation &&
+            cluster->workers[i].slot == peer->slot &&
+            strcmp(cluster->nodes[cluster->workers[i].node].name, peer->node) == 0)
+            return true;
+    return false;
+}
+
+/* Somebody that this worker talks to is not in its generation any more. */
+static inline bool links_broken(struct cluster *cluster, const struct fake_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    if (worker->activity == FAKE_LEAVING) {
+        if (cluster->checkpoint_step >= worker->status.applied_step)
+            return false;
+        for (unsigned rank = 0; rank < plan->donor_count; rank++) {
+            struct fake_worker *peer =
+                fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+            if (peer == NULL || peer->status.phase == WORKER_STUCK)
+                return true;
+        }
+        return false;
+    }
+    if (worker->activity != FAKE_JOINING && worker->activity != FAKE_TRAINING)
+        return false;
+    if (plan == NULL || worker->must_switch)
+        return false; /* has all that it needs from this generation */
+    const struct fake_exchange *exchange = exchange_of(cluster, plan);
+    if (exchange->generation != plan->generation)
+        return false; /* still waits for links: only its daemon can tell it something new */
+    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        struct fake_worker *peer =
+            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+        bool switched = peer != NULL && peer->plan != NULL &&
+                        peer->plan->generation > plan->generation && peer->plan->planned &&
+                        peer->activity != FAKE_IDLE;
+        bool same_process = peer != NULL && (plan->workers[rank].instance == 0 ||
+                                             plan->workers[rank].instance == peer->instance);
+        if (switched && exchange->switches)
+            continue;
+        if (exchange->switches && peer == NULL &&
+            said_good_bye(cluster, &plan->workers[rank], plan->generation))
+            continue;
+        if (!same_process || (!fake_in(peer, plan->generation, FAKE_JOINING) &&
+                              !fake_in(peer, plan->generation, FAKE_TRAINING)))
+            return true;
+    }
+    return false;
+}
+
+static inline void name_lost(struct cluster *cluster, struct fake_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    worker->status.lost_count = 0;
+    for (unsigned rank = 0; rank < plan->worker_count; rank++)
+        if (fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot) == NULL)
+            snprintf(worker->status.lost[worker->status.lost_count++],
+                     sizeof(worker->status.lost[0]), "%s/%u", plan->workers[rank].node,
+                     plan->workers[rank].slot);
+}
+
+static inline void fake_act(struct cluster *cluster, struct fake_worker *worker)
+{
+    if (worker->notice_at_ns == 0 && links_broken(cluster, worker)) {
+        struct fake_exchange *exchange = exchange_of(cluster, worker->plan);
+        if (exchange->generation == worker->plan->generation)
+            exchange->broken = true;
+        worker->notice_at_ns = cluster_delay(cluster, 150) + 1;
+    }
+    if (worker->notice_at_ns != 0 && cluster->now_ns >= worker->notice_at_ns) {
+        name_lost(cluster, worker);
+        fake_go_stuck(cluster, worker);
+        return;
+    }
+    if (cluster->now_ns < worker->act_at_ns)
+        return;
+    switch (worker->activity) {
+    case FAKE_BOOTING:
+        if (cluster->nodes[worker->node].start_fails) {
+            fake_exit(cluster, worker, 1);
+            return;
+        }
+        worker->activity = FAKE_IDLE;
+        inbox_put(cluster, worker, AGENT_WORKER_UP);
+        fake_say(cluster, worker, WORKER_STARTING);
+        break;
+    case FAKE_JOINING:
+        fake_act_joining(cluster, worker);
+        break;
+    case FAKE_TRAINING:
+        fake_act_training(cluster, worker);
+        break;
+    case FAKE_LEAVING:
+        fake_act_leaving(cluster, worker);
+        break;
+    case FAKE_IDLE:
+        break;
+    }
+}
