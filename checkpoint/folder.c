@@ -77,6 +77,36 @@ static bool is_complete(const char *folder, uint64_t step)
     return complete;
 }
 
+/* The largest step below @limit that has a final name; 0: none. */
+static int newest_name_before(const char *folder, uint64_t limit, uint64_t *ret_step)
+{
+    const struct dirent *entry;
+    DIR *directory = opendir(folder);
+    if (directory == NULL)
+        return -errno;
+    *ret_step = 0;
+    while ((entry = readdir(directory)) != NULL) {
+        uint64_t step;
+        if (folder_classify(entry->d_name, &step) == FOLDER_COMPLETE && step < limit)
+            *ret_step = MAX(*ret_step, step);
+    }
+    closedir(directory);
+    return 0;
+}
+
+int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
+                         struct manifest *ret_manifest)
+{
+    for (uint64_t limit = step;;) {
+        int r = newest_name_before(folder, limit, &limit);
+        if (r != 0 || limit == 0)
+            return r != 0 ? r : -ENOENT;
+        checkpoint_path(folder, limit, ret_path);
+        if (manifest_load(ret_path, NULL, ret_manifest, NULL) == 0)
+            return 0;
+    }
+}
+
 static int append_step(uint64_t **steps, size_t *count, uint64_t step)
 {
     uint64_t *grown = realloc(*steps, (*count + 1) * sizeof(**steps));

@@ -20,5 +20,9 @@ enum folder_kind { FOLDER_OTHER, FOLDER_COMPLETE, FOLDER_PART, FOLDER_GONE };
 
 /** folder_file_path() - <directory>/<name> */
 void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE]);
+/** folder_newest_before() - the newest complete checkpoint older than @step: its path and manifest
+ * (the caller's); -ENOENT when there is none, other errors when the folder cannot be read */
+int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
+                         struct manifest *ret_manifest) CHECK_RESULT;
 /** folder_classify() - what an entry's name says; *ret_step unless FOLDER_OTHER */
 enum folder_kind folder_classify(const char *name, uint64_t *ret_step);

@@ -44,6 +44,9 @@ struct io {
                 int descriptor) CHECK_RESULT; /* fdatasync; never retried */
     int (*close_file)(struct io_context *context, int descriptor) CHECK_RESULT;
     int (*rename)(struct io_context *context, const char *from, const char *to) CHECK_RESULT;
+    /* A second name for a file that is not written any more. Refused between file systems (-EXDEV),
+       by file systems without links (-EPERM, -EOPNOTSUPP) and when a file has too many (-EMLINK) */
+    int (*link)(struct io_context *context, const char *from, const char *to) CHECK_RESULT;
     int (*sync_directory)(struct io_context *context, const char *path) CHECK_RESULT;
     int (*make_directory)(struct io_context *context, const char *path) CHECK_RESULT; /* parents
        too, each made durable in its own parent; 0 if there */

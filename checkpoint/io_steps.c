@@ -61,6 +61,12 @@ int io_step_rename(struct io_context *context, const char *from, const char *to)
     return errno == ENOTEMPTY ? -EEXIST : -errno;
 }
 
+int io_step_link(struct io_context *context, const char *from, const char *to)
+{
+    (void)context;
+    return link(from, to) == 0 ? 0 : -errno;
+}
+
 int io_step_sync_directory(struct io_context *context, const char *path)
 {
     (void)context;

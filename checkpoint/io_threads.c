@@ -211,6 +211,7 @@ const struct io *io_threads_table(void)
         .sync = io_step_sync,
         .close_file = io_step_close_file,
         .rename = io_step_rename,
+        .link = io_step_link,
         .sync_directory = io_step_sync_directory,
         .make_directory = io_step_make_directory,
         .unlink = io_step_unlink,

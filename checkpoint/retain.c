@@ -5,6 +5,8 @@
  * after a crash anywhere a checkpoint is there or not there. Parts are garbage once a checkpoint of
  * the same or a later step is complete: whoever still writes them is too late.
  */
+#include "checkpoint/retain.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +16,8 @@
 
 #include "base/file.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
-#include "checkpoint/writer.h"
 
 static int fail(struct error *error, const char *path)
 {
@@ -43,7 +45,7 @@ static int remove_folder(const char *path, struct error *error)
     return r;
 }
 
-static int remove_checkpoint(const char *folder, uint64_t step, struct error *error)
+int retain_remove(const char *folder, uint64_t step, struct error *error)
 {
     char path[FOLDER_PATH_SIZE], gone[FOLDER_FILE_SIZE];
     checkpoint_path(folder, step, path);
@@ -57,14 +59,14 @@ static int remove_checkpoint(const char *folder, uint64_t step, struct error *er
     return r != 0 ? r : remove_folder(gone, error);
 }
 
-static bool is_garbage(const char *name, uint64_t newest)
+static bool is_garbage(const char *name, uint64_t committed)
 {
     uint64_t step;
     enum folder_kind kind = folder_classify(name, &step);
-    return kind == FOLDER_GONE || (kind == FOLDER_PART && step <= newest);
+    return kind == FOLDER_GONE || (kind == FOLDER_PART && step <= committed);
 }
 
-static int sweep(const char *folder, uint64_t newest, struct error *error)
+static int sweep(const char *folder, uint64_t committed, struct error *error)
 {
     DIR *directory = opendir(folder);
     if (directory == NULL)
@@ -73,7 +75,7 @@ static int sweep(const char *folder, uint64_t newest, struct error *error)
     const struct dirent *entry;
     while (r == 0 && (entry = readdir(directory)) != NULL) {
         char path[FOLDER_PATH_SIZE + sizeof(entry->d_name)];
-        if (!is_garbage(entry->d_name, newest))
+        if (!is_garbage(entry->d_name, committed))
             continue;
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         r = remove_folder(path, error);
@@ -91,7 +93,26 @@ int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, s
     return remove_folder(path, error);
 }
 
-int checkpoint_retain(const char *folder, unsigned keep, struct error *error)
+/* @steps come newest first. */
+static int remove_old(const char *folder, const uint64_t *steps, size_t count, unsigned keep,
+                      uint64_t committed, struct error *error)
+{
+    unsigned kept = 0;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        char path[FOLDER_PATH_SIZE];
+        checkpoint_path(folder, steps[i], path);
+        if (steps[i] > committed || checkpoint_pinned(path))
+            continue;
+        if (kept < MAX(keep, 1u))
+            kept++;
+        else
+            r = retain_remove(folder, steps[i], error);
+    }
+    return r;
+}
+
+int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, struct error *error)
 {
     AUTO_FREE uint64_t *steps = NULL;
     size_t count = 0;
@@ -100,7 +121,6 @@ int checkpoint_retain(const char *folder, unsigned keep, struct error *error)
     int r = checkpoint_list(folder, &steps, &count, error);
     if (r != 0 || count == 0)
         return r;
-    for (size_t i = MAX(keep, 1u); r == 0 && i < count; i++)
-        r = remove_checkpoint(folder, steps[i], error);
-    return r != 0 ? r : sweep(folder, steps[0], error);
+    r = remove_old(folder, steps, count, keep, step, error);
+    return r != 0 ? r : sweep(folder, step, error);
 }

@@ -1,6 +1,8 @@
 /*
  * Preparing a share: which tensor goes into which file, where, and the file's header. Parameters go
- * into the model file, which Hugging Face's tools read; moments into the optimizer file beside it.
+ * into the model file, which Hugging Face's tools read; moments into the optimizer file beside it;
+ * the parameters of each frozen unit into a file that depends on nothing but the unit, so that
+ * whoever writes the next checkpoint, on whatever layout, finds it.
  */
 #include "checkpoint/share.h"
 
@@ -19,6 +21,9 @@ static int check_tensor(const struct checkpoint_tensor *tensor)
     if (strnlen(tensor->name, sizeof(tensor->name)) == sizeof(tensor->name) ||
         (unsigned)tensor->role > MANIFEST_SECOND_MOMENT ||
         tensor->rank > ARRAY_COUNT(tensor->shape) || tensor->order >= MANIFEST_TENSORS_MAX)
+        return -EINVAL;
+    if (tensor->frozen &&
+        (tensor->role != MANIFEST_PARAMETER || tensor->unit > CHECKPOINT_UNIT_MAX))
         return -EINVAL;
     for (unsigned i = 0; i < tensor->rank; i++) {
         if (checked_multiply(count, tensor->shape[i], &count))
@@ -42,19 +47,27 @@ static int check_description(const struct checkpoint_share *description)
     return r;
 }
 
-static bool belongs(const struct checkpoint_tensor *tensor, bool parameters)
+static enum share_file_kind kind_of(const struct checkpoint_tensor *tensor)
 {
-    return (tensor->role == MANIFEST_PARAMETER) == parameters;
+    if (tensor->frozen)
+        return SHARE_FROZEN;
+    return tensor->role == MANIFEST_PARAMETER ? SHARE_MODEL : SHARE_OPTIMIZER;
 }
 
-static int fill_index(const struct share *share, bool parameters, struct safetensors_index *index)
+static bool belongs(const struct checkpoint_tensor *tensor, const struct share_file *file)
 {
+    return kind_of(tensor) == file->kind && (!tensor->frozen || tensor->unit == file->unit);
+}
+
+static int fill_index(const struct share *share, struct share_file *file)
+{
+    struct safetensors_index *index = &file->index;
     index->entries = calloc(share->tensor_count + 1, sizeof(*index->entries));
     if (index->entries == NULL)
         return -ENOMEM;
     for (unsigned i = 0; i < share->tensor_count; i++) {
         const struct checkpoint_tensor *tensor = &share->tensors[i];
-        if (!belongs(tensor, parameters))
+        if (!belongs(tensor, file))
             continue;
         struct safetensors_entry *entry = &index->entries[index->count++];
         entry->dtype = SAFETENSORS_F32;
@@ -77,10 +90,20 @@ static int align_header(const struct bytes *header, uint8_t **ret_header)
     return 0;
 }
 
-static int prepare_file(const struct share *share, bool parameters, struct share_file *file)
+static void name_file(const struct share *share, struct share_file *file)
+{
+    if (file->kind == SHARE_FROZEN)
+        snprintf(file->name, sizeof(file->name), "model-frozen-%05u.safetensors", file->unit);
+    else
+        snprintf(file->name, sizeof(file->name), "%s-%05u-of-%05u.safetensors",
+                 file->kind == SHARE_MODEL ? "model" : "optimizer", share->rank + 1, share->world);
+    folder_file_path(share->directory, file->name, file->path);
+}
+
+static int prepare_file(const struct share *share, struct share_file *file)
 {
     struct bytes header = {0};
-    int r = fill_index(share, parameters, &file->index);
+    int r = fill_index(share, file);
     if (r == 0)
         r = safetensors_layout(&file->index, &header);
     if (r == 0)
@@ -92,19 +115,38 @@ static int prepare_file(const struct share *share, bool parameters, struct share
     file->chunk_crcs = calloc(file->chunk_count, sizeof(*file->chunk_crcs));
     if (file->chunk_crcs == NULL)
         return -ENOMEM;
-    snprintf(file->name, sizeof(file->name), "%s-%05u-of-%05u.safetensors",
-             parameters ? "model" : "optimizer", share->rank + 1, share->world);
-    folder_file_path(share->directory, file->name, file->path);
+    name_file(share, file);
     return 0;
 }
 
-static bool has_any(const struct share *share, bool parameters)
+static int compare_files(const void *left, const void *right)
 {
+    const struct share_file *a = left, *b = right;
+    int order = (int)a->kind - (int)b->kind;
+    return order != 0 ? order : (a->unit > b->unit) - (a->unit < b->unit);
+}
+
+/* One file for every kind and frozen unit that the tensors ask for. */
+static int list_files(struct share *share)
+{
+    size_t count = 0;
+    share->files = calloc(share->tensor_count + 1, sizeof(*share->files));
+    if (share->files == NULL)
+        return -ENOMEM;
     for (unsigned i = 0; i < share->tensor_count; i++) {
-        if (belongs(&share->tensors[i], parameters))
-            return true;
+        const struct checkpoint_tensor *tensor = &share->tensors[i];
+        size_t known = 0;
+        while (known < count && !belongs(tensor, &share->files[known]))
+            known++;
+        if (known < count)
+            continue;
+        share->files[count++] = (struct share_file){
+            .kind = kind_of(tensor), .unit = tensor->frozen ? tensor->unit : 0, .descriptor = -1};
     }
-    return false;
+    if (count > 1)
+        qsort(share->files, count, sizeof(*share->files), compare_files);
+    share->file_count = (unsigned)count;
+    return 0;
 }
 
 /* The manifest part's arrays are taken now: once the data is durable nothing can fail any more. */
@@ -115,7 +157,7 @@ static int prepare_part(const struct checkpoint_share *description, struct share
     part->step = description->step;
     part->generation = description->generation;
     part->tensors = calloc(share->tensor_count + 1, sizeof(*part->tensors));
-    part->files = calloc(SHARE_FILES_MAX, sizeof(*part->files));
+    part->files = calloc(share->file_count + 1, sizeof(*part->files));
     return part->tensors != NULL && part->files != NULL ? 0 : -ENOMEM;
 }
 
@@ -123,6 +165,7 @@ static int prepare(const struct checkpoint_share *description, struct share *sha
 {
     share->rank = description->rank;
     share->world = description->world;
+    memcpy(share->folder, description->folder, sizeof(share->folder));
     checkpoint_part_path(description->folder, description->step, description->generation,
                          share->directory);
     share->tensors = calloc(description->tensor_count + 1, sizeof(*share->tensors));
@@ -130,14 +173,11 @@ static int prepare(const struct checkpoint_share *description, struct share *sha
         return -ENOMEM;
     for (unsigned i = 0; i < description->tensor_count; i++)
         share->tensors[share->tensor_count++] = description->tensors[i];
-    int r = prepare_part(description, share);
-    for (int parameters = 1; r == 0 && parameters >= 0; parameters--) {
-        if (!has_any(share, parameters))
-            continue;
-        struct share_file *file = &share->files[share->file_count++];
-        file->descriptor = -1;
-        r = prepare_file(share, parameters, file);
-    }
+    int r = list_files(share);
+    if (r == 0)
+        r = prepare_part(description, share);
+    for (unsigned i = 0; r == 0 && i < share->file_count; i++)
+        r = prepare_file(share, &share->files[i]);
     return r;
 }
 
@@ -168,6 +208,7 @@ void share_free(struct share *share)
     }
     manifest_done(&share->part);
     hash_stream_free(share->hash);
+    free(share->files);
     free(share->tensors);
     free(share);
 }

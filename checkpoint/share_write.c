@@ -1,10 +1,11 @@
 /*
  * Writing a share. The order is the point:
  *
- *   folder; all files created and their space reserved (a full disk shows before anything is
- * copied) data of all files staged and posted -> the trainer may go on all data written; exact
- * length; header blocks, so that a file without its data has no header either fdatasync of every
- * file; fsync of the folder
+ * 1. the folder; frozen files that an earlier checkpoint has are linked; all others are created and
+ *    their space reserved, so that a full disk shows before anything is copied;
+ * 2. data of all files is staged and posted: then the trainer may go on;
+ * 3. when all data is written: exact length, then the header block, so that a file without its data
+ *    has no header either, then fdatasync, file by file; at last fsync of the folder.
  *
  * Staging copies, checksums and hashes in pieces small enough that the second and third look at a
  * byte find it in the cache. A block never crosses a chunk, so a chunk's CRC grows block by block.
@@ -51,8 +52,11 @@ static int open_files(struct share *share, struct staging *staging, struct error
     int r = staging->io->make_directory(staging->context, share->directory);
     if (r != 0)
         return fail(error, r, "make the folder", share->directory);
-    for (unsigned i = 0; r == 0 && i < share->file_count; i++)
-        r = open_file(&share->files[i], staging, error);
+    share_link_files(share, staging->io, staging->context);
+    for (unsigned i = 0; r == 0 && i < share->file_count; i++) {
+        if (!share->files[i].linked)
+            r = open_file(&share->files[i], staging, error);
+    }
     return r;
 }
 
@@ -202,8 +206,10 @@ static int finish_files(struct share *share, struct staging *staging, struct err
     int r = staging_finish(staging);
     if (r != 0)
         return fail(error, r, "write", share->files[staging->failed_file].path);
-    for (unsigned i = 0; r == 0 && i < share->file_count; i++)
-        r = finish_file(&share->files[i], staging, error);
+    for (unsigned i = 0; r == 0 && i < share->file_count; i++) {
+        if (!share->files[i].linked)
+            r = finish_file(&share->files[i], staging, error);
+    }
     if (r != 0)
         return r;
     r = staging->io->sync_directory(staging->context, share->directory);
@@ -231,8 +237,10 @@ int share_write(struct share *share, struct staging *staging, const atomic_bool 
                 void (*staged)(void *context), void *context, struct error *error)
 {
     int r = open_files(share, staging, error);
-    for (unsigned i = 0; r == 0 && i < share->file_count; i++)
-        r = stage_file(share, i, staging, stop, error);
+    for (unsigned i = 0; r == 0 && i < share->file_count; i++) {
+        if (!share->files[i].linked)
+            r = stage_file(share, i, staging, stop, error);
+    }
     if (r == 0) {
         staged(context);
         r = finish_files(share, staging, error);

@@ -16,6 +16,12 @@
  * back; the coordinator (worker rank 0) merges parts, adds spec and state, seals, and calls
  * checkpoint_commit().
  *
+ * The parameters of a frozen unit go into a file of their own, model-frozen-<unit>.safetensors, so
+ * that they are written once: the newest complete checkpoint before this one is looked at, and when
+ * its file of that unit holds the same tensors (names, places, and XXH3-128 of what memory holds
+ * now), the file gets a second name (link(2)) in this checkpoint's folder. Where it does not, or
+ * links are refused, it is written like any other. All of a unit's tensors must be in one share.
+ *
  * Any failure gives the whole share up: its files are removed, the reason is kept for poll, and the
  * writer is ready for the next checkpoint. A failed fdatasync is not repeated on the same file.
  */
@@ -37,6 +43,7 @@ struct checkpoint_writer_options {
 #define CHECKPOINT_ARENA_MIN  (16u << 20)
 #define CHECKPOINT_FOLDER_MAX 900 /* bytes of a job's checkpoint folder */
 #define CHECKPOINT_WORLD_MAX  99999
+#define CHECKPOINT_UNIT_MAX   99999
 
 struct checkpoint_tensor {
     char name[128];
@@ -46,6 +53,8 @@ struct checkpoint_tensor {
     size_t shape[4];
     const float *data; /* host memory, f32, borrowed until release_wait() */
     size_t count;
+    bool frozen;   /* will never change again: goes into a file of its unit; a parameter */
+    unsigned unit; /* of a frozen one; at most CHECKPOINT_UNIT_MAX */
 };
 
 struct checkpoint_share {
@@ -107,12 +116,18 @@ int checkpoint_commit(const struct io *io, const char *folder, const struct mani
                       const json_t *config, char ret_path[1024], char ret_sha256[65],
                       struct error *error) CHECK_RESULT;
 
-/** checkpoint_retain() - remove all but the newest @keep complete checkpoints (at least one is
-   kept) and abandoned .part folders not newer than the newest complete one. What is removed is
-   renamed to .gone first, durably, so a crash never leaves half a checkpoint; leftovers of such a
-   crash are swept too. A step folder whose manifest does not load is left for a person to look at
+/**
+ * checkpoint_retain() - what may go, now that @step is committed
+ *
+ * Of the complete checkpoints up to @step the newest @keep (at least one) stay, and all pinned ones
+ * on top of them (keep.h). Those after @step are of an earlier life of the job, which went back:
+ * they stay until it has come so far again. .part folders of steps up to @step are removed: whoever
+ * still writes them is too late. What is removed is renamed to .gone first, durably, so a crash
+ * never leaves half a checkpoint; leftovers of such a crash are swept too. A step folder whose
+ * manifest does not load is left for a person to look at.
  */
-int checkpoint_retain(const char *folder, unsigned keep, struct error *error) CHECK_RESULT;
+int checkpoint_retain(const char *folder, unsigned keep, uint64_t step,
+                      struct error *error) CHECK_RESULT;
 
 /** checkpoint_abandon() - remove what all parts of @step and @generation have written: the
    coordinator's duty when one part failed and the step will not be committed, lest a full disk

@@ -130,7 +130,8 @@ static json_t *model_config(const struct state *state)
 }
 
 /* Every tensor of the stage goes to the replica that has the least to write so far: the same on all
- * of them. */
+ * of them. Frozen units go around whole and weigh nothing: they are written once and then linked.
+ */
 struct sharing {
     struct snapshot *snapshot;
     unsigned replica, replica_count;
@@ -139,16 +140,25 @@ struct sharing {
     unsigned count, capacity;
 };
 
-static int share_tensor(void *context, const struct canonical_tensor *at)
+static unsigned owner_of(struct sharing *sharing, const struct canonical_tensor *at, bool frozen)
 {
-    struct sharing *sharing = context;
     unsigned owner = 0;
 
+    if (frozen)
+        return at->unit % sharing->replica_count;
     for (unsigned i = 1; i < sharing->replica_count; i++)
         if (sharing->bytes[i] < sharing->bytes[owner])
             owner = i;
     sharing->bytes[owner] += at->tensor->count * sizeof(float);
-    if (owner != sharing->replica)
+    return owner;
+}
+
+static int share_tensor(void *context, const struct canonical_tensor *at)
+{
+    struct sharing *sharing = context;
+    bool frozen = at->unit < state_frozen_units(sharing->snapshot->state);
+
+    if (owner_of(sharing, at, frozen) != sharing->replica)
         return 0;
     assert(sharing->count < sharing->capacity);
     struct checkpoint_tensor *tensor = &sharing->tensors[sharing->count++];
@@ -158,6 +168,8 @@ static int share_tensor(void *context, const struct canonical_tensor *at)
         .rank = at->tensor->rank,
         .data = canonical_memory(sharing->snapshot->state, at),
         .count = at->tensor->count,
+        .frozen = frozen,
+        .unit = at->unit,
     };
     snprintf(tensor->name, sizeof(tensor->name), "%s", at->tensor->name);
     for (unsigned i = 0; i < at->tensor->rank; i++)
@@ -384,7 +396,7 @@ static void *run_commit(void *argument)
         result->size_bytes = total_bytes(&manifest);
         result->stall_seconds = (double)commit->stall_ns / 1e9;
         result->write_seconds = (double)(clock_monotonic_ns() - commit->began_ns) / 1e9;
-        if (checkpoint_retain(commit->folder, commit->keep, &retention))
+        if (checkpoint_retain(commit->folder, commit->keep, commit->step, &retention))
             log_warning("removing old checkpoints: %s", retention.text);
     }
     manifest_done(&manifest);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -111,6 +112,11 @@ static int fault_rename(struct io_context *context, const char *from, const char
     return fault_now() ? fault.fail_code : fault.inner->rename(context, from, to);
 }
 
+static int fault_link(struct io_context *context, const char *from, const char *to)
+{
+    return fault_now() ? fault.fail_code : fault.inner->link(context, from, to);
+}
+
 static int fault_sync_directory(struct io_context *context, const char *path)
 {
     return fault_now() ? fault.fail_code : fault.inner->sync_directory(context, path);
@@ -144,6 +150,7 @@ static inline const struct io *fault_table(const struct io *inner)
         .sync = fault_sync,
         .close_file = fault_close_file,
         .rename = fault_rename,
+        .link = fault_link,
         .sync_directory = fault_sync_directory,
         .make_directory = fault_make_directory,
         .unlink = fault_unlink,

@@ -5,7 +5,9 @@
  */
 #pragma once
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "checkpoint/io.h"
 
@@ -18,6 +20,7 @@ enum record_kind {
     RECORD_TRUNCATE, /* and reserve: the file has this length, new bytes are zero */
     RECORD_SYNC,
     RECORD_RENAME,
+    RECORD_LINK,
     RECORD_UNLINK,
     RECORD_SYNC_DIRECTORY,
 };
@@ -25,7 +28,7 @@ enum record_kind {
 struct record {
     enum record_kind kind;
     char path[1280], target[1280];
-    unsigned file; /* number of the created file */
+    unsigned file; /* number of the created or linked file */
     uint64_t offset;
     size_t size_bytes;
     uint8_t *data;
@@ -133,6 +136,31 @@ static int record_rename(struct io_context *context, const char *from, const cha
     return r;
 }
 
+/* What the name stands for: nobody writes a linked file any more. */
+static inline void record_content(struct record *record, const char *path)
+{
+    struct stat status;
+    FILE *stream = fopen(path, "r");
+    assert(stream != NULL && fstat(fileno(stream), &status) == 0);
+    record->size_bytes = (size_t)status.st_size;
+    record->data = malloc(record->size_bytes);
+    size_t size = fread(record->data, 1, record->size_bytes, stream);
+    assert(size == record->size_bytes);
+    fclose(stream);
+}
+
+static int record_link(struct io_context *context, const char *from, const char *to)
+{
+    int r = recording.inner->link(context, from, to);
+    if (r == 0) {
+        struct record *record = record_add(RECORD_LINK, from);
+        snprintf(record->target, sizeof(record->target), "%s", to);
+        record->file = recording.file_count++;
+        record_content(record, from);
+    }
+    return r;
+}
+
 static int record_sync_directory(struct io_context *context, const char *path)
 {
     record_add(RECORD_SYNC_DIRECTORY, path);
@@ -166,6 +194,7 @@ static inline const struct io *record_table(const struct io *inner)
         .sync = record_sync,
         .close_file = record_close_file,
         .rename = record_rename,
+        .link = record_link,
         .sync_directory = record_sync_directory,
         .make_directory = record_make_directory,
         .unlink = record_unlink,

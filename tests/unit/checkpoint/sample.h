@@ -2,6 +2,9 @@
  * A small checkpoint whose every value follows from a seed: written, damaged and compared by the
  * tests of this folder. Sizes are chosen to hit the edges: whole blocks, odd lengths, a scalar, an
  * empty tensor.
+ *
+ * Every shape is a unit. The first sample_frozen of them are frozen: no moments, and the same
+ * parameters at every step.
  */
 #pragma once
 
@@ -20,9 +23,12 @@
 #define SAMPLE_SHAPES  7
 #define SAMPLE_TENSORS (SAMPLE_SHAPES * 3)
 
+static unsigned sample_frozen; /* for all samples from now on */
+
 struct sample {
     struct checkpoint_tensor tensors[SAMPLE_TENSORS];
     float *values[SAMPLE_TENSORS];
+    unsigned count;
 };
 
 static inline int sample_remove_entry(const char *path, const struct stat *status, int kind,
@@ -64,12 +70,17 @@ static inline void sample_init(struct sample *sample, uint64_t seed)
         {2, {64, 32}}, {1, {33}}, {1, {1024}}, {2, {7, 5}}, {0, {0}}, {2, {0, 4}}, {2, {90, 50}},
     };
     memset(sample, 0, sizeof(*sample));
-    for (unsigned i = 0; i < SAMPLE_TENSORS; i++) {
+    for (unsigned number = 0; number < SAMPLE_TENSORS; number++) {
+        unsigned shape = number / 3, i = sample->count;
         struct checkpoint_tensor *tensor = &sample->tensors[i];
-        unsigned shape = i / 3;
+        bool frozen = shape < sample_frozen;
+        if (frozen && number % 3 != MANIFEST_PARAMETER)
+            continue;
         snprintf(tensor->name, sizeof(tensor->name), "unit.%u.weight", shape);
-        tensor->role = (enum manifest_role)(i % 3);
-        tensor->order = i;
+        tensor->role = (enum manifest_role)(number % 3);
+        tensor->order = sample->count++;
+        tensor->frozen = frozen;
+        tensor->unit = shape;
         tensor->rank = shapes[shape].rank;
         memcpy(tensor->shape, shapes[shape].shape, sizeof(tensor->shape));
         tensor->count = 1;
@@ -77,14 +88,14 @@ static inline void sample_init(struct sample *sample, uint64_t seed)
             tensor->count *= tensor->shape[k];
         sample->values[i] = malloc((tensor->count + 1) * sizeof(float));
         for (size_t k = 0; k < tensor->count; k++)
-            sample->values[i][k] = sample_value(seed, i, k);
+            sample->values[i][k] = sample_value(frozen ? 0 : seed, number, k);
         tensor->data = sample->values[i];
     }
 }
 
 static inline void sample_done(struct sample *sample)
 {
-    for (unsigned i = 0; i < SAMPLE_TENSORS; i++)
+    for (unsigned i = 0; i < sample->count; i++)
         free(sample->values[i]);
 }
 
@@ -100,21 +111,21 @@ static inline struct checkpoint_share sample_share(const struct sample *sample, 
                                      .world = world,
                                      .tensors = tensors};
     snprintf(share.folder, sizeof(share.folder), "%s", folder);
-    for (unsigned i = 0; i < SAMPLE_TENSORS; i++) {
-        if (i / 3 % world == rank)
+    for (unsigned i = 0; i < sample->count; i++) {
+        if (sample->tensors[i].unit % world == rank)
             tensors[share.tensor_count++] = sample->tensors[i];
     }
     return share;
 }
 
-static inline int sample_commit(const struct io *io, const char *folder, struct manifest *manifest,
-                                struct error *error)
+static inline int sample_commit(const struct io *io, const char *folder, unsigned tensor_count,
+                                struct manifest *manifest, struct error *error)
 {
     char path[1024], sha256[65];
     manifest->spec = json_pack("{s:s, s:i}", "name", "sample", "layers", 3);
     manifest->state = json_pack("{s:{s:i, s:s}}", "freeze", "frozen_layers", 1, "squares", "00ff");
     json_t *config = json_pack("{s:s}", "model_type", "gpt2");
-    int r = manifest_seal(manifest, SAMPLE_TENSORS, error);
+    int r = manifest_seal(manifest, tensor_count, error);
     if (r == 0)
         r = checkpoint_commit(io, folder, manifest, config, path, sha256, error);
     json_decref(config);
@@ -142,7 +153,7 @@ static inline int sample_save_values(struct checkpoint_writer *writer, const str
         }
     }
     if (r == 0)
-        r = sample_commit(io, folder, &manifest, error);
+        r = sample_commit(io, folder, sample->count, &manifest, error);
     manifest_done(&manifest);
     return r;
 }
@@ -192,7 +203,7 @@ static inline int sample_compare(struct checkpoint_reader *reader, uint64_t step
     struct sample sample;
     int r = 0;
     sample_init(&sample, step);
-    for (unsigned i = 0; r == 0 && i < SAMPLE_TENSORS; i++) {
+    for (unsigned i = 0; r == 0 && i < sample.count; i++) {
         const struct checkpoint_tensor *tensor = &sample.tensors[i];
         AUTO_FREE float *values = malloc((tensor->count + 1) * sizeof(float));
         r = checkpoint_read(reader, tensor->name, tensor->role, values, tensor->count, error);

@@ -4,7 +4,7 @@
  * any combination, and a write may have reached it by half; the states that this allows are built
  * as real folders and read. What must hold in each: the old checkpoint is there, and the final name
  * is either absent or has a complete, valid checkpoint behind it; once the commit has returned it
- * is there.
+ * is there. With frozen units the new checkpoint links files of the old one.
  *
  * The combinations: all 2^p while p is small; else none, all, each one alone, each one missing, and
  * random ones from a fixed seed, with halves. A state that was seen before is not read again.
@@ -102,6 +102,12 @@ static void apply(struct disk *disk, const struct record *record, enum fate fate
     case RECORD_RENAME:
         snprintf(disk->folder, sizeof(disk->folder), "%s", last_name(record->target));
         break;
+    case RECORD_LINK:
+        assert_true(record->file < FILES_MAX);
+        apply_write(&disk->files[record->file], record, DONE);
+        snprintf(disk->files[record->file].name, MANIFEST_FILE_SIZE, "%s",
+                 last_name(record->target));
+        break;
     case RECORD_UNLINK:
         apply_unlink(disk, record);
         break;
@@ -122,13 +128,13 @@ static bool is_parent(const char *folder, const char *path)
 static bool is_durable(unsigned index, unsigned prefix)
 {
     const struct record *record = &recording.records[index];
+    const char *name = record->kind == RECORD_LINK ? record->target : record->path;
     for (unsigned i = index + 1; i < prefix; i++) {
         const struct record *later = &recording.records[i];
         bool content = record->kind == RECORD_WRITE || record->kind == RECORD_TRUNCATE;
         if (content && later->kind == RECORD_SYNC && later->file == record->file)
             return true;
-        if (!content && later->kind == RECORD_SYNC_DIRECTORY &&
-            is_parent(later->path, record->path))
+        if (!content && later->kind == RECORD_SYNC_DIRECTORY && is_parent(later->path, name))
             return true;
     }
     return record->kind == RECORD_SYNC || record->kind == RECORD_SYNC_DIRECTORY;
@@ -295,19 +301,30 @@ static void check_prefix(struct crash *crash, unsigned length)
     check_random_subsets(crash, &prefix, length);
 }
 
-static void old_or_new_after_every_crash(void **state)
+static unsigned count_links(void)
 {
-    (void)state;
+    unsigned count = 0;
+    for (unsigned i = 0; i < recording.count; i++)
+        count += recording.records[i].kind == RECORD_LINK;
+    return count;
+}
+
+static void crash_everywhere(unsigned frozen)
+{
     static struct crash crash;
     struct error error = {0};
+    memset(&crash, 0, sizeof(crash));
+    sample_frozen = frozen;
     sample_folder(crash.recorded);
     sample_folder(crash.replay);
     sample_write(crash.replay, OLD, 1);
+    sample_write(crash.recorded, OLD, 1);
     const struct io *io = record_table(io_threads_table());
     struct checkpoint_writer *writer = sample_writer(io, 4096);
     if (sample_save(writer, io, crash.recorded, NEW, 2, &error) != 0)
         fail_msg("%s", error.text);
     checkpoint_writer_stop(writer);
+    assert_int_equal(count_links(), frozen);
 
     for (unsigned length = 0; length <= recording.count; length++)
         check_prefix(&crash, length);
@@ -319,12 +336,26 @@ static void old_or_new_after_every_crash(void **state)
     record_done();
     sample_remove(crash.recorded);
     sample_remove(crash.replay);
+    sample_frozen = 0;
+}
+
+static void old_or_new_after_every_crash(void **state)
+{
+    (void)state;
+    crash_everywhere(0);
+}
+
+static void old_or_new_with_links_between_them(void **state)
+{
+    (void)state;
+    crash_everywhere(5);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(old_or_new_after_every_crash),
+        cmocka_unit_test(old_or_new_with_links_between_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,6 +114,17 @@ static void every_operation_fails_once(void **state)
     run(io_threads_table(), kinds, ARRAY_COUNT(kinds));
 }
 
+/* A link that fails is no failure of the save: the file is written instead. */
+static void every_operation_fails_with_frozen_units(void **state)
+{
+    (void)state;
+    static const struct kind kinds[] = {
+        {-EXDEV, false, false}, {-EIO, false, false}, {-ENOSPC, false, true}};
+    sample_frozen = 4;
+    run(io_threads_table(), kinds, ARRAY_COUNT(kinds));
+    sample_frozen = 0;
+}
+
 static void the_disk_dies_at_every_operation(void **state)
 {
     (void)state;
@@ -180,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_fails_once),
+        cmocka_unit_test(every_operation_fails_with_frozen_units),
         cmocka_unit_test(the_disk_dies_at_every_operation),
         cmocka_unit_test(a_failed_share_leaves_nothing),
         cmocka_unit_test(a_full_disk_says_what_is_needed),

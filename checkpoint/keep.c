@@ -1,0 +1,85 @@
+#include "checkpoint/keep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/retain.h"
+
+static int fail(struct error *error, const char *path)
+{
+    int code = -errno;
+    return error_set(error, code, "%s: %s", path, strerror(-code));
+}
+
+bool checkpoint_pinned(const char *path)
+{
+    char pin[FOLDER_FILE_SIZE];
+    folder_file_path(path, CHECKPOINT_PIN_NAME, pin);
+    return access(pin, F_OK) == 0;
+}
+
+/* Retention may have looked just before: then the folder has another name by now. */
+static int check_still_there(const char *path, struct error *error)
+{
+    if (checkpoint_pinned(path))
+        return 0;
+    return error_set(error, -ENOENT, "%s: removed by retention while it was being pinned", path);
+}
+
+int checkpoint_pin(const char *path, struct error *error)
+{
+    char pin[FOLDER_FILE_SIZE];
+    struct manifest manifest;
+    int r = manifest_load(path, NULL, &manifest, error);
+    if (r != 0)
+        return r;
+    manifest_done(&manifest);
+    folder_file_path(path, CHECKPOINT_PIN_NAME, pin);
+    int descriptor = open(pin, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor < 0)
+        return fail(error, pin);
+    close(descriptor);
+    r = file_sync_directory(path, error);
+    return r != 0 ? r : check_still_there(path, error);
+}
+
+int checkpoint_unpin(const char *path, struct error *error)
+{
+    char pin[FOLDER_FILE_SIZE];
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return fail(error, path);
+    folder_file_path(path, CHECKPOINT_PIN_NAME, pin);
+    if (unlink(pin) != 0)
+        return errno == ENOENT ? 0 : fail(error, pin);
+    return file_sync_directory(path, error);
+}
+
+int checkpoint_remove(const char *folder, uint64_t step, bool even_newest, struct error *error)
+{
+    char path[FOLDER_PATH_SIZE];
+    struct stat status;
+    AUTO_FREE uint64_t *steps = NULL;
+    size_t count = 0;
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    checkpoint_path(folder, step, path);
+    if (stat(path, &status) != 0)
+        return fail(error, path);
+    if (checkpoint_pinned(path))
+        return error_set(error, -EPERM, "%s is pinned", path);
+    int r = checkpoint_list(folder, &steps, &count, error);
+    if (r != 0)
+        return r;
+    if (!even_newest && count > 0 && steps[0] == step)
+        return error_set(error, -EBUSY,
+                         "%s is the newest checkpoint: what the job would go on from", path);
+    return retain_remove(folder, step, error);
+}
