@@ -21,6 +21,9 @@ static const struct flag slots = {"slots", "S", FLAG_NUMBER, 1, 64, "slots of ea
 static const struct flag threads = {
     "threads", "T",  FLAG_NUMBER,
     1,         1024, "threads of each slot (1); part of what exact runs share"};
+static const struct flag memory = {
+    "memory", "MIB",    FLAG_NUMBER,
+    1,        1u << 30, "memory that a slot offers to plans (else its share of the machine)"};
 static const struct flag daemon_only = {
     "daemon-only", NULL, FLAG_SWITCH, 0, 0, "kill firnd, leave its workers running"};
 static const struct flag worker = {"worker", "SLOT", FLAG_NUMBER,
@@ -83,7 +86,7 @@ const struct command commands[] = {
          "below DIR.\nReturns when every node is ready. On a folder that has been up before "
          "the data is still there and\nthe jobs go on. Then: eval \"$(firnctl local env "
          "--dir DIR)\"",
-     .flags = {&dir, &nodes, &slots, &threads},
+     .flags = {&dir, &nodes, &slots, &threads, &memory},
      .run = run_local_up},
     {.name = "local down",
      .operands = "",

@@ -96,6 +96,7 @@ static int describe_new(const struct arguments *arguments, const char *dir,
     *ret_cluster = (struct local_cluster){
         .slots = (unsigned)arguments_number(arguments, "slots", SLOTS_DEFAULT),
         .threads = (unsigned)arguments_number(arguments, "threads", THREADS_DEFAULT),
+        .memory_mb = (unsigned)arguments_number(arguments, "memory", 0),
         .node_count = (unsigned)arguments_number(arguments, "nodes", NODES_DEFAULT),
     };
     strcpy(ret_cluster->dir, dir);
@@ -121,7 +122,8 @@ static int check_same_shape(const struct arguments *arguments, const struct loca
 {
     if (arguments_number(arguments, "nodes", cluster->node_count) == cluster->node_count &&
         arguments_number(arguments, "slots", cluster->slots) == cluster->slots &&
-        arguments_number(arguments, "threads", cluster->threads) == cluster->threads)
+        arguments_number(arguments, "threads", cluster->threads) == cluster->threads &&
+        arguments_number(arguments, "memory", cluster->memory_mb) == cluster->memory_mb)
         return 0;
     return error_set(error, -EBUSY,
                      "the cluster in %s is up with %u nodes of %u slots (%u threads); "

@@ -160,7 +160,7 @@ static int spawn_node(struct local_cluster *cluster, struct local_node *node, co
                       struct error *error)
 {
     char program[PROCESS_PATH_SIZE], endpoints[64], data[PATH_SIZE], run[PATH_SIZE];
-    char checkpoints[PATH_SIZE], http[64], port[16], slots[16], threads[16];
+    char checkpoints[PATH_SIZE], http[64], port[16], slots[16], threads[16], memory[16];
     int status = program_path_find("firnd", program, error);
 
     local_endpoints(cluster, endpoints);
@@ -171,6 +171,8 @@ static int spawn_node(struct local_cluster *cluster, struct local_node *node, co
     snprintf(port, sizeof(port), "%u", node->link_port);
     snprintf(slots, sizeof(slots), "%u", cluster->slots);
     snprintf(threads, sizeof(threads), "%u", cluster->threads);
+    snprintf(memory, sizeof(memory), "%u", cluster->memory_mb);
+    const char *memory_flag = cluster->memory_mb ? "--slot-memory-mb" : NULL;
     /* A local cluster goes down as a whole: there is nobody to hand work over to. */
     const char *arguments[] = {
         "firnd",       "--cluster",  LOCAL_CLUSTER_NAME,
@@ -182,7 +184,7 @@ static int spawn_node(struct local_cluster *cluster, struct local_node *node, co
         checkpoints,   "--slots",    slots,
         "--threads",   threads,      "--drain-timeout-s",
         "0",           "--log",      "stderr",
-        NULL,
+        memory_flag,   memory,       NULL,
     };
     if (!status)
         status = file_make_directories(data, 0750, error);

@@ -25,12 +25,12 @@ static json_t *encode_node(const struct local_node *node)
 
 char *local_state_encode(const struct local_cluster *cluster)
 {
-    AUTO_JSON json_t *tree =
-        json_pack("{s:i, s:s, s:s, s:s, s:i, s:i, s:{s:i, s:i, s:o}, s:[]}", "version", VERSION,
-                  "cluster", LOCAL_CLUSTER_NAME, "dir", cluster->dir, "run_root", cluster->run_root,
-                  "slots", (int)cluster->slots, "threads", (int)cluster->threads, "etcd", "port",
-                  (int)cluster->etcd_port, "peer_port", (int)cluster->etcd_peer_port, "process",
-                  encode_process(&cluster->etcd), "nodes");
+    AUTO_JSON json_t *tree = json_pack(
+        "{s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:{s:i, s:i, s:o}, s:[]}", "version", VERSION,
+        "cluster", LOCAL_CLUSTER_NAME, "dir", cluster->dir, "run_root", cluster->run_root, "slots",
+        (int)cluster->slots, "threads", (int)cluster->threads, "memory_mb", (int)cluster->memory_mb,
+        "etcd", "port", (int)cluster->etcd_port, "peer_port", (int)cluster->etcd_peer_port,
+        "process", encode_process(&cluster->etcd), "nodes");
     json_t *nodes = json_object_get(tree, "nodes");
 
     for (unsigned i = 0; i < cluster->node_count && tree; i++)
@@ -113,6 +113,8 @@ static int decode(const json_t *tree, struct local_cluster *cluster, struct erro
         status = json_get_unsigned(tree, "slots", 64, &cluster->slots, error);
     if (!status)
         status = json_get_unsigned(tree, "threads", 1024, &cluster->threads, error);
+    if (!status)
+        status = json_get_unsigned(tree, "memory_mb", UINT32_MAX, &cluster->memory_mb, error);
     if (!status)
         status = json_get_object(tree, "etcd", &etcd, error);
     if (!status)
