@@ -169,7 +169,7 @@ static inline void check_fallback(struct cluster *cluster)
         unsigned covered = 0;
         for (unsigned unit = 0; unit < cluster->unit_count; unit++)
             for (unsigned j = 0; j < cluster->worker_count; j++)
-                if (cluster->workers[j].alive && fake_has_unit(&cluster->workers[j], unit) &&
+                if (cluster->workers[j].alive && fake_reports_unit(&cluster->workers[j], unit) &&
                     cluster->workers[j].unit_step[unit] == one->status.applied_step) {
                     covered++;
                     break;

@@ -40,7 +40,8 @@ struct fake_worker {
     struct plan *plan;             /* of the generation it is in, or joins */
     struct plan *pending;          /* planned, told, not yet at its boundary */
     struct worker_report status;   /* what it says; phase, steps and ranges are its real ones */
-    uint64_t unit_step[UNITS_MAX]; /* of held and old units */
+    bool unit_kept[UNITS_MAX];     /* in memory, reported or not */
+    uint64_t unit_step[UNITS_MAX]; /* of those */
     bool ready;                    /* joining: has all its units */
     bool must_switch;              /* the last commit it applied said so */
     uint64_t act_at_ns;            /* its next own act */

@@ -79,11 +79,19 @@ static inline void fake_go_stuck(struct cluster *cluster, struct fake_worker *wo
     fake_say(cluster, worker, WORKER_STUCK);
 }
 
-static inline bool fake_has_unit(const struct fake_worker *worker, unsigned unit)
+static inline bool fake_reports_unit(const struct fake_worker *worker, unsigned unit)
 {
     const struct worker_report *status = &worker->status;
     return unit - status->held_first_unit < status->held_unit_count ||
            unit - status->old_first_unit < status->old_unit_count;
+}
+
+/* Forget every unit outside of the held range. */
+static inline void fake_drop_old(struct fake_worker *worker)
+{
+    worker->status.old_unit_count = 0;
+    for (unsigned unit = 0; unit < UNITS_MAX; unit++)
+        worker->unit_kept[unit] = fake_reports_unit(worker, unit);
 }
 
 /* Is the state that the plan counts on here? Applies the plan's commit first. */
@@ -101,8 +109,8 @@ static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker
         }
         status->applied_step = plan->commit.step;
         status->record = plan->commit;
-        status->old_unit_count = 0;
         status->holds = false;
+        fake_drop_old(worker);
     }
     int rank = fake_rank(cluster, worker, plan);
     unsigned total = 0;
@@ -121,7 +129,7 @@ static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker
             continue;
         total++;
         uint64_t resume = plan->planned ? status->applied_step : plan->resume_step;
-        if (!fake_has_unit(worker, unit) || worker->unit_step[unit] != resume)
+        if (!worker->unit_kept[unit] || worker->unit_step[unit] != resume)
             return false;
     }
     if (total > 0 && status->holds) { /* thrown away: it will be replayed */
@@ -258,16 +266,22 @@ static inline void fake_receive(struct cluster *cluster, struct fake_worker *wor
         const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
         struct fake_worker *source = fake_at(cluster, from->node, from->slot);
         unsigned unit = plan->moves[m].unit;
-        assert_true(fake_has_unit(source, unit));
+        assert_true(source->unit_kept[unit]);
         assert_int_equal(source->unit_step[unit], step);
         worker->unit_step[unit] = step;
+        worker->unit_kept[unit] = true;
     }
-    for (unsigned unit = first; unit < end && plan->source != PLAN_SOURCE_MEMORY; unit++)
+    for (unsigned unit = first; unit < end && plan->source != PLAN_SOURCE_MEMORY; unit++) {
         worker->unit_step[unit] = step;
-    if (keeps_old) {
+        worker->unit_kept[unit] = true;
+    }
+    /* Two ranges are all that can be reported; what they do not cover is kept all the same. */
+    bool covered = status->held_first_unit >= first &&
+                   status->held_first_unit + status->held_unit_count <= end;
+    if (keeps_old && !covered) {
         status->old_first_unit = status->held_first_unit;
         status->old_unit_count = status->held_unit_count;
-    } else {
+    } else if (!keeps_old) {
         status->old_unit_count = 0;
     }
     status->held_first_unit = first;
@@ -380,7 +394,7 @@ static inline void fake_apply(struct cluster *cluster, struct fake_worker *worke
     }
     status->applied_step = step;
     status->holds = false;
-    status->old_unit_count = 0;
+    fake_drop_old(worker);
     status->frozen_layers = cluster->frozen_layers;
     make_record(cluster, worker, step, true, &status->record);
     worker->must_switch = exchange_of(cluster, worker->plan)->switches;
