@@ -168,7 +168,11 @@ static inline void etcd_fixture_kill(struct etcd_fixture *fixture, unsigned memb
 /** etcd_fixture_pause(), etcd_fixture_continue() - a member that is there but does not answer */
 static inline void etcd_fixture_pause(const struct etcd_fixture *fixture, unsigned member)
 {
+    int status;
     kill(fixture->members[member].pid, SIGSTOP);
+    /* Until all its threads have stopped it may still answer. */
+    while (waitpid(fixture->members[member].pid, &status, WUNTRACED) < 0 && errno == EINTR)
+        continue;
 }
 
 static inline void etcd_fixture_continue(const struct etcd_fixture *fixture, unsigned member)

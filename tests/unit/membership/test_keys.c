@@ -21,7 +21,7 @@ static void test_names(void **state)
     assert_string_equal(keys_report(key, "alps", "j", UINT64_MAX, "n1"),
                         "/firn/v1/alps/jobs/j/reports/18446744073709551615/n1");
     assert_string_equal(keys_checkpoint(key, "alps", "j", 40),
-                        "/firn/v1/alps/jobs/j/checkpoints/40");
+                        "/firn/v1/alps/jobs/j/checkpoints/0000000040");
     keys_report(key, NAME63, NAME63, UINT64_MAX, NAME63); /* the longest fits */
 }
 
