@@ -133,6 +133,25 @@ static bool is_survivor(const struct roster_member *member)
            (member->seat == SEAT_JOINING && member->report->phase != WORKER_RUNNING);
 }
 
+/*
+ * Not worth the whole wait: it has no rank, or peers lost its node and nothing has come from there
+ * since. Where a node has spoken, its daemon lives, and a worker of it that is only late is waited
+ * for.
+ */
+static bool is_spared(const struct leader_context *context, const struct roster_member *member)
+{
+    const struct roster *roster = &context->roster;
+    if (member->rank < 0)
+        return true;
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *other = &roster->members[i];
+        bool speaks = other->report != NULL && is_heard(context, other) && other->rank >= 0;
+        if (speaks && strcmp(other->node_name, member->node_name) == 0)
+            return false;
+    }
+    return roster_accused(roster, member);
+}
+
 static int gather(const struct leader_context *context, struct survivors *survivors)
 {
     const struct roster *roster = &context->roster;
@@ -146,7 +165,7 @@ static int gather(const struct leader_context *context, struct survivors *surviv
             continue;
         if (!is_heard(context, member)) {
             survivors->unheard++;
-            survivors->unheard_and_spared += member->rank < 0 || roster_accused(roster, member);
+            survivors->unheard_and_spared += is_spared(context, member);
         }
         survivors->doubtful += member->seat == SEAT_JOINING && is_heard(context, member) &&
                                member->report->phase != WORKER_STARTING &&

@@ -205,12 +205,12 @@ const char *roster_refused(const struct roster *roster, const char *node)
 
 bool roster_accused(const struct roster *roster, const struct roster_member *member)
 {
-    char name[NAME_SIZE + 8];
-    snprintf(name, sizeof(name), "%s/%u", member->node_name, member->slot);
+    size_t length = strlen(member->node_name);
     for (unsigned i = 0; i < roster->count; i++) {
         const struct worker_report *report = roster->members[i].report;
         for (unsigned n = 0; report != NULL && n < report->lost_count; n++)
-            if (strcmp(report->lost[n], name) == 0)
+            if (strncmp(report->lost[n], member->node_name, length) == 0 &&
+                report->lost[n][length] == '/')
                 return true;
     }
     return false;

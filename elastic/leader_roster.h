@@ -50,5 +50,6 @@ bool roster_alive(const struct roster_member *member);
 bool roster_has_state(const struct roster_member *member);
 /** roster_refused() - the text of a refusal by @node of this job; NULL: none */
 const char *roster_refused(const struct roster *roster, const char *node);
-/** roster_accused() - does somebody name this one as lost? */
+/** roster_accused() - does somebody name this one, or another worker of its node, as lost? Peers
+   name whom they missed first, and a node dies with all its workers */
 bool roster_accused(const struct roster *roster, const struct roster_member *member);
