@@ -22,13 +22,24 @@ static void log_it(const struct event_facts *facts, const char *text)
     log_event(LOG_LEVEL_INFO, fields, ARRAY_COUNT(fields), "job %s: %s", facts->job, text);
 }
 
+/* JSON has no place for bytes that are not UTF-8: they become question marks. */
+static json_t *text_value(const char *text)
+{
+    json_t *value = json_string(text);
+    AUTO_FREE char *plain = value ? NULL : strdup(text);
+
+    for (char *at = plain; at && *at; at++)
+        *at = (unsigned char)*at < 0x80 ? *at : '?';
+    return value ? value : plain ? json_string(plain) : NULL;
+}
+
 static json_t *event_line(const struct event_facts *facts, const char *kind, const char *text)
 {
     uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
     json_t *line =
-        json_pack("{s:I, s:s, s:s, s:s, s:s, s:I, s:I}", "unix_ns", (json_int_t)now_ns, "job",
-                  facts->job, "node", facts->node, "kind", kind, "text", text, "generation",
-                  (json_int_t)facts->generation, "step", (json_int_t)facts->step);
+        json_pack("{s:I, s:s, s:s, s:s, s:o, s:I, s:I}", "unix_ns", (json_int_t)now_ns, "job",
+                  facts->job, "node", facts->node, "kind", kind, "text", text_value(text),
+                  "generation", (json_int_t)facts->generation, "step", (json_int_t)facts->step);
 
     if (line && facts->pause_seconds >= 0 &&
         json_object_set_new(line, "pause_ms", json_real(facts->pause_seconds * 1e3))) {

@@ -211,6 +211,8 @@ static void last_words(const struct worker_process *process, char *ret_words, si
     tail[length] = '\0';
     const char *line = strrchr(tail, '\n');
     snprintf(ret_words, size, "%.*s", (int)size - 1, line ? line + 1 : tail);
+    for (char *at = ret_words; *at; at++) /* a log may hold any bytes, JSON may not */
+        *at = *at >= ' ' && *at <= '~' ? *at : '?';
 }
 
 static int reap(struct worker_process *process)
