@@ -300,6 +300,9 @@ static void tell_progress(struct trainer *trainer, uint64_t step_ns)
     uint64_t now_ns = clock_monotonic_ns();
     double seconds = (double)step_ns / 1e9;
 
+    if (state->committed.evaluated)
+        trainer->validation_loss = step_record_validation_loss(
+            &state->committed, engine_validation_tokens(&trainer->spec));
     if (now_ns - trainer->progress_ns < PROGRESS_NS &&
         state->applied_step < trainer->spec.train.steps)
         return;
@@ -314,16 +317,13 @@ static void tell_progress(struct trainer *trainer, uint64_t step_ns)
         .frozen_layers = state->freeze.frozen_layers,
         .loss = committed_loss(trainer),
         .grad_norm = step_record_norm(&state->committed),
-        .validation_loss = NAN,
+        .validation_loss = trainer->validation_loss,
         .step_seconds = seconds,
         .tokens_per_second = (double)job_spec_tokens_per_step(&trainer->spec) / seconds,
         .compute_seconds = (double)trainer->engine->timing.compute_ns / 1e9,
         .wait_seconds = (double)trainer->engine->timing.wait_ns / 1e9,
         .pause_seconds = trainer->pause_seconds,
     };
-    if (state->committed.evaluated)
-        message->progress.validation_loss = step_record_validation_loss(
-            &state->committed, engine_validation_tokens(&trainer->spec));
     control_server_send(trainer->control, message);
 }
 

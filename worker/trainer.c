@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -410,7 +411,7 @@ static int open_all(struct trainer *trainer, struct error *error)
 static int trainer_init(struct trainer *trainer, const struct worker_options *options,
                         struct error *error)
 {
-    *trainer = (struct trainer){.options = options, .listener = -1};
+    *trainer = (struct trainer){.options = options, .listener = -1, .validation_loss = NAN};
     pthread_mutex_init(&trainer->lock, NULL);
     if (getrandom(&trainer->instance, sizeof(trainer->instance), 0) != sizeof(trainer->instance))
         return error_set(error, -EIO, "no random numbers from the kernel");
