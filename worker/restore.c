@@ -11,19 +11,33 @@ struct reading {
     struct state *state;
     struct checkpoint_reader *reader;
     struct error *error;
+    float *host; /* on the way to the device; kept, because fresh pages cost as much as reading */
+    size_t host_count;
 };
+
+static int take_host_memory(struct reading *reading, const char *name, size_t count)
+{
+    if (count <= reading->host_count)
+        return 0;
+    free(reading->host);
+    reading->host = malloc(count * sizeof(float));
+    reading->host_count = reading->host ? count : 0;
+    return reading->host ? 0 : error_set(reading->error, -ENOMEM, "no memory for tensor %s", name);
+}
 
 static int read_tensor(struct reading *reading, const char *name, enum manifest_role role,
                        float *into, size_t count)
 {
     struct state *state = reading->state;
-    AUTO_FREE float *host = malloc(count * sizeof(float));
-    int status = host ? checkpoint_read(reading->reader, name, role, host, count, reading->error)
-                      : error_set(reading->error, -ENOMEM, "no memory for tensor %s", name);
+    int status = take_host_memory(reading, name, count);
 
     if (!status)
-        state->kernel->upload(state->device, into, host, count * sizeof(float));
-    return status;
+        status = checkpoint_read(reading->reader, name, role, reading->host, count, reading->error);
+    if (status)
+        return status;
+    state->kernel->upload(state->device, into, reading->host, count * sizeof(float));
+    /* The next tensor takes the same memory. */
+    return state->kernel->synchronize(state->device, reading->error);
 }
 
 static int read_canonical(void *context, const struct canonical_tensor *tensor)
@@ -34,7 +48,21 @@ static int read_canonical(void *context, const struct canonical_tensor *tensor)
                        canonical_memory(reading->state, tensor), tensor->tensor->count);
 }
 
-/* The head's copy of a tied table comes from the embedding's tensor. */
+/* One role of the head's copy of a tied table: from the embedding where it is held, else read. */
+static int mirror_tensor(struct reading *reading, const struct canonical_tensor *mirror)
+{
+    struct state *state = reading->state;
+    const struct unit_tensor *table = &state->units[0].layout.tensors[0];
+    const struct canonical_tensor original = {table, 0, mirror->role, 0};
+    float *to = canonical_memory(state, mirror);
+
+    if (!state->units[0].held)
+        return read_tensor(reading, table->name, mirror->role, to, table->count);
+    state->kernel->copy(state->device, to, canonical_memory(state, &original),
+                        table->count * sizeof(float));
+    return 0;
+}
+
 static int read_mirror(struct reading *reading)
 {
     struct state *state = reading->state;
@@ -48,8 +76,7 @@ static int read_mirror(struct reading *reading)
             continue;
         for (unsigned role = 0; !status && role < 3; role++) {
             struct canonical_tensor at = {tensor, head, (enum manifest_role)role, 0};
-            status = read_tensor(reading, state->units[0].layout.tensors[0].name, at.role,
-                                 canonical_memory(state, &at), tensor->count);
+            status = mirror_tensor(reading, &at);
         }
     }
     return status;
@@ -99,5 +126,6 @@ int restore_units(struct state *state, const char *path, unsigned first, unsigne
         state_drop_outside(state, 0, 0);
     }
     checkpoint_close(reading.reader);
+    free(reading.host);
     return status;
 }
