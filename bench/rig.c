@@ -119,6 +119,16 @@ static void open_mesh(struct rig *rig)
         measure_die("%s", error.text);
 }
 
+void rig_renew(struct rig *rig)
+{
+    struct error error = {0};
+
+    engine_free(rig->engine);
+    rig->engine = NULL;
+    if (engine_new(rig->state, rig->dataset, rig->plan, 0, rig->mesh, &rig->engine, &error))
+        measure_die("%s", error.text);
+}
+
 static void open_engine(struct rig *rig, unsigned thread_count)
 {
     const struct kernel_options options = {.thread_count = thread_count};
@@ -130,8 +140,7 @@ static void open_engine(struct rig *rig, unsigned thread_count)
         measure_die("%s", error.text);
     make_plan(rig);
     open_mesh(rig);
-    if (engine_new(rig->state, rig->dataset, rig->plan, 0, rig->mesh, &rig->engine, &error))
-        measure_die("%s", error.text);
+    rig_renew(rig);
 }
 
 struct rig *rig_open(const struct rig_options *options)
@@ -171,9 +180,10 @@ void rig_close(struct rig *rig)
     free(rig);
 }
 
-void rig_step(struct rig *rig, struct snapshot *snapshot)
+double rig_step(struct rig *rig, struct snapshot *snapshot)
 {
     struct error error = {0};
+    double waited = 0.0;
 
     if (engine_compute(rig->engine, &error))
         measure_die("%s", error.text);
@@ -181,7 +191,11 @@ void rig_step(struct rig *rig, struct snapshot *snapshot)
     rig->up->record = rig->state->hold;
     if (exchange_run(rig->mesh, rig->plan, 0, false, rig->up, 0, rig->down, &error))
         measure_die("%s", error.text);
-    if (snapshot)
+    if (snapshot) {
+        waited = -measure_now();
         snapshot_release(snapshot);
+        waited += measure_now();
+    }
     engine_apply(rig->engine, &rig->down->record);
+    return waited;
 }

@@ -44,5 +44,9 @@ void rig_close(struct rig *rig);
  * rig_step() - one training step, from the samples to the updated parameters
  * @snapshot: NULL, or a checkpoint that may be under way: its memory is waited for before the
  * optimizer runs, as worker/session.c does
+ * Return: the seconds of that wait
  */
-void rig_step(struct rig *rig, struct snapshot *snapshot);
+double rig_step(struct rig *rig, struct snapshot *snapshot);
+
+/** rig_renew() - after a restore: an engine for the units where they lie now, at their step */
+void rig_renew(struct rig *rig);

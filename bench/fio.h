@@ -1,0 +1,25 @@
+/* fio as the yardstick of a file system: the same files, the same sizes of writes, the same depth.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct fio_request {
+    const char *folder;
+    const char *engine;  /* "io_uring", "psync" */
+    const size_t *sizes; /* bytes of every file, one after the other */
+    unsigned file_count;
+    unsigned depth;
+    size_t block_bytes;
+};
+
+/**
+ * fio_write() - write the files anew with O_DIRECT, flush included; they stay for fio_read()
+ * Return: the seconds that fio reports; negative, with a line on the terminal, when there is no fio
+ */
+double fio_write(const struct fio_request *request);
+/** fio_read() - read them with O_DIRECT */
+double fio_read(const struct fio_request *request);
+/** fio_remove() - the files that fio_write() left */
+void fio_remove(const struct fio_request *request);
