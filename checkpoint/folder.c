@@ -53,6 +53,8 @@ enum folder_kind folder_classify(const char *name, uint64_t *ret_step)
         return FOLDER_COMPLETE;
     if (strcmp(rest, ".gone") == 0)
         return FOLDER_GONE;
+    if (strcmp(rest, ".damaged") == 0)
+        return FOLDER_DAMAGED;
     size_t generation = strncmp(rest, ".g", 2) == 0 ? strspn(rest + 2, digits) : 0;
     return generation > 0 && strcmp(rest + 2 + generation, ".part") == 0 ? FOLDER_PART
                                                                          : FOLDER_OTHER;

@@ -4,6 +4,8 @@
  *   step-0000000120          complete (the rename to this name is the commit on disk)
  *   step-0000000120.g3.part  being written by generation 3, or abandoned
  *   step-0000000120.gone     being removed
+ *   step-0000000120.damaged  was complete and is no more; written anew, left for a person to look
+ * at
  */
 #pragma once
 
@@ -16,7 +18,7 @@
 #define FOLDER_FILE_SIZE                                                                           \
     (FOLDER_PATH_SIZE + MANIFEST_FILE_SIZE) /* of a file in a checkpoint's folder */
 
-enum folder_kind { FOLDER_OTHER, FOLDER_COMPLETE, FOLDER_PART, FOLDER_GONE };
+enum folder_kind { FOLDER_OTHER, FOLDER_COMPLETE, FOLDER_PART, FOLDER_GONE, FOLDER_DAMAGED };
 
 /** folder_file_path() - <directory>/<name> */
 void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE]);

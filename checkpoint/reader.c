@@ -207,3 +207,19 @@ int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader, s
         *ret_reader = reader;
     return r;
 }
+
+bool checkpoint_is_lost(const char *path, int code)
+{
+    char folder[FOLDER_PATH_SIZE];
+    if (code == -EBADMSG || code == -EIO)
+        return true;
+    if (code != -ENOENT)
+        return false;
+    if (access(path, F_OK) == 0)
+        return true; /* one of its files is missing */
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path || (size_t)(slash - path) >= sizeof(folder))
+        return false;
+    snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+    return access(folder, F_OK) == 0; /* the job's folder is there, without it */
+}

@@ -12,9 +12,9 @@ struct checkpoint_reader;
  * @folder: of one checkpoint (…/step-0000000120), wherever it was copied to
  *
  * Checks the manifest (its own checksum; manifest_load() beforehand where a committed SHA-256 is
- * known), that every file is there with its size, the chunks that hold safetensors headers, those
- * headers, and that they and the manifest describe the same tensors. The files stay open until
- * checkpoint_close().
+ * known), that every file is there with its size, every byte of the small files, the chunks that
+ * hold safetensors headers, those headers, and that they and the manifest describe the same
+ * tensors. The files stay open until checkpoint_close().
  *
  * Return: 0; -ENOENT, -EACCES, ...; -EBADMSG (damaged or foreign); -ENOMEM. @error names file and
  * cause.
@@ -49,6 +49,15 @@ int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum man
 int checkpoint_verify(struct checkpoint_reader *reader,
                       void (*progress)(void *context, uint64_t done, uint64_t total), void *context,
                       struct error *error) CHECK_RESULT;
+
+/**
+ * checkpoint_is_lost() - what an error of opening or reading means for the checkpoint at @path
+ *
+ * True: it is damaged or incomplete, or has gone from its folder, and another one must be taken.
+ * False: nothing is known against it; this machine is short of memory, may not read it, or does not
+ * reach the job's folder at all, and would reach no older checkpoint either.
+ */
+bool checkpoint_is_lost(const char *path, int code);
 
 /** checkpoint_list() - complete checkpoints below a job's folder (final name, manifest that loads),
    newest first; malloc'ed steps; none when the folder is not there */

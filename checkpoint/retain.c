@@ -26,7 +26,7 @@ static int fail(struct error *error, const char *path)
 }
 
 /* Checkpoint folders are flat; a folder inside one is not ours and makes rmdir refuse. */
-static int remove_folder(const char *path, struct error *error)
+int retain_remove_folder(const char *path, struct error *error)
 {
     DIR *directory = opendir(path);
     if (directory == NULL)
@@ -50,23 +50,25 @@ int retain_remove(const char *folder, uint64_t step, struct error *error)
     char path[FOLDER_PATH_SIZE], gone[FOLDER_FILE_SIZE];
     checkpoint_path(folder, step, path);
     snprintf(gone, sizeof(gone), "%s.gone", path);
-    int r = remove_folder(gone, error); /* left by a crash, then written again and now due again */
+    /* One may be left by a crash: then this step was written again, and is due again. */
+    int r = retain_remove_folder(gone, error);
     if (r != 0)
         return r;
     if (rename(path, gone) != 0)
         return fail(error, path);
     r = file_sync_directory(folder, error);
-    return r != 0 ? r : remove_folder(gone, error);
+    return r != 0 ? r : retain_remove_folder(gone, error);
 }
 
-static bool is_garbage(const char *name, uint64_t committed)
+static bool is_garbage(const char *name, uint64_t oldest, uint64_t committed)
 {
     uint64_t step;
     enum folder_kind kind = folder_classify(name, &step);
-    return kind == FOLDER_GONE || (kind == FOLDER_PART && step <= committed);
+    return kind == FOLDER_GONE || (kind == FOLDER_PART && step <= committed) ||
+           (kind == FOLDER_DAMAGED && step < oldest);
 }
 
-static int sweep(const char *folder, uint64_t committed, struct error *error)
+static int sweep(const char *folder, uint64_t oldest, uint64_t committed, struct error *error)
 {
     DIR *directory = opendir(folder);
     if (directory == NULL)
@@ -75,10 +77,10 @@ static int sweep(const char *folder, uint64_t committed, struct error *error)
     const struct dirent *entry;
     while (r == 0 && (entry = readdir(directory)) != NULL) {
         char path[FOLDER_PATH_SIZE + sizeof(entry->d_name)];
-        if (!is_garbage(entry->d_name, committed))
+        if (!is_garbage(entry->d_name, oldest, committed))
             continue;
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        r = remove_folder(path, error);
+        r = retain_remove_folder(path, error);
     }
     closedir(directory);
     return r;
@@ -90,22 +92,25 @@ int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, s
     if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
     checkpoint_part_path(folder, step, generation, path);
-    return remove_folder(path, error);
+    return retain_remove_folder(path, error);
 }
 
-/* @steps come newest first. */
+/* @steps come newest first; *ret_oldest is the last one that stays. */
 static int remove_old(const char *folder, const uint64_t *steps, size_t count, unsigned keep,
-                      uint64_t committed, struct error *error)
+                      uint64_t committed, uint64_t *ret_oldest, struct error *error)
 {
     unsigned kept = 0;
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         char path[FOLDER_PATH_SIZE];
         checkpoint_path(folder, steps[i], path);
-        if (steps[i] > committed || checkpoint_pinned(path))
-            continue;
-        if (kept < MAX(keep, 1u))
+        bool stays = steps[i] > committed || checkpoint_pinned(path);
+        if (!stays && kept < MAX(keep, 1u)) {
             kept++;
+            stays = true;
+        }
+        if (stays)
+            *ret_oldest = steps[i];
         else
             r = retain_remove(folder, steps[i], error);
     }
@@ -121,6 +126,7 @@ int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, struct e
     int r = checkpoint_list(folder, &steps, &count, error);
     if (r != 0 || count == 0)
         return r;
-    r = remove_old(folder, steps, count, keep, step, error);
-    return r != 0 ? r : sweep(folder, step, error);
+    uint64_t oldest = 0;
+    r = remove_old(folder, steps, count, keep, step, &oldest, error);
+    return r != 0 ? r : sweep(folder, oldest, step, error);
 }

@@ -116,12 +116,30 @@ int checkpoint_commit(const struct io *io, const char *folder, const struct mani
                       const json_t *config, char ret_path[1024], char ret_sha256[65],
                       struct error *error) CHECK_RESULT;
 
+enum { CHECKPOINT_ABSENT = 0, CHECKPOINT_STANDS = 1 };
+
+/**
+ * checkpoint_find_equal() - before a commit: is what is to be committed there already?
+ * @manifest: sealed
+ *
+ * A run that went back to an older checkpoint writes the later ones again, with the same bits. One
+ * that is there and holds the same state stands for the new one, once every byte of it has been
+ * verified. One that turns out damaged, which may be why the run went back, is moved out of the
+ * way: renamed to .damaged, durably (an older .damaged of the same step is removed).
+ *
+ * Return: CHECKPOINT_STANDS: *ret_path, *ret_sha256 are what to record; CHECKPOINT_ABSENT: commit;
+ * -EEXIST: another state is there; others: it could not be read, and nothing is known against it.
+ */
+int checkpoint_find_equal(const char *folder, const struct manifest *manifest, char ret_path[1024],
+                          char ret_sha256[65], struct error *error) CHECK_RESULT;
+
 /**
  * checkpoint_retain() - what may go, now that @step is committed
  *
  * Of the complete checkpoints up to @step the newest @keep (at least one) stay, and all pinned ones
  * on top of them (keep.h). Those after @step are of an earlier life of the job, which went back:
- * they stay until it has come so far again. .part folders of steps up to @step are removed: whoever
+ * they stay until it has come so far again. .damaged folders go with the last checkpoint as old as
+ * they are, .part folders of steps up to @step are removed: whoever
  * still writes them is too late. What is removed is renamed to .gone first, durably, so a crash
  * never leaves half a checkpoint; leftovers of such a crash are swept too. A step folder whose
  * manifest does not load is left for a person to look at.

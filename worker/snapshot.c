@@ -346,35 +346,27 @@ static uint64_t total_bytes(const struct manifest *manifest)
     return sum;
 }
 
-/*
- * A run that went back to an older checkpoint writes the later ones again, with the same bits: the
- * one that is there already stands for it, if it really holds the same.
- */
-static int adopt_existing(struct commit *commit, const struct manifest *mine)
+/* Shares that an equal checkpoint stands for, or that there is no place for. */
+static void drop_shares(const struct commit *commit)
 {
-    struct manifest there = {0};
-    struct bytes text = {0};
-    char path[JOB_PATH_SIZE + 32];
-    int status;
+    struct error error = {0};
 
-    checkpoint_path(commit->folder, commit->step, commit->result.path);
-    snprintf(path, sizeof(path), "%s/%s", commit->result.path, MANIFEST_NAME);
-    error_clear(&commit->error);
-    status = manifest_load(commit->result.path, NULL, &there, &commit->error);
-    if (!status && !hash128_equal(there.state_digest, mine->state_digest))
-        status = error_set(&commit->error, -EEXIST,
-                           "%s is there already and holds another state; move it away",
-                           commit->result.path);
-    if (!status)
-        status = file_read(path, PART_FILE_MAX, &text, &commit->error);
-    if (!status)
-        manifest_sha256(text.data, text.size_bytes, commit->result.manifest_sha256);
-    bytes_done(&text);
-    manifest_done(&there);
-    if (!status &&
-        checkpoint_abandon(commit->folder, commit->step, commit->generation, &commit->error))
-        log_warning("%s", commit->error.text);
-    return status;
+    if (checkpoint_abandon(commit->folder, commit->step, commit->generation, &error))
+        log_warning("%s", error.text);
+}
+
+static int commit_manifest(struct commit *commit, const struct manifest *manifest)
+{
+    struct control_checkpoint *result = &commit->result;
+    int status = checkpoint_find_equal(commit->folder, manifest, result->path,
+                                       result->manifest_sha256, &commit->error);
+
+    if (status != CHECKPOINT_ABSENT) {
+        drop_shares(commit);
+        return MIN(status, 0);
+    }
+    return checkpoint_commit(commit->io, commit->folder, manifest, commit->config, result->path,
+                             result->manifest_sha256, &commit->error);
 }
 
 static void *run_commit(void *argument)
@@ -386,10 +378,7 @@ static void *run_commit(void *argument)
 
     commit->status = assemble(commit, &manifest);
     if (!commit->status)
-        commit->status = checkpoint_commit(commit->io, commit->folder, &manifest, commit->config,
-                                           result->path, result->manifest_sha256, &commit->error);
-    if (commit->status == -EEXIST)
-        commit->status = adopt_existing(commit, &manifest);
+        commit->status = commit_manifest(commit, &manifest);
     if (!commit->status) {
         result->generation = commit->generation;
         result->step = commit->step;
