@@ -57,17 +57,33 @@ static int drop_derived(json_t *root, const struct job_spec *spec)
     return 0;
 }
 
+/* Of what was written from a key, or from its last word, which is all that many will remember. */
+static unsigned distance_of(const char *written, const char *path)
+{
+    const char *last = schema_last_word(path);
+    unsigned whole =
+        nearest_is_close(written, path) ? nearest_distance(written, path) : NEAREST_WORD_MAX;
+    unsigned word =
+        nearest_is_close(written, last) ? nearest_distance(written, last) : NEAREST_WORD_MAX;
+
+    return MIN(whole, word);
+}
+
 static const struct schema_key *find_key(const char *path, struct error *error)
 {
     const struct schema_key *key = schema_find(path);
     const char *near = NULL;
+    unsigned least = NEAREST_WORD_MAX;
 
     if (key)
         return key;
-    for (unsigned i = 0; i < job_schema_count; i++)
-        if (nearest_is_close(path, job_schema[i].path) ||
-            !strcmp(path, schema_last_word(job_schema[i].path)))
+    for (unsigned i = 0; i < job_schema_count; i++) {
+        unsigned distance = distance_of(path, job_schema[i].path);
+        if (distance < least) {
+            least = distance;
             near = job_schema[i].path;
+        }
+    }
     error_set(error, -EINVAL, "--set: a job file has no key \"%s\"%s%s%s", path,
               near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     return NULL;
