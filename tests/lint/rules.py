@@ -32,6 +32,7 @@ MAY_INCLUDE = {
 
 # Where time may pass without a condition, and why. Everything else waits for what it needs.
 MAY_SLEEP = {
+    "tests/integration/cluster.py": "a pause between two looks at a condition",
     "tests/lint/test_rules.py": "plants sleeping files",
     "tests/unit/checkpoint/test_writer.c": "a pause between two polls of the condition",
     "tests/unit/comm/test_mesh_fault.c": "a peer that sends heartbeats at their pace",

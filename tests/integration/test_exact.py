@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""The promise: one job has one result, however its layout changes and whatever is stopped."""
+import unittest
+
+from cluster import PIPELINE, Cluster, kill
+from job import Job, JobTest
+
+
+class Exact(JobTest):
+    def test_shrinks_and_forks(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster, train__steps=400).submit()
+            job.wait_completed()
+            shapes = job.generations()
+            first, last = shapes[min(shapes)], shapes[max(shapes)]
+            self.assertGreater(first[0], last[0], "stages did not become fewer")
+            self.assertLess(first[1], last[1], "replicas did not become more")
+            self.assert_exact(job)
+
+    def test_kills_and_scales(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(50)
+            node, pid = job.rank_of(2)
+            cluster.note(f"the worker of rank 2 on node {node.name} is killed")
+            kill(pid)
+            job.wait_step(job.step() + 40)
+            job.wait_running(6)
+            victim = cluster.nodes["b"]
+            victim.kill()
+            job.wait_step(job.step() + 40)
+            victim.launch()
+            job.wait_running(6)
+            job.ask(devices=4)
+            job.wait_running(4)
+            job.wait_step(job.step() + 20)
+            job.ask(devices=6)
+            job.wait_running(6)
+            self.end(job)
+
+    def test_stops_entirely_and_resumes_on_another_layout(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster, train__steps=280).submit()
+            job.wait_step(90)
+            job.ask(state="paused")
+            job.wait_state("paused")
+            paused_at = job.step()
+            self.assertEqual(job.checkpoints()[-1]["step"], paused_at)
+            cluster.stop()
+            cluster.etcd.launch()
+            cluster.wait("etcd is healthy again", cluster.etcd.healthy)
+            cluster.launch()
+            self.assertEqual(job.step(), paused_at)
+            job.ask(state="running", stages=3, replicas=1)
+            job.wait_completed()
+            self.assertEqual(job.generations()[max(job.generations())], (3, 1))
+            self.assert_exact(job)
+
+    def test_two_jobs_share_a_cluster(self):
+        with Cluster(self.id()) as cluster:
+            first = Job(cluster, name="first", train__steps=400).submit(devices=3)
+            second = Job(cluster, name="second", train__steps=400).submit(devices=3)
+            first.wait_running(3)
+            second.wait_running(3)
+            used = [(worker["node"], worker["slot"]) for job in (first, second)
+                    for worker in job.plan()["workers"]]
+            self.assertEqual(len(set(used)), 6)
+            first.wait_state("completed")
+            second.wait_completed()
+            self.assert_exact(first)
+            self.assert_exact(second)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Whatever is killed, stopped or taken away, a job's result is that of the undisturbed run."""
+import signal
+import time
+import unittest
+
+from cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster, is_alive, kill
+from job import Job, JobTest
+
+
+class Faults(JobTest):
+    def kill_ranks(self, job, *ranks):
+        """In the same moment, as far as there is one."""
+        victims = [job.rank_of(rank) for rank in ranks]
+        job.cluster.note("killed: " + ", ".join(f"rank {rank} on {node.name}" for rank, (node, _)
+                                                in zip(ranks, victims)))
+        for _, pid in victims:
+            kill(pid)
+        return [node for node, _ in victims]
+
+    def kill_daemon_alone(self, job, node):
+        """Its workers go on, and the firnd that follows takes them over."""
+        cluster, workers = job.cluster, node.workers()
+        self.assertEqual(len(workers), 2)
+        node.kill_daemon()
+        job.wait_step(job.step() + 60)
+        self.assertTrue(all(map(is_alive, workers)))
+        node.launch()
+        cluster.wait_registered(node.name)
+        cluster.wait("the workers are taken over", lambda: sorted(
+            worker["pid"] for worker in node.job_workers(job.name)) == workers)
+        job.wait_step(job.step() + 20)
+
+    def daemon_dies(self, leads):
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(30)
+            leader = cluster.wait_leader()
+            others = [node for node in cluster.nodes.values() if node is not leader]
+            self.kill_daemon_alone(job, leader if leads else others[0])
+            self.assertEqual(job.events("stuck"), [])
+            self.end(job)
+
+    def test_leading_daemon_is_killed(self):
+        self.daemon_dies(leads=True)
+
+    def test_other_daemon_is_killed(self):
+        self.daemon_dies(leads=False)
+
+    def test_worker_stops_and_continues(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(50)
+            before = job.plan()["generation"]
+            node, pid = job.rank_of(1)
+            cluster.note(f"rank 1 on {node.name} gets SIGSTOP")
+            kill(pid, signal.SIGSTOP)
+            began = time.monotonic()
+            cluster.wait("the others go on without it",
+                         lambda: job.plan()["generation"] > before, 20)
+            job.wait_step(job.step() + 20)
+            cluster.wait("it is late for sure", lambda: time.monotonic() - began >
+                         2 * FAILURE_TIMEOUT_MS / 1000)
+            cluster.note("and SIGCONT")
+            kill(pid, signal.SIGCONT)
+            job.wait_running(6)  # with another process in its place
+            self.assertFalse(is_alive(pid))
+            self.end(job)
+
+    def test_two_workers_die_together_and_every_stage_survives(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster, train__steps=400).submit()
+            job.wait_step(50)
+            self.assertEqual(job.plan()["stages"], 3)
+            nodes = self.kill_ranks(job, 0, 4)  # stage 0 of one replica, stage 1 of the other
+            self.assertNotEqual(*nodes)
+            job.wait_completed()
+            self.assert_exact(job)
+
+    def test_a_stage_dies_entirely(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster, train__steps=400).submit()
+            job.wait_step(60)
+            cluster.wait("a checkpoint is committed", job.checkpoints)
+            self.assertEqual(job.plan()["stages"], 3)
+            self.kill_ranks(job, 1, 4)  # both replicas of stage 1
+            job.wait_completed()
+            self.assert_exact(job)
+
+    def test_worker_dies_while_another_is_replaced(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster, train__steps=600).submit()
+            job.wait_step(50)
+            before = job.plan()["generation"]
+            _, next_victim = job.rank_of(3)
+            self.kill_ranks(job, 2)
+            cluster.wait("another generation is in force", lambda: job.plan()["generation"] > before)
+            cluster.note("the worker of the former rank 3 is killed")
+            kill(next_victim)
+            job.wait_completed()
+            self.assert_exact(job)
+
+    def test_a_node_dies_while_a_worker_is_replaced(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(50)
+            nodes = self.kill_ranks(job, 2)
+            other = next(node for node in cluster.nodes.values() if node is not nodes[0])
+            cluster.wait("somebody is stuck", lambda: job.events("stuck"))
+            other.kill()
+            job.wait_step(job.step() + 40)
+            other.launch()
+            job.wait_running(6)
+            self.end(job)
+
+    def test_etcd_dies_and_comes_back(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(50)
+            cluster.note("etcd is killed")
+            cluster.etcd.kill()
+            gone, step = time.monotonic(), job.step()
+            cluster.wait("every lease has run out", lambda: time.monotonic() - gone > 15)
+            self.assertGreater(job.step(), step + 100, "training waited for etcd")
+            cluster.etcd.launch()
+            cluster.wait("etcd is healthy again", cluster.etcd.healthy)
+            cluster.wait_registered("a", "b", "c")
+            step = job.step()
+            job.wait_step(step + 50)
+            self.assertEqual(job.events("stuck"), [])
+            job.ask(state="cancelled")
+            job.wait_state("cancelled")
+            self.assert_exact(job)
+
+    def test_drain_and_resume(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(50)
+            drain = f"/firn/v1/{cluster.name}/drains/b"
+            cluster.note("node b is drained")
+            cluster.etcd.put(drain, {})
+            job.wait_running(4)
+            cluster.wait("node b has no workers", lambda: not cluster.nodes["b"].workers())
+            self.assertEqual({worker["node"] for worker in job.plan()["workers"]}, {"a", "c"})
+            job.wait_step(job.step() + 20)
+            cluster.note("node b is back in service")
+            cluster.etcd.delete(drain)
+            job.wait_running(6)
+            self.assertEqual(job.events("stuck"), [])
+            self.end(job)
+
+    def test_daemon_hands_over_and_leaves(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(50)
+            leader = cluster.wait_leader()  # the most that can leave
+            leader.terminate()
+            cluster.wait("it has left", lambda: leader.process.poll() is not None, 30)
+            self.assertEqual(leader.process.returncode, 0)
+            self.assertEqual(leader.workers(), [])
+            leader.process = None
+            job.wait_running(4)
+            self.assertEqual(job.events("stuck"), [])
+            self.end(job)
+
+    def test_cancel(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(50)
+            job.ask(state="cancelled")
+            job.wait_state("cancelled")
+            cluster.wait("no worker is left", lambda: not any(
+                node.workers() for node in cluster.nodes.values()))
+            self.assert_exact(job)
+            again = Job(cluster, name="again", train__steps=80).submit()
+            again.wait_completed()  # the slots are free
+            self.assert_exact(again)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

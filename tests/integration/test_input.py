@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Wishes that cannot be fulfilled and files that are not what they should be: a clear word, nothing lost."""
+import os
+import subprocess
+import tempfile
+import time
+import unittest
+
+from cluster import BIN, PIPELINE, Cluster
+from job import Job, JobTest
+
+DISK_BYTES = 3 << 20  # room for a few checkpoints, less than the padding of the test
+
+
+class Tmpfs:
+    """A small disk at @path; skips the test where it may not be mounted."""
+
+    def __init__(self, test, path):
+        self.path = path
+        os.makedirs(path)
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", path],
+                               capture_output=True, check=False)
+        if mount.returncode:
+            test.skipTest("mounting a small disk is not allowed here")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", "--lazy", self.path], check=True)
+
+    def fill(self):
+        with open(self.path + "/padding", "wb", buffering=0) as padding:
+            try:
+                while True:
+                    padding.write(bytes(4096))
+            except OSError:
+                pass
+
+    def make_room(self):
+        os.remove(self.path + "/padding")
+
+
+class Input(JobTest):
+    def refused(self, words, **changes):
+        """A job that no node can run ends as failed, and says why."""
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster, **changes).submit()
+            job.wait_state("failed")
+            for word in words:
+                self.assertIn(word, job.why())
+            cluster.wait("no worker is left", lambda: not any(
+                node.workers() for node in cluster.nodes.values()))
+            after = Job(cluster, name="after", train__steps=80).submit()
+            after.wait_completed()
+            self.assert_exact(after)
+
+    def test_data_path_is_missing(self):
+        self.refused(["/nowhere/to/be/found"], data__path="/nowhere/to/be/found")
+
+    def test_data_is_empty(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.refused(["data.path", "0 tokens"], data__path=folder)
+
+    def test_job_waits_for_slots_and_says_so(self):
+        with Cluster(self.id(), nodes=3) as cluster:
+            cluster.nodes["c"].terminate()
+            cluster.wait("c has left", lambda: cluster.nodes["c"].process.poll() is not None)
+            cluster.nodes["c"].process = None
+            job = Job(cluster, train__steps=80, elastic__devices={"min": 6}).submit()
+            job.wait_state("waiting")
+            self.assertIn("wants at least 6, 4 are free", job.why())
+            cluster.nodes["c"].launch()
+            job.wait_completed()
+            self.assert_exact(job)
+
+    def test_more_stages_than_units(self):
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster, train__steps=80).submit(stages=99, replicas=1)
+            cluster.wait("the job says why it waits", lambda: "stages" in job.why())
+            self.assertEqual(job.state(), "waiting")
+            job.ask(stages=0, replicas=0)
+            job.wait_completed()
+            self.assert_exact(job)
+
+    def test_second_firnd_of_the_same_name(self):
+        with Cluster(self.id(), nodes=1) as cluster:
+            twin = cluster.add_twin("a")
+            cluster.wait("the second one is refused", lambda: twin.process.poll() is not None)
+            self.assertNotEqual(twin.process.returncode, 0)
+            twin.process = None
+            with open(twin.log, encoding="utf-8") as log:
+                self.assertIn("a", log.read())
+            job = Job(cluster, train__steps=80).submit()
+            job.wait_completed()
+
+    def test_etcd_is_not_there(self):
+        if not os.path.exists(BIN + "/firnctl"):
+            self.skipTest("firnctl is not built")
+        began = time.monotonic()
+        run = subprocess.run([BIN + "/firnctl", "node", "list"], capture_output=True, text=True,
+                             env={**os.environ, "FIRN_ENDPOINTS": "http://127.0.0.1:9"},
+                             timeout=60, check=False)
+        self.assertEqual(run.returncode, 1, run.stdout + run.stderr)
+        self.assertIn("127.0.0.1:9", run.stderr)
+        self.assertLess(time.monotonic() - began, 30)
+
+    def damaged(self, damage, told):
+        """The newest checkpoint is damaged while the job is paused: the one before it is used."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(130)
+            job.ask(state="paused")
+            job.wait_state("paused")
+            newest = job.checkpoints()[-1]
+            damage(newest["path"])
+            cluster.note(f"the checkpoint of step {newest['step']} is damaged")
+            job.ask(state="running")
+            cluster.wait("the damage is told", lambda: any(
+                told in event["text"] for event in job.events()))
+            job.wait_step(newest["step"] + 100)
+            self.end(job)
+
+    def test_newest_checkpoint_is_truncated(self):
+        def truncate(path):
+            part = max((os.path.join(path, name) for name in os.listdir(path)
+                        if name.endswith(".safetensors")), key=os.path.getsize)
+            os.truncate(part, os.path.getsize(part) // 2)
+        self.damaged(truncate, "is refused, the one before it is taken")
+
+    def test_manifest_of_the_newest_checkpoint_is_foreign(self):
+        def overwrite(path):
+            with open(path + "/manifest.json", "w", encoding="ascii") as manifest:
+                manifest.write('{"format": "something else"}\n')
+        self.damaged(overwrite, "is refused, the one before it is taken")
+
+    def test_bits_of_the_newest_checkpoint_flip(self):
+        def flip(path):
+            for name in os.listdir(path):
+                if name.endswith(".safetensors"):
+                    with open(os.path.join(path, name), "r+b") as part:
+                        part.seek(os.path.getsize(part.name) - 4096)
+                        block = part.read(4096)
+                        part.seek(-len(block), os.SEEK_END)
+                        part.write(bytes(byte ^ 1 for byte in block))
+        self.damaged(flip, "is refused, the one before it is taken")
+
+    def test_disk_is_full(self):
+        with Cluster(self.id()) as cluster, Tmpfs(self, cluster.folder + "/disk") as disk:
+            job = Job(cluster, checkpoint__path=disk.path).submit()
+            cluster.wait("a checkpoint is committed", job.checkpoints)
+            disk.fill()
+            cluster.note("the disk is full")
+            cluster.wait("the alarm is shown", lambda: job.key("progress").get("alarm"))
+            step = job.step()
+            job.wait_step(step + 2 * 40)
+            count = len(job.checkpoints())
+            disk.make_room()
+            cluster.note("there is room again")
+            newest = job.checkpoints()[-1]["step"] if count else 0
+            cluster.wait("checkpoints are committed again",
+                         lambda: job.checkpoints()[-1]["step"] > newest)
+            cluster.wait("the alarm is over", lambda: not job.key("progress").get("alarm"))
+            self.end(job)
+
+    def test_disk_is_full_at_the_end(self):
+        with Cluster(self.id()) as cluster, Tmpfs(self, cluster.folder + "/disk") as disk:
+            job = Job(cluster, train__steps=200, checkpoint__path=disk.path).submit()
+            cluster.wait("a checkpoint is committed", job.checkpoints)
+            disk.fill()
+            job.wait_step(200)
+            cluster.wait("the alarm is shown", lambda: job.key("progress").get("alarm"))
+            self.assertNotEqual(job.state(), "completed")
+            disk.make_room()
+            job.wait_completed()
+            self.assert_exact(job)
+
+    def test_worker_dies_at_every_start(self):
+        with Cluster(self.id(), nodes=2) as cluster:
+            node = cluster.nodes["b"]
+            node.kill_daemon()
+            node.flags = ("--worker", "/bin/false")
+            node.launch()
+            cluster.wait_registered("b")
+            job = Job(cluster, train__steps=200).submit()
+            job.wait_completed()
+            self.assert_exact(job)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
