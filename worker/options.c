@@ -91,7 +91,8 @@ static int take_flag(int flag, const char *name, struct worker_options *options,
         options->failure_timeout_ns = number * NS_PER_MS;
         return status;
     default:
-        return error_set(error, -EINVAL, "unknown flag; see --help");
+        assert(!"a flag of the table");
+        return -EINVAL;
     }
 }
 
@@ -123,7 +124,8 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret_optio
     int flag, index = 0;
 
     optind = 1;
-    while ((flag = getopt_long(argc, argv, "", flags, &index)) != -1) {
+    opterr = 0;
+    while ((flag = getopt_long(argc, argv, ":", flags, &index)) != -1) {
         if (flag == FLAG_HELP) {
             printf(
                 "usage: firn-worker --job NAME ...    started by firnd, one a slot\n"
@@ -131,7 +133,10 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret_optio
                 "                          [--top-k K] [--seed S]\n");
             return 1;
         }
-        int status = take_flag(flag, flag == '?' ? "" : flags[index].name, &options, error);
+        if (flag == '?' || flag == ':')
+            return error_set(error, -EINVAL, "%s: %s; see --help", argv[optind - 1],
+                             flag == ':' ? "needs a value" : "no such flag");
+        int status = take_flag(flag, flags[index].name, &options, error);
         if (status)
             return status;
     }

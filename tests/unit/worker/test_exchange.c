@@ -1,0 +1,261 @@
+/*
+ * The commit exchange over real links, one thread a rank: the complete record reaches everybody,
+ * whoever knew what; and whoever disagrees is named.
+ */
+#include "unit/comm/mesh_harness.h"
+
+#include "worker/exchange.h"
+
+#define RANKS 11 /* two levels below the root */
+#define UNITS 6
+#define LANES 8
+
+struct rank {
+    struct world *world;
+    const struct plan *plan;
+    unsigned rank;
+    bool closing;
+    uint64_t switch_generation;
+    struct exchange_up up;
+    struct exchange_down down;
+    int status;
+    struct error error;
+    pthread_t thread;
+};
+
+static void *run_rank(void *context)
+{
+    struct rank *rank = context;
+
+    rank->status =
+        exchange_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, rank->closing,
+                     &rank->up, rank->switch_generation, &rank->down, &rank->error);
+    if (rank->status) /* as the worker does: nobody waits for a rank that has given up */
+        mesh_abort(rank->world->meshes[rank->rank], "the exchange failed");
+    return NULL;
+}
+
+static struct plan *plan_of(unsigned count)
+{
+    struct plan *plan = plan_new();
+
+    assert_non_null(plan);
+    plan->worker_count = count;
+    plan->workers = calloc(count, sizeof(*plan->workers));
+    assert_non_null(plan->workers);
+    for (unsigned i = 0; i < count; i++)
+        snprintf(plan->workers[i].node, NAME_SIZE, "n%u", i);
+    return plan;
+}
+
+static double unit_square(unsigned unit)
+{
+    return 0.1 * (unit + 1);
+}
+
+static double lane_loss(unsigned lane)
+{
+    return 1.0 / (lane + 3);
+}
+
+/* Everything is known by exactly one rank, and some of it by two. */
+static void know(struct rank *rank, unsigned count, uint64_t step)
+{
+    struct step_record *record = &rank->up.record;
+
+    step_record_init(record, step, UNITS, LANES);
+    for (unsigned unit = 0; unit < UNITS; unit++)
+        if (unit % count == rank->rank || (unit + 1) % count == rank->rank)
+            record->unit_squares[unit] = unit_square(unit);
+    for (unsigned lane = 0; lane < LANES; lane++)
+        if (lane % count == rank->rank)
+            record->lane_losses[lane] = lane_loss(lane);
+}
+
+static void set_up(struct rank *ranks, struct world *world, const struct plan *plan, uint64_t step)
+{
+    for (unsigned i = 0; i < world->count; i++) {
+        ranks[i] = (struct rank){.world = world, .plan = plan, .rank = i};
+        ranks[i].up.data_digest = 77;
+        ranks[i].up.checkpoint_durable = 100 + i;
+        ranks[i].up.checkpoint_failed = i;
+        know(&ranks[i], world->count, step);
+    }
+}
+
+static void run_all(struct rank *ranks, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
+}
+
+struct fixture {
+    struct world world;
+    struct plan *plan;
+    struct rank *ranks;
+};
+
+static void fixture_init(struct fixture *fixture, unsigned count)
+{
+    world_init(&fixture->world, count);
+    world_open(&fixture->world);
+    fixture->plan = plan_of(count);
+    fixture->ranks = calloc(count, sizeof(*fixture->ranks));
+    assert_non_null(fixture->ranks);
+}
+
+static void fixture_done(struct fixture *fixture)
+{
+    world_close(&fixture->world);
+    world_done(&fixture->world);
+    plan_free(fixture->plan);
+    free(fixture->ranks);
+}
+
+static void check_committed(const struct rank *rank, unsigned count, uint64_t step)
+{
+    const struct step_record *record = &rank->down.record;
+
+    if (rank->status)
+        fail_msg("rank %u: %d %s", rank->rank, rank->status, rank->error.text);
+    assert_int_equal(record->step, step);
+    assert_true(step_record_complete(record));
+    for (unsigned unit = 0; unit < UNITS; unit++)
+        assert_memory_equal(&record->unit_squares[unit], &(double){unit_square(unit)}, 8);
+    for (unsigned lane = 0; lane < LANES; lane++)
+        assert_memory_equal(&record->lane_losses[lane], &(double){lane_loss(lane)}, 8);
+    assert_int_equal(rank->down.checkpoint_durable, 100);
+    assert_int_equal(rank->down.checkpoint_failed, count - 1);
+}
+
+static void test_commit(void **state)
+{
+    static const unsigned counts[] = {1, 2, 3, RANKS};
+
+    (void)state;
+    for (size_t c = 0; c < ARRAY_COUNT(counts); c++) {
+        struct fixture fixture;
+        fixture_init(&fixture, counts[c]);
+        for (uint64_t step = 5; step < 8; step++) {
+            set_up(fixture.ranks, &fixture.world, fixture.plan, step);
+            /* only the root's word counts */
+            for (unsigned i = 0; i < counts[c]; i++)
+                fixture.ranks[i].switch_generation = step == 6 ? 9 + i : i;
+            run_all(fixture.ranks, counts[c]);
+            for (unsigned i = 0; i < counts[c]; i++) {
+                check_committed(&fixture.ranks[i], counts[c], step);
+                assert_int_equal(fixture.ranks[i].down.switch_generation, step == 6 ? 9 : 0);
+            }
+        }
+        fixture_done(&fixture);
+    }
+}
+
+/* Nobody commits what a rank does not hold: the record would be incomplete. */
+static void test_incomplete(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, 3);
+    set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
+    for (unsigned i = 0; i < 3; i++)
+        fixture.ranks[i].up.record.unit_squares[4] = step_record_unknown();
+    run_all(fixture.ranks, 3);
+    assert_int_equal(fixture.ranks[0].status, -EBADMSG);
+    assert_non_null(strstr(fixture.ranks[0].error.text, "incomplete"));
+    assert_int_equal(fixture.ranks[1].status, -ECONNRESET);
+    assert_int_equal(fixture.ranks[2].status, -ECONNRESET);
+    fixture_done(&fixture);
+}
+
+/* The round that ends a job carries no step. */
+static void test_closing(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, 3);
+    set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
+    for (unsigned i = 0; i < 3; i++) {
+        fixture.ranks[i].closing = true;
+        step_record_init(&fixture.ranks[i].up.record, 5, UNITS, LANES);
+    }
+    run_all(fixture.ranks, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(fixture.ranks[i].status, 0);
+        assert_int_equal(fixture.ranks[i].down.checkpoint_durable, 100);
+        assert_int_equal(fixture.ranks[i].down.checkpoint_failed, 2);
+    }
+    fixture_done(&fixture);
+}
+
+static void check_disagreement(struct fixture *fixture, const char *words)
+{
+    run_all(fixture->ranks, 3);
+    assert_int_equal(fixture->ranks[0].status, -EILSEQ);
+    if (!strstr(fixture->ranks[0].error.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", fixture->ranks[0].error.text, words);
+    for (unsigned i = 1; i < 3; i++)
+        assert_int_equal(fixture->ranks[i].status, -ECONNRESET);
+    fixture_done(fixture);
+}
+
+static void test_other_data(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, 3);
+    set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
+    fixture.ranks[2].up.data_digest = 78;
+    check_disagreement(&fixture, "node n2 reads other training data than node n0");
+}
+
+/* Two replicas know a unit, and differ in the last bit of its norm: a device computes wrongly. */
+static void test_other_gradients(void **state)
+{
+    struct fixture fixture;
+    uint64_t bits;
+
+    (void)state;
+    fixture_init(&fixture, 3);
+    set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
+    double *square = &fixture.ranks[2].up.record.unit_squares[2]; /* ranks 0 and 2 know it */
+    memcpy(&bits, square, sizeof(bits));
+    bits ^= 1;
+    memcpy(square, &bits, sizeof(bits));
+    check_disagreement(&fixture, "replicas of one stage have different gradients");
+}
+
+static void test_a_rank_that_dies(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, RANKS);
+    set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
+    for (unsigned i = 0; i < RANKS; i++)
+        if (i != 9)
+            assert_int_equal(
+                pthread_create(&fixture.ranks[i].thread, NULL, run_rank, &fixture.ranks[i]), 0);
+    mesh_abort(fixture.world.meshes[9], "dies");
+    for (unsigned i = 0; i < RANKS; i++)
+        if (i != 9) {
+            assert_int_equal(pthread_join(fixture.ranks[i].thread, NULL), 0);
+            assert_int_equal(fixture.ranks[i].status, -ECONNRESET);
+        }
+    fixture_done(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commit),          cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_closing),         cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_other_gradients), cmocka_unit_test(test_a_rank_that_dies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
