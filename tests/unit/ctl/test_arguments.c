@@ -83,6 +83,7 @@ static void test_values_are_checked(void **state)
     expect_refusal(PARSE("local", "up", "--nodes", "0"), "from 1 to 26");
     expect_refusal(PARSE("local", "up", "--nodes", "27"), "from 1 to 26");
     expect_refusal(PARSE("local", "up", "--nodes", "-1"), "from 1 to 26");
+    expect_refusal(PARSE("local", "up", "--nodes", "-18446744073709551613"), "from 1 to 26");
     expect_refusal(PARSE("local", "up", "--nodes", "3x"), "from 1 to 26");
     expect_refusal(PARSE("local", "up", "--nodes", ""), "from 1 to 26");
     expect_refusal(PARSE("local", "up", "--nodes"), "--nodes wants N");

@@ -104,6 +104,20 @@ static void test_braille_rows(void **state)
     assert_null(strstr(line, "┴"));
 }
 
+/* Rows of cells that have a dot. Braille is U+2800 to U+28FF: e2 a0 80 to e2 a3 bf. */
+static unsigned rows_touched(char *text, unsigned rows)
+{
+    unsigned touched = 0;
+    for (unsigned row = 0; row < rows; row++) {
+        char *end = strchr(text, '\n');
+        *end = '\0';
+        touched += strstr(text, "\xe2\xa0") || strstr(text, "\xe2\xa1") ||
+                   strstr(text, "\xe2\xa2") || strstr(text, "\xe2\xa3");
+        text = end + 1;
+    }
+    return touched;
+}
+
 /* The line may not break where there are fewer steps than dots, nor where it falls steeply. */
 static void test_the_line_is_whole(void **state)
 {
@@ -111,18 +125,10 @@ static void test_the_line_is_whole(void **state)
     for (uint64_t count = 2; count <= 200; count += 33) {
         make(count, 1000);
         curve.validation_count = 0;
-        AUTO_FREE char *text = text_of(30, 6);
-        /* A line from one corner to the other touches every cell column and every cell row. */
-        unsigned rows_touched = 0;
-        char *line = text;
-        for (unsigned row = 0; row < 6; row++) {
-            char *end = strchr(line, '\n');
-            *end = '\0';
-            rows_touched += strstr(line, "\xe2\xa0") || strstr(line, "\xe2\xa1") ||
-                            strstr(line, "\xe2\xa2") || strstr(line, "\xe2\xa3");
-            line = end + 1;
-        }
-        assert_int_equal(rows_touched, 6);
+        AUTO_FREE char *wide = text_of(30, 6);
+        AUTO_FREE char *steep = text_of(2, 12);
+        assert_int_equal(rows_touched(wide, 6), 6);
+        assert_int_equal(rows_touched(steep, 12), 12);
         teardown(NULL);
     }
 }

@@ -124,6 +124,21 @@ static void test_lost_steps_are_those_that_were_committed_and_computed_again(voi
     report_facts_done(&facts);
 }
 
+static void test_one_lost_step_is_one(void **state)
+{
+    (void)state;
+    struct report_facts facts;
+    add_step(1, 1, 1000000000, 2);
+    add_step(2, 1, 2000000000, 2);
+    add_step(3, 2, 4000000000, 1);
+    add(EVENT(3000000000, "a", "training", "generation 2 (x): 1 x 1, pause 5 ms",
+              ",\"generation\":2,\"step\":1"),
+        3000000000);
+    assert_int_equal(report_facts_make(&history, &list, &facts), 0);
+    assert_int_equal(facts.steps_lost, 1);
+    report_facts_done(&facts);
+}
+
 static void test_a_run_that_has_not_begun_has_no_facts(void **state)
 {
     (void)state;
@@ -142,6 +157,7 @@ int main(void)
         cmocka_unit_test_teardown(test_an_event_as_a_line, teardown),
         cmocka_unit_test_teardown(test_lost_steps_are_those_that_were_committed_and_computed_again,
                                   teardown),
+        cmocka_unit_test_teardown(test_one_lost_step_is_one, teardown),
         cmocka_unit_test_teardown(test_a_run_that_has_not_begun_has_no_facts, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,29 @@ static void test_a_difference_is_a_conflict_and_the_first_is_kept(void **state)
     assert_string_equal(history.steps[2].node, "a");
 }
 
+/* One bit in any of the exact fields, and nothing else, is a conflict. */
+static void test_each_exact_field_counts(void **state)
+{
+    (void)state;
+    const char *changes[][2] = {
+        {"\"loss_bits\":\"4000000000000000", "\"loss_bits\":\"4000000000000001"},
+        {"\"grad_norm_bits\":\"3ff8", "\"grad_norm_bits\":\"3ff9"},
+        {"\"frozen_layers\":0", "\"frozen_layers\":1"},
+        {"\"generation\":1", "\"generation\":7"},
+        {"\"step_ms\":10.5", "\"step_ms\":99.5"}};
+    for (size_t i = 0; i < ARRAY_COUNT(changes); i++) {
+        char text[600];
+        size_t size = metrics_line(&(struct line_values){.step = 1, .loss = 2}, text);
+        assert_int_equal(history_add(&history, "a", text, size, NULL, &error), 0);
+        char *at = strstr(text, changes[i][0]);
+        assert_non_null(at);
+        memcpy(at, changes[i][1], strlen(changes[i][1]));
+        assert_int_equal(history_add(&history, "b", text, size, NULL, &error), 0);
+        assert_int_equal(history.conflict.code, i < 3 ? -EILSEQ : 0);
+        history_done(&history);
+    }
+}
+
 static void test_validation_only_conflicts_where_both_have_it(void **state)
 {
     (void)state;
@@ -168,6 +191,7 @@ int main(void)
         HISTORY_TEST(test_copies_with_gaps_make_one_history),
         HISTORY_TEST(test_gaps_are_found),
         HISTORY_TEST(test_a_difference_is_a_conflict_and_the_first_is_kept),
+        HISTORY_TEST(test_each_exact_field_counts),
         HISTORY_TEST(test_validation_only_conflicts_where_both_have_it),
         HISTORY_TEST(test_a_line_cut_off_is_left_for_the_next_time),
         HISTORY_TEST(test_a_diverged_run_has_null_and_bits),
