@@ -129,6 +129,10 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
         return;
     snprintf(job->alarm, sizeof(job->alarm), "%s", text);
     events_append(job->dir, &facts, "alarm", text[0] ? text : "the alarm is over");
+    if (has_rank_zero(job, slot) && job->progress[slot].step) { /* no later step may carry it */
+        job->progress_written_ns = 0;
+        write_progress(job, &job->progress[slot]);
+    }
 }
 
 static void on_event(struct job *job, const struct control_message *message)

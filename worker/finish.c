@@ -53,12 +53,13 @@ static void write_share(struct trainer *trainer)
         session_alarm(trainer, error.text);
 }
 
-/* Rank 0: from durable shares to a record in etcd. */
+/* Rank 0: from durable shares to a record in etcd. That it cannot be committed is no error here:
+ * the next round says it to everybody. */
 static int commit_final(struct trainer *trainer)
 {
     uint64_t step = trainer->state->applied_step;
 
-    while (trainer->recorded_step < step) {
+    while (trainer->recorded_step < step && snapshot_failed_step(trainer->snapshot) != step) {
         struct mesh_fault fault;
         snapshot_commit(trainer->snapshot, step); /* once the commit before it is through */
         session_tell_checkpoint(trainer);
@@ -72,19 +73,34 @@ static int commit_final(struct trainer *trainer)
     return 0;
 }
 
+static bool is_written(const struct trainer *trainer, const struct exchange_down *down)
+{
+    uint64_t step = trainer->state->applied_step;
+
+    return down->checkpoint_durable == step && down->checkpoint_failed != step;
+}
+
+/*
+ * All write, all hear how that went; rank 0 commits what is whole or removes what is not; all hear
+ * how that went. Nobody writes again before rank 0 has removed what was written in vain.
+ */
 static int finish_round(struct trainer *trainer, struct exchange_down *down, struct error *error)
 {
     int status;
 
     write_share(trainer);
     status = closing_round(trainer, down, error);
-    if (!status && trainer->engine->rank == 0)
-        snapshot_abandon(trainer->snapshot, down->checkpoint_failed);
-    if (status || down->checkpoint_durable != trainer->state->applied_step)
-        return status;
-    if (trainer->engine->rank == 0)
-        status = commit_final(trainer);
-    return status ? status : closing_round(trainer, down, error); /* now everybody knows */
+    if (!status && trainer->engine->rank == 0) {
+        if (is_written(trainer, down))
+            status = commit_final(trainer);
+        else
+            snapshot_abandon(trainer->snapshot, trainer->state->applied_step);
+    }
+    if (!status)
+        status = closing_round(trainer, down, error);
+    if (!status && !is_written(trainer, down))
+        snapshot_forget(trainer->snapshot);
+    return status;
 }
 
 enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,
@@ -95,8 +111,10 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
 
     while (!status && !session_stopping(trainer)) {
         status = finish_round(trainer, down, error);
-        if (!status && down->checkpoint_durable == trainer->state->applied_step)
+        if (!status && is_written(trainer, down)) {
+            session_alarm(trainer, "");
             return then;
+        }
         if (!status)
             session_messages(trainer, clock_monotonic_ns() + RETRY_NS);
     }

@@ -345,15 +345,31 @@ void session_tell_checkpoint(struct trainer *trainer)
     session_alarm(trainer, "");
 }
 
+/* Whose share it was has raised its own alarm; the job's is rank 0's. */
+static void give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
+{
+    char text[160];
+
+    if (!snapshot_abandon(trainer->snapshot, failed_step) || trainer->alarmed)
+        return;
+    snprintf(text, sizeof(text),
+             "the checkpoint of step %" PRIu64
+             " is given up: a worker could not write its share (its node's events say why)",
+             failed_step);
+    session_alarm(trainer, text);
+}
+
 static void look_after_checkpoint(struct trainer *trainer, const struct exchange_down *down)
 {
     const struct state *state = trainer->state;
     struct error error = {0};
 
     if (trainer->engine->rank == 0) {
-        snapshot_abandon(trainer->snapshot, down->checkpoint_failed);
+        give_up_checkpoint(trainer, down->checkpoint_failed);
         snapshot_commit(trainer->snapshot, down->checkpoint_durable);
         session_tell_checkpoint(trainer);
+    } else if (down->checkpoint_durable > down->checkpoint_failed) {
+        session_alarm(trainer, "");
     }
     if (!snapshot_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;

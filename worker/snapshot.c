@@ -418,23 +418,32 @@ static struct commit *commit_new(const struct snapshot *snapshot)
     return commit;
 }
 
-void snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
+bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
 {
     struct error error = {0};
 
     if (!failed_step || failed_step != snapshot->begun_step ||
         failed_step == snapshot->abandoned_step)
-        return;
+        return false;
     snapshot->abandoned_step = failed_step;
     if (checkpoint_abandon(snapshot->folder, failed_step, snapshot->begun_generation, &error))
         log_warning("the checkpoint of step %" PRIu64 " is given up, but not removed: %s",
                     failed_step, error.text);
+    return true;
+}
+
+void snapshot_forget(struct snapshot *snapshot)
+{
+    snapshot->begun_step = snapshot->durable_step = 0;
+    snapshot->failed_step = snapshot->abandoned_step = 0;
+    forget_begun(snapshot);
 }
 
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
 {
     if (!durable_step || durable_step != snapshot->begun_step ||
-        durable_step == snapshot->committed_step || snapshot->commit)
+        durable_step == snapshot->committed_step || durable_step == snapshot->failed_step ||
+        snapshot->commit)
         return;
     struct commit *commit = commit_new(snapshot);
     if (!commit || pthread_create(&commit->thread, NULL, run_commit, commit)) {
@@ -458,6 +467,8 @@ int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *r
     if (status) {
         if (error)
             *error = commit->error;
+        if (commit->step == snapshot->begun_step)
+            snapshot->failed_step = commit->step;
     } else {
         *ret_checkpoint = commit->result;
         snapshot->committed_step = commit->step;

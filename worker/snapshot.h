@@ -51,13 +51,17 @@ uint64_t snapshot_durable_step(
     const struct snapshot *snapshot); /* this rank's, in this generation */
 uint64_t snapshot_failed_step(const struct snapshot *snapshot);
 
+/** snapshot_forget() - what was begun last has failed somewhere and is gone: as if it had never
+ * been begun, so that the same boundary can be written again */
+void snapshot_forget(struct snapshot *snapshot);
+
 /** snapshot_commit() - rank 0: shares of @durable_step are durable on all ranks; starts the commit
- * if that is news */
+ * if that is news. One that fails takes all shares with it: the step counts as failed then. */
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step);
 
 /** snapshot_abandon() - rank 0: some rank's share of @failed_step failed; remove what the others
- * have written of it */
-void snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
+ * have written of it. False when that is no news */
+bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
 
 /**
  * snapshot_take_result() - rank 0: the outcome of a commit
