@@ -64,6 +64,40 @@ static int end_now(struct leader_context *context, enum plan_reason reason, enum
     return wait_for_leaving(context);
 }
 
+/*
+ * Workers of a generation that works see by themselves that all is done, and leave; one that has
+ * not yet heard would take the end of the others for a failure. Who does not leave is sent away.
+ */
+static bool still_leave_by_themselves(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    struct leader_memory *memory = context->memory;
+    bool somebody_runs = false;
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (!roster_is_worker(&context->roster, member) || member->node == NULL)
+            continue;
+        if (member->seat == SEAT_BROKEN)
+            return false;
+        somebody_runs = somebody_runs || member->seat == SEAT_RUNNING;
+    }
+    if (memory->finished_seen_ns == 0)
+        memory->finished_seen_ns = view->now_ns;
+    uint64_t due = memory->finished_seen_ns + view->failure_timeout_ns;
+    if (!somebody_runs || view->now_ns >= due)
+        return false;
+    leader_say(context, JOB_RUNNING, "all steps are committed: workers are leaving");
+    leader_wake(context, due);
+    return true;
+}
+
+static int complete(struct leader_context *context)
+{
+    if (context->view->plan != NULL && still_leave_by_themselves(context))
+        return 0;
+    return end_now(context, PLAN_REASON_PAUSE, JOB_COMPLETED, "all steps are committed");
+}
+
 static int pause_when_possible(struct leader_context *context)
 {
     if (context->roster.all_running)
@@ -78,7 +112,7 @@ static int decide(struct leader_context *context)
     const struct leader_view *view = context->view;
     const char *refusal = refused_by_all(context);
     if (view->finished)
-        return end_now(context, PLAN_REASON_PAUSE, JOB_COMPLETED, "all steps are committed");
+        return complete(context);
     if (view->desired == JOB_DESIRED_CANCELLED)
         return end_now(context, PLAN_REASON_CANCEL, JOB_CANCELLED, "cancelled");
     if (refusal != NULL)
@@ -104,7 +138,7 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
     if (memory->generation != generation || memory->published_ns == 0) {
         memory->generation = generation;
         memory->published_ns = view->now_ns;
-        memory->failure_seen_ns = memory->better_seen_ns = 0;
+        memory->failure_seen_ns = memory->better_seen_ns = memory->finished_seen_ns = 0;
     }
     if (memory->next_generation != next) {
         memory->next_generation = next;

@@ -76,9 +76,10 @@ struct leader_view {
 #define LEADER_AVOIDED_MAX 16
 
 struct leader_memory {
-    uint64_t generation;      /* the one the times below are about */
-    uint64_t failure_seen_ns; /* 0: none */
-    uint64_t next_generation; /* the one being prepared that next_seen_ns is about */
+    uint64_t generation;       /* the one the times below are about */
+    uint64_t failure_seen_ns;  /* 0: none */
+    uint64_t finished_seen_ns; /* 0: not yet */
+    uint64_t next_generation;  /* the one being prepared that next_seen_ns is about */
     uint64_t next_seen_ns;
     uint64_t published_ns;
     uint64_t better_seen_ns;

@@ -15,6 +15,7 @@ class Exact(JobTest):
             first, last = shapes[min(shapes)], shapes[max(shapes)]
             self.assertGreater(first[0], last[0], "stages did not become fewer")
             self.assertLess(first[1], last[1], "replicas did not become more")
+            self.assertEqual(job.events("stuck"), [], "the end was taken for a failure")
             self.assert_exact(job)
 
     def test_kills_and_scales(self):
