@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Runs the benchmarks; `make bench` calls it. Each prints what it measured beside what, and writes
+# build/bench/<name>.json. docs/measurements.md says what the figures mean.
+#
+#   FIRN_BENCH      which ones, in order (all of "planner reduce step checkpoint cluster learn")
+#   FIRN_PYTHON     a Python with PyTorch, for the step beside it (python3)
+#   LLMC_TRAIN      llm.c's train_gpt2, for the step beside it
+#   FIRN_TEXT       the text that the learning run reads; without it that run is left out
+#   FIRN_BENCH_DIR  where checkpoints go while they are measured: 4 GB (TMPDIR, else /tmp)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export FIRN_BIN=${FIRN_BIN:-$PWD/build/bin}
+export FIRN_BENCH_OUT=${FIRN_BENCH_OUT:-$PWD/build/bench}
+export PYTHONDONTWRITEBYTECODE=1
+
+base=${FIRN_BENCH_DIR:-${TMPDIR:-/tmp}}
+TMPDIR=$(mktemp -d "$base/firn-bench-run-XXXXXX")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
+run_one() {
+    case $1 in
+    planner | reduce | checkpoint) timeout 300 "$FIRN_BIN/bench-$1" ;;
+    step)
+        # OpenMP's count bounds how many threads sgemm alone may be given.
+        OMP_NUM_THREADS=2 timeout 300 "$FIRN_BIN/bench-step" --torch bench/step_torch.py
+        timeout 300 bench/step_llmc.sh
+        ;;
+    cluster) timeout 300 bench/cluster.py ;;
+    learn)
+        if [ -n "${FIRN_TEXT:-}" ]; then
+            timeout 900 bench/learn.py "$FIRN_TEXT"
+        else
+            echo "learn is left out: FIRN_TEXT names no text (tinyshakespeare.txt, 1.1 MB)"
+        fi
+        ;;
+    *)
+        echo "bench: there is no \"$1\": planner, reduce, step, checkpoint, cluster, learn" >&2
+        return 2
+        ;;
+    esac
+}
+
+failed=0
+for name in ${FIRN_BENCH:-planner reduce step checkpoint cluster learn}; do
+    run_one "$name" || { echo "bench: $name failed" >&2; failed=1; }
+    echo
+done
+echo "results are in $FIRN_BENCH_OUT"
+exit $failed
