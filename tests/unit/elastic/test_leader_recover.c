@@ -1,0 +1,338 @@
+/*
+ * Recovery from hand-made reports: the interleavings that random histories (test_cluster.c) meet
+ * too rarely to rely on. One stage and three replicas on nodes a, b and c, generation 6 in force.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "elastic/leader.h"
+
+#define TIMEOUT_NS (1000 * NS_PER_MS)
+#define NODES      3
+#define LANES      6
+
+static struct job_spec spec;
+static struct leader_node nodes[NODES];
+static struct node_report reports[NODES];
+static struct leader_view view;
+static struct leader_memory memory;
+static struct leader_decision decision;
+static struct plan *plan;
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&spec, 0, sizeof(spec));
+    snprintf(spec.name, sizeof(spec.name), "job");
+    spec.model.layers = 2;
+    spec.model.width = 64;
+    spec.model.heads = 4;
+    spec.model.context = 64;
+    spec.model.vocab = 256;
+    spec.train.lanes = LANES;
+    spec.train.micro_batch = spec.train.micro_batches_per_lane = 1;
+    spec.elastic.devices_min = 1;
+    spec.elastic.devices_max = 8;
+    memset(&memory, 0, sizeof(memory));
+    memset(nodes, 0, sizeof(nodes));
+    memset(reports, 0, sizeof(reports));
+
+    plan = plan_new();
+    assert_non_null(plan);
+    plan->generation = 6;
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->resume_step = 9;
+    plan->stage_count = 1;
+    plan->replica_count = plan->worker_count = NODES;
+    plan->workers = calloc(NODES, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->replica_first_lane = calloc(NODES + 1, sizeof(unsigned));
+    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
+    plan->stage_first_unit[1] = job_spec_unit_count(&spec);
+    for (unsigned i = 0; i < NODES; i++) {
+        plan->replica_first_lane[i + 1] = (i + 1) * LANES / NODES;
+        snprintf(nodes[i].name, NAME_SIZE, "%c", 'a' + i);
+        snprintf(nodes[i].host, ADDRESS_SIZE, "127.0.0.1");
+        nodes[i].link_port = 7000 + 10 * i;
+        nodes[i].slot_count = 1;
+        nodes[i].slots[0].speed = 1;
+        memcpy(plan->workers[i].node, nodes[i].name, NAME_SIZE);
+        snprintf(plan->workers[i].address, ADDRESS_SIZE, "127.0.0.1:%u", 7000 + 10 * i);
+        plan->workers[i].instance = 10 + i;
+        memcpy(reports[i].node, nodes[i].name, NAME_SIZE);
+        reports[i].generation = 6;
+        reports[i].worker_count = 1;
+        reports[i].workers[0].instance = 10 + i;
+    }
+    view = (struct leader_view){.now_ns = 100 * TIMEOUT_NS,
+                                .failure_timeout_ns = TIMEOUT_NS,
+                                .spec = &spec,
+                                .plan = plan,
+                                .nodes = nodes,
+                                .node_count = NODES,
+                                .reports = reports,
+                                .report_count = NODES,
+                                .checkpoint = {.step = 4, .path = "/checkpoint"},
+                                .progress_step = 9};
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    plan_free(decision.plan);
+    decision.plan = NULL;
+    plan_free(plan);
+    return 0;
+}
+
+static void say(unsigned node, enum worker_phase phase, uint64_t generation, uint64_t applied)
+{
+    struct worker_report *report = &reports[node].workers[0];
+    report->phase = phase;
+    report->generation = generation;
+    report->applied_step = applied;
+    report->held_unit_count = phase == WORKER_DEAD ? 0 : job_spec_unit_count(&spec);
+}
+
+/* It holds applied + 1 and knows the losses of lanes [first, end). */
+static void hold(unsigned node, unsigned first, unsigned end)
+{
+    struct worker_report *report = &reports[node].workers[0];
+    unsigned units = job_spec_unit_count(&spec);
+    report->holds = true;
+    step_record_init(&report->record, report->applied_step + 1, units, LANES);
+    for (unsigned unit = 0; unit < units; unit++)
+        report->record.unit_squares[unit] = unit;
+    for (; first < end; first++)
+        report->record.lane_losses[first] = first;
+}
+
+static void decide(void)
+{
+    struct error error;
+    plan_free(decision.plan);
+    decision.plan = NULL;
+    assert_int_equal(leader_decide(&view, &memory, &decision, &error), 0);
+}
+
+static void expect_published(uint64_t step, uint64_t commit)
+{
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(decision.plan->resume_step, step);
+    assert_int_equal(decision.plan->has_commit ? decision.plan->commit.step : 0, commit);
+}
+
+/* c died before it joined, so 6 never began: a and b have not been heard of since they got it. */
+static void a_commit_that_was_ordered_is_never_taken_back(void **state)
+{
+    (void)state;
+    plan->resume_step = 10;
+    plan->has_commit = true;
+    say(0, WORKER_STUCK, 5, 9);
+    hold(0, 0, LANES);
+    plan->commit = reports[0].workers[0].record;
+    /* What is left of the reports alone would no longer suffice for step 10. */
+    hold(0, 0, 2);
+    say(1, WORKER_STUCK, 5, 9);
+    hold(1, 2, 4);
+    say(2, WORKER_DEAD, 5, 0);
+    decide();
+    expect_published(10, 10); /* at once, and again for those who have not applied it yet */
+}
+
+static void gradients_that_were_thrown_away_do_not_count(void **state)
+{
+    (void)state;
+    /* 6 replays step 10. Together a and b could complete it, if they still had it. */
+    say(0, WORKER_STUCK, 5, 9);
+    hold(0, 0, 3);
+    say(1, WORKER_STUCK, 5, 9);
+    hold(1, 3, LANES);
+    say(2, WORKER_DEAD, 5, 0);
+    decide();
+    expect_published(9, 0);
+}
+
+/* The same reports under 6 itself are the truth: the step stands. */
+static void gradients_of_the_generation_that_broke_do_count(void **state)
+{
+    (void)state;
+    say(0, WORKER_STUCK, 6, 9);
+    hold(0, 0, 3);
+    say(1, WORKER_STUCK, 6, 9);
+    hold(1, 3, LANES);
+    say(2, WORKER_DEAD, 6, 0);
+    decide();
+    expect_published(10, 10);
+}
+
+static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->replica_count = plan->worker_count = 2;
+    plan->replica_first_lane[2] = LANES;
+    plan->donor_count = 1;
+    say(0, WORKER_STUCK, 6, 10);
+    say(1, WORKER_DEAD, 6, 0);
+    say(2, WORKER_STUCK, 6, 9);
+    decide();
+    expect_published(10, 0);
+}
+
+static void one_that_runs_on_is_waited_for(void **state)
+{
+    (void)state;
+    say(0, WORKER_STUCK, 6, 9);
+    say(1, WORKER_RUNNING, 6, 9);
+    say(2, WORKER_DEAD, 6, 0);
+    uint64_t seen = view.now_ns;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_true(decision.wake_at_ns == seen + TIMEOUT_NS);
+    view.now_ns = seen + TIMEOUT_NS - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns++;
+    decide();
+    expect_published(9, 0);
+    /* Not heard of in time: no rank, no move, though it may be alive. */
+    assert_int_equal(plan_find(decision.plan, "b", 0), -1);
+}
+
+static void one_that_is_accused_gets_a_short_grace(void **state)
+{
+    (void)state;
+    say(0, WORKER_STUCK, 6, 9);
+    reports[0].workers[0].lost_count = 1;
+    snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "b/0");
+    view.report_count = 1; /* b and c have said nothing of this generation */
+    view.node_count = 2;   /* and c has no lease */
+    uint64_t seen = view.now_ns;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_true(decision.wake_at_ns == seen + TIMEOUT_NS / 8);
+    view.now_ns = seen + TIMEOUT_NS / 8;
+    decide();
+    expect_published(9, 0);
+}
+
+/* Peers lost a worker of b, but its daemon speaks: the other one there is only late. */
+static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
+{
+    (void)state;
+    memcpy(plan->workers[2].node, "b", 2);
+    plan->workers[2].slot = 1;
+    nodes[1].slot_count = 2;
+    nodes[1].slots[1] = (struct leader_slot){.index = 1, .speed = 1};
+    say(0, WORKER_STUCK, 6, 9);
+    reports[0].workers[0].lost_count = 1;
+    snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "b/0");
+    say(1, WORKER_DEAD, 6, 0);
+    reports[1].worker_count = 2;
+    reports[1].workers[1] = reports[0].workers[0];
+    reports[1].workers[1].slot = 1;
+    reports[1].workers[1].instance = 12;
+    reports[1].workers[1].lost_count = 0;
+    reports[1].workers[1].phase = WORKER_RUNNING;
+    view.report_count = 2;
+    uint64_t seen = view.now_ns;
+    decide();
+    view.now_ns = seen + TIMEOUT_NS / 8;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    reports[1].workers[1].phase = WORKER_STUCK;
+    decide();
+    expect_published(9, 0);
+    assert_true(plan_find(decision.plan, "b", 1) >= 0);
+}
+
+/* Without b there is only the checkpoint: it gets all the time, and more when nobody accuses it. */
+static void patience_grows_with_what_would_be_lost(void **state)
+{
+    (void)state;
+    say(0, WORKER_DEAD, 6, 0);
+    say(1, WORKER_RUNNING, 6, 9);
+    say(2, WORKER_DEAD, 6, 0);
+    reports[0].workers[0].lost_count = 1;
+    snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "b/0");
+    uint64_t seen = view.now_ns;
+    decide();
+    view.now_ns = seen + TIMEOUT_NS - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns = seen + TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+
+    reports[0].workers[0].lost_count = 0;
+    memset(&memory, 0, sizeof(memory));
+    seen = view.now_ns;
+    decide();
+    view.now_ns = seen + 8 * TIMEOUT_NS - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns = seen + 8 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->resume_step, 4);
+}
+
+static void contradictions_go_back_to_the_checkpoint(void **state)
+{
+    (void)state;
+    say(0, WORKER_STUCK, 6, 12);
+    say(1, WORKER_STUCK, 6, 9);
+    say(2, WORKER_DEAD, 6, 0);
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_non_null(strstr(decision.plan->reason_text, "contradict"));
+}
+
+/* A number that was given away, if only for a plan that was dropped, is not given again. */
+static void numbers_are_not_used_twice(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++)
+        say(i, WORKER_RUNNING, 6, 9);
+    spec.elastic.devices_max = 2;
+    struct plan *next = plan_copy(plan);
+    assert_non_null(next);
+    next->generation = 7;
+    next->workers[2].instance = 99; /* gone */
+    view.next = next;
+    decide();
+    assert_int_equal(decision.action, LEADER_DROP_NEXT);
+    view.next = NULL;
+    decide();
+    assert_non_null(decision.plan);
+    assert_int_equal(decision.plan->generation, 8);
+    plan_free(next);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_commit_that_was_ordered_is_never_taken_back),
+        TEST(gradients_that_were_thrown_away_do_not_count),
+        TEST(gradients_of_the_generation_that_broke_do_count),
+        TEST(a_donor_that_stayed_behind_contradicts_nobody),
+        TEST(one_that_runs_on_is_waited_for),
+        TEST(one_that_is_accused_gets_a_short_grace),
+        TEST(a_late_worker_beside_one_that_spoke_is_waited_for),
+        TEST(patience_grows_with_what_would_be_lost),
+        TEST(contradictions_go_back_to_the_checkpoint),
+        TEST(numbers_are_not_used_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
