@@ -109,6 +109,7 @@ static int check_value(const struct flag *flag, const char *value, struct error 
 {
     char *end;
 
+    assert(value != NULL); /* only a switch has none */
     if (flag->type == FLAG_TEXT && !value[0])
         return error_set(error, -EINVAL, "--%s is given without a value", flag->name);
     if (flag->type == FLAG_NUMBER) {

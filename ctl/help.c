@@ -1,10 +1,11 @@
 /* firnctl help and version: the table of commands as text. */
+#include "ctl/help.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/commands.h"
-#include "ctl/help.h"
 #include "ctl/terminal.h"
 
 #define NAME_COLUMNS 26

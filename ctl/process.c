@@ -88,7 +88,6 @@ int process_spawn(const char *program, const char *const *arguments, const char 
 static int read_stat(pid_t pid, char *ret_state, uint64_t *ret_start_ticks)
 {
     char path[64], text[1024];
-    unsigned long long ticks = 0;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -102,9 +101,9 @@ static int read_stat(pid_t pid, char *ret_state, uint64_t *ret_start_ticks)
     *ret_state = at[2];
     for (unsigned field = 2; field < 22 && at; field++)
         at = strchr(at + 1, ' ');
-    if (!at || sscanf(at, "%llu", &ticks) != 1)
+    if (!at)
         return -ESRCH;
-    *ret_start_ticks = ticks;
+    *ret_start_ticks = strtoull(at + 1, NULL, 10); /* a number, or the kernel is broken */
     return 0;
 }
 

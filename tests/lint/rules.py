@@ -48,7 +48,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 # Written in two halves, so that this file does not find itself.
 MARKS = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
-MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|farm|home|root)/")
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|farm|root)/")
 SLEEP_IN_CODE = re.compile(r"\b(?:sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
 SLEEP_IN_SHELL = re.compile(r"(?:^|[;&|]|\b(?:do|then|else)\b)\s*sleep\s")
 NO_HEAD = re.compile(r"$|.*;$|[#/}]| \*")  # a line that no function's head goes across

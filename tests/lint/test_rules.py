@@ -17,6 +17,9 @@ HEADER = "/* One thing. */\n#pragma once\n\nint {name}(int x);\n"
 SOURCE = '#include "{folder}/{name}.h"\n\nint {name}(int x)\n{{\n    return x + 1;\n}}\n'
 
 
+NULL_DEREFERENCE = "int f(int x)\n{\n    int *p = x ? &x : 0;\n    return *p;\n}\n"
+
+
 class Tree(unittest.TestCase):
     def setUp(self):
         self.root = tempfile.mkdtemp(prefix="firn-lint-")
@@ -124,10 +127,10 @@ class Rules(Tree):
         self.assert_clean()
 
     def test_paths_of_one_machine(self):
-        for folder in ("work", "home", "root"):
+        for folder in ("work", "farm", "root"):
             self.write("docs/guide.md", f"see /{folder}/somebody\n")
             self.assert_found("docs/guide.md", 1, "path of one machine")
-        self.write("docs/guide.md", "see ~/work/x, docs/work/x and ./home/x\n")
+        self.write("docs/guide.md", "see ~/work/x, docs/work/x and ./root/x\n")
         self.assert_clean()
 
     def test_sleeping(self):
@@ -193,8 +196,8 @@ class Tidy(Tree):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_a_null_dereference_is_found(self):
-        self.assert_rejected("int f(int x)\n{\n    int *p = x ? &x : 0;\n    return *p;\n}\n",
-                             "core.NullDereference")
+        self.assert_rejected(NULL_DEREFERENCE, "core.NullDereference")
+        self.assertNotIn("note:", self.tidy(NULL_DEREFERENCE).stdout)
 
     def test_a_suspicious_semicolon_is_found(self):
         self.assert_rejected("int f(int x)\n{\n    if (x > 3);\n        x++;\n    return x;\n}\n",

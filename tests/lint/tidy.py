@@ -8,12 +8,14 @@ checks of .clang-tidy count, and code that clang cannot read at all.
 import concurrent.futures
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
 PROGRAM = "clang-tidy-14"
 # Commands of a gcc build name warnings that clang treats otherwise; -w keeps only real errors.
+PLACE = re.compile(r"(?:\S+:\d+:\d+: )?(note|warning|error): ")
 OPTIONS = ["--quiet", "--extra-arg=-w", "--extra-arg=-Wno-error"]
 
 
@@ -28,13 +30,25 @@ def own_commands(root, build):
     return chosen
 
 
+def without_notes(output):
+    """The findings themselves; the analyzer's way to one may be a hundred lines long."""
+    kept, keeping = [], True
+    for line in output.splitlines(keepends=True):
+        place = PLACE.match(line)
+        if place:
+            keeping = place.group(1) != "note"
+        if keeping:
+            kept.append(line)
+    return "".join(kept)
+
+
 def check(root, folder, path):
     """What clang-tidy says about one file; empty when it is content."""
     result = subprocess.run([PROGRAM, "-p", folder, *OPTIONS, path], cwd=root, text=True,
                             capture_output=True, check=False)
     if result.returncode == 0:
         return ""
-    return result.stdout or result.stderr
+    return without_notes(result.stdout) or result.stderr
 
 
 def main(arguments):
@@ -55,7 +69,8 @@ def main(arguments):
                 failures += 1
                 print(output.replace(root + os.sep, ""), flush=True)
     if failures:
-        sys.exit(f"tidy: {failures} of {len(commands)} files have findings")
+        sys.exit(f"tidy: {failures} of {len(commands)} files have findings; "
+                 f"{PROGRAM} -p BUILD FILE tells the analyzer's way to one")
 
 
 if __name__ == "__main__":
