@@ -213,7 +213,7 @@ static int take_history(struct trainer *trainer, unsigned from)
     return status;
 }
 
-static int exchange_histories(struct trainer *trainer, unsigned rank)
+int session_exchange_histories(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
     int status = 0;
@@ -223,7 +223,7 @@ static int exchange_histories(struct trainer *trainer, unsigned rank)
             status = send_history(trainer, plan->histories[i].to_rank);
         else if (plan->histories[i].to_rank == rank)
             status = take_history(trainer, plan->histories[i].from_rank);
-    return status;
+    return status ? error_set(error, status, "the links broke while metrics were handed over") : 0;
 }
 
 static int open_metrics(struct trainer *trainer, unsigned rank, struct error *error)
@@ -245,9 +245,9 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 
     if (open_metrics(trainer, rank, &metrics_error))
         session_alarm(trainer, metrics_error.text);
-    status = exchange_histories(trainer, rank);
+    status = session_exchange_histories(trainer, rank, error);
     if (status)
-        return error_set(error, status, "the links broke while metrics were handed over");
+        return status;
     status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, trainer->mesh,
                         &trainer->engine, error);
     trainer->first_commit = true;

@@ -72,6 +72,9 @@ void session_describe(const struct trainer *trainer, enum worker_phase phase, co
 /** session_open() - the engine and, on the node's scribe, the metrics; links are up and state is
  * held */
 int session_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
+/** session_exchange_histories() - metrics to nodes that have none; session_open() does it for
+ * workers, a donor calls it alone, because its node may be the only one that has them */
+int session_exchange_histories(struct trainer *trainer, unsigned rank, struct error *error);
 /** session_train() - until the generation ends; SESSION_BROKEN leaves code and text in @error */
 enum session_outcome session_train(struct trainer *trainer, struct error *error);
 /** session_finish() - write and record the checkpoint of the present boundary, all ranks together

@@ -240,9 +240,10 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
         status = open_links(trainer, rank, error);
     if (!status && trainer->plan->source == PLAN_SOURCE_MEMORY)
         status = handover_run(trainer->state, trainer->plan, rank, trainer->mesh, error);
-    if (!status && rank < trainer->plan->worker_count)
-        status = session_open(trainer, rank, error);
-    return status;
+    if (status)
+        return status;
+    return rank < trainer->plan->worker_count ? session_open(trainer, rank, error)
+                                              : session_exchange_histories(trainer, rank, error);
 }
 
 static enum session_outcome broken(struct trainer *trainer, int status, const struct error *error)
