@@ -110,10 +110,10 @@ static int decode_progress(const json_t *tree, struct control_progress *progress
 static json_t *encode_checkpoint(const struct control_checkpoint *checkpoint, bool committed)
 {
     AUTO_JSON json_t *tree =
-        json_pack("{sI sI ss ss sI sb}", "generation", (json_int_t)checkpoint->generation, "step",
-                  (json_int_t)checkpoint->step, "path", checkpoint->path, "manifest_sha256",
+        json_pack("{sI sI ss ss sI sb sI}", "generation", (json_int_t)checkpoint->generation,
+                  "step", (json_int_t)checkpoint->step, "path", checkpoint->path, "manifest_sha256",
                   checkpoint->manifest_sha256, "size_bytes", (json_int_t)checkpoint->size_bytes,
-                  "committed", (int)committed);
+                  "committed", (int)committed, "kept_from", (json_int_t)checkpoint->kept_from);
     if (tree == NULL ||
         put_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint) < 0)
         return NULL;
@@ -136,6 +136,8 @@ static int decode_checkpoint(const json_t *tree, struct control_message *message
         r = json_get_u64(tree, "size_bytes", INT64_MAX, &checkpoint->size_bytes, error);
     if (r == 0)
         r = json_get_bool(tree, "committed", &message->committed, error);
+    if (r == 0 && json_has(tree, "kept_from"))
+        r = json_get_u64(tree, "kept_from", INT64_MAX, &checkpoint->kept_from, error);
     if (r == 0)
         r = get_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint,
                         error);

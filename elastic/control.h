@@ -42,6 +42,8 @@ struct control_checkpoint {
     char manifest_sha256[65];
     uint64_t size_bytes;
     double stall_seconds, write_seconds;
+    uint64_t kept_from; /* in firnd's answer: checkpoints before this step have no record any more
+                           and may be removed; 0: nothing is said */
 };
 
 struct control_message {

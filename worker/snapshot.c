@@ -14,6 +14,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "worker/canonical.h"
+#include "worker/retention.h"
 
 #define ARENA_BYTES   ((size_t)64 << 20)
 #define PART_FILE_MAX ((size_t)64 << 20)
@@ -26,7 +27,7 @@ struct commit {
     char folder[JOB_PATH_SIZE];
     char job[NAME_SIZE];
     uint64_t step, generation;
-    unsigned world, tensor_count, keep;
+    unsigned world, tensor_count;
     json_t *spec, *state, *config;
     uint64_t began_ns, stall_ns;
     struct control_checkpoint result;
@@ -48,6 +49,7 @@ struct snapshot {
     uint64_t durable_step, failed_step, committed_step, abandoned_step;
     uint64_t began_ns, stall_ns;
     struct commit *commit;
+    struct retention *retention; /* the last one; NULL before the first */
 };
 
 int snapshot_new(const struct state *state, const char *folder, struct snapshot **ret_snapshot,
@@ -96,6 +98,7 @@ void snapshot_free(struct snapshot *snapshot)
     if (!snapshot)
         return;
     commit_free(snapshot->commit);
+    retention_free(snapshot->retention);
     checkpoint_writer_stop(snapshot->writer);
     forget_begun(snapshot);
     free(snapshot);
@@ -374,7 +377,6 @@ static void *run_commit(void *argument)
     struct commit *commit = argument;
     struct control_checkpoint *result = &commit->result;
     struct manifest manifest = {0};
-    struct error retention = {0};
 
     commit->status = assemble(commit, &manifest);
     if (!commit->status)
@@ -385,8 +387,6 @@ static void *run_commit(void *argument)
         result->size_bytes = total_bytes(&manifest);
         result->stall_seconds = (double)commit->stall_ns / 1e9;
         result->write_seconds = (double)(clock_monotonic_ns() - commit->began_ns) / 1e9;
-        if (checkpoint_retain(commit->folder, commit->keep, commit->step, &retention))
-            log_warning("removing old checkpoints: %s", retention.text);
     }
     manifest_done(&manifest);
     __atomic_store_n(&commit->done, true, __ATOMIC_RELEASE);
@@ -406,7 +406,6 @@ static struct commit *commit_new(const struct snapshot *snapshot)
         .generation = snapshot->begun_generation,
         .world = snapshot->world,
         .tensor_count = snapshot->begun_tensor_count,
-        .keep = spec->checkpoint.keep,
         .spec = job_spec_encode(spec),
         .state = json_incref(snapshot->begun_state),
         .config = json_incref(snapshot->begun_config),
@@ -476,4 +475,12 @@ int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *r
     snapshot->commit = NULL;
     commit_free(commit);
     return status ? status : 1;
+}
+
+void snapshot_retain(struct snapshot *snapshot, uint64_t kept_from, uint64_t step)
+{
+    if (!kept_from || (snapshot->retention && !retention_done(snapshot->retention)))
+        return;
+    retention_free(snapshot->retention);
+    snapshot->retention = retention_start(snapshot->folder, kept_from, step);
 }

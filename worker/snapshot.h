@@ -70,3 +70,12 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
  */
 int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,
                          struct error *error) CHECK_RESULT;
+
+/**
+ * snapshot_retain() - rank 0: the checkpoint of @step is recorded, and those before @kept_from are
+ * not any more, so their files may go; in the background
+ *
+ * Only now: files that went before their record would leave a record of nothing. Left out while the
+ * last call is still at work, the next one makes up for it.
+ */
+void snapshot_retain(struct snapshot *snapshot, uint64_t kept_from, uint64_t step);
