@@ -21,7 +21,7 @@ struct led {
     struct leading *leading;
     char job[NAME_SIZE];
     struct leader_memory memory;
-    uint64_t bad_checkpoint_step; /* records from this step on do not open; 0: none known */
+    struct refused_checkpoints refused;
     struct kv_request *writing;
     enum leader_action action; /* being written */
     char words[PLAN_REASON_SIZE + 128];
@@ -183,25 +183,57 @@ static void write_state(struct led *led, const struct view *view, const char *st
 
 /* ---- deciding ---- */
 
-/* A checkpoint that does not open is never planned with: the one before it is taken. */
-static bool checkpoint_opens(struct led *led, const struct plan *plan)
+static void refuse(struct led *led, uint64_t step, int64_t revision, const char *why)
+{
+    char text[ERROR_TEXT_SIZE + 128];
+
+    refused_add(&led->refused, revision);
+    snprintf(text, sizeof(text),
+             "the checkpoint of step %" PRIu64 " is refused, the one before it is taken: %s", step,
+             why);
+    log_warning("job %s: %s", led->job, text);
+    tell(led, "checkpoint", text);
+}
+
+/*
+ * A checkpoint that does not open is never planned with: the one before it is taken. Opening reads
+ * headers only; what is wrong deeper inside the workers find. One that this node does not reach may
+ * still be within theirs.
+ */
+static bool checkpoint_opens(struct led *led, const struct view *view, const struct plan *plan)
 {
     struct checkpoint_reader *reader;
     struct error error = {0};
-    char text[ERROR_TEXT_SIZE + 128];
+    int status;
 
-    if (plan->source != PLAN_SOURCE_CHECKPOINT)
+    if (plan->source != PLAN_SOURCE_CHECKPOINT || plan->resume_step != view->view.checkpoint.step)
         return true;
-    if (!checkpoint_open(plan->restore_path, &reader, &error)) {
+    status = checkpoint_open(plan->restore_path, &reader, &error);
+    if (!status) {
         checkpoint_close(reader);
         return true;
     }
-    led->bad_checkpoint_step = plan->resume_step;
-    snprintf(text, sizeof(text),
-             "the checkpoint of step %" PRIu64 " is refused, the one before it is taken: %s",
-             plan->resume_step, error.text);
-    tell(led, "checkpoint", text);
+    if (!checkpoint_is_lost(plan->restore_path, status)) {
+        log_warning("job %s: the leader cannot look at the checkpoint of step %" PRIu64 ": %s",
+                    led->job, plan->resume_step, error.text);
+        return true;
+    }
+    refuse(led, plan->resume_step, view->checkpoint_revision, error.text);
     return false;
+}
+
+/* A worker of the plan in force has read its checkpoint and found it damaged: not that one again.
+ * Whether the view was made with it still among the choices. */
+static bool refuse_lost(struct led *led, const struct view *view)
+{
+    const struct worker_report *witness =
+        refused_witness(view->plan, view->reports, view->view.report_count);
+
+    if (!witness || view->view.checkpoint.step != view->plan->resume_step ||
+        strcmp(view->view.checkpoint.path, view->plan->restore_path))
+        return false;
+    refuse(led, view->plan->resume_step, view->checkpoint_revision, witness->text);
+    return true;
 }
 
 static void carry_out(struct led *led, const struct view *view, struct leader_decision *decision)
@@ -211,7 +243,7 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
     write_state(led, view, state_words[decision->state], decision->text);
     if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
         return;
-    if (decision->action == LEADER_PUBLISH && !checkpoint_opens(led, decision->plan)) {
+    if (decision->action == LEADER_PUBLISH && !checkpoint_opens(led, view, decision->plan)) {
         wake_at(led, daemon->loop.loop.now_ns(&daemon->loop));
         return;
     }
@@ -251,15 +283,18 @@ static void consider(struct led *led)
 
     if (!leads(daemon) || led->writing || daemon->store_away)
         return;
-    int status = view_make(
-        &daemon->mirror, daemon->config->cluster, led->job, daemon->loop.loop.now_ns(&daemon->loop),
-        daemon->config->failure_timeout_ns, led->bad_checkpoint_step, &view, &error);
+    int status = view_make(&daemon->mirror, daemon->config->cluster, led->job,
+                           daemon->loop.loop.now_ns(&daemon->loop),
+                           daemon->config->failure_timeout_ns, &led->refused, &view, &error);
     if (status) {
         if (status != -ENOENT)
             log_error("job %s: %s", led->job, error.text);
         return;
     }
-    decide(led, view);
+    if (refuse_lost(led, view))
+        wake_at(led, view->view.now_ns);
+    else
+        decide(led, view);
     view_free(view);
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/keep.h"
 #include "daemon/events.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
@@ -97,18 +98,53 @@ static char *record_text(const struct job *job)
     return tree ? json_text(tree) : NULL;
 }
 
-/* Records of checkpoints that retention has removed from disk go with the same transaction. */
-static size_t add_expired(const struct job *job, struct kv_operation *operations, size_t capacity)
+static bool decode_record(const struct mirror_entry *entry, struct checkpoint_record *ret_record)
+{
+    AUTO_JSON json_t *tree = NULL;
+
+    return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
+           !checkpoint_record_decode(tree, ret_record, NULL);
+}
+
+/*
+ * Records of checkpoints that need not stay go with the same transaction; their files only after
+ * it, when the worker has heard of it. Keys sort by step, so the newest are at the end.
+ */
+static size_t add_expired(struct job *job, struct kv_operation *operations, size_t capacity)
 {
     char prefix[KV_KEY_MAX];
-    const struct mirror_entry *first;
-    size_t count, expired = 0, keep = job->spec.checkpoint.keep ? job->spec.checkpoint.keep - 1 : 0;
+    const struct mirror_entry *entries;
+    size_t count, expired = 0;
+    unsigned kept = checkpoint_pinned(job->unrecorded.path) ? 0 : 1;
 
+    job->unrecorded.kept_from = job->unrecorded.step;
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
-    count = mirror_range(&job->daemon->mirror, prefix, &first);
-    for (size_t i = 0; i + keep < count && expired < capacity; i++)
-        operations[expired++] = (struct kv_operation){.type = KV_DELETE, .key = first[i].key};
+    count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    while (count-- > 0 && expired < capacity) {
+        struct checkpoint_record record;
+        if (!decode_record(&entries[count], &record) || record.step >= job->unrecorded.step ||
+            checkpoint_pinned(record.path))
+            continue;
+        if (kept < MAX(job->spec.checkpoint.keep, 1u)) {
+            kept++;
+            job->unrecorded.kept_from = record.step;
+        } else {
+            operations[expired++] =
+                (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
+        }
+    }
+    if (expired == capacity) /* not all at once: no files go before their records */
+        job->unrecorded.kept_from = 0;
     return expired;
+}
+
+/* An earlier life of this run has recorded the very same folder. */
+static bool is_recorded(const struct job *job, const struct mirror_entry *there)
+{
+    struct checkpoint_record record;
+
+    return there && decode_record(there, &record) &&
+           !strcmp(record.manifest_sha256, job->unrecorded.manifest_sha256);
 }
 
 void recording_sync(struct job *job)
@@ -121,8 +157,9 @@ void recording_sync(struct job *job)
     if (!job->unrecorded.step || job->recording)
         return;
     keys_checkpoint(key, daemon->config->cluster, job->name, job->unrecorded.step);
-    if (mirror_find(&daemon->mirror, key)) {
-        answer(job, true); /* an earlier life of this run has recorded the same bits */
+    const struct mirror_entry *there = mirror_find(&daemon->mirror, key);
+    if (is_recorded(job, there)) {
+        answer(job, true);
         return;
     }
     if (!is_current(job)) {
@@ -133,8 +170,9 @@ void recording_sync(struct job *job)
         return;
     }
     text = record_text(job);
+    /* A record that is there is of a checkpoint which was damaged or removed, and written anew. */
     const struct kv_compare compares[] = {
-        {.key = key, .target = KV_CREATE_REVISION, .value = 0},
+        {.key = key, .target = KV_MOD_REVISION, .value = there ? there->mod_revision : 0},
         {.key = keys_job(generation_key, daemon->config->cluster, job->name, "generation"),
          .target = KV_MOD_REVISION,
          .value = job->plan_revision},

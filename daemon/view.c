@@ -220,9 +220,9 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
     return status;
 }
 
-/* The newest record that is older than the one known to be bad. */
+/* The newest record that is not refused. */
 static void read_checkpoint(struct view *view, const struct mirror *mirror, const char *cluster,
-                            const char *job, uint64_t bad_step)
+                            const char *job, const struct refused_checkpoints *refused)
 {
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
@@ -232,9 +232,11 @@ static void read_checkpoint(struct view *view, const struct mirror *mirror, cons
         AUTO_JSON json_t *tree = NULL;
         struct checkpoint_record record;
         if (parse_entry(&entries[count], &tree, NULL) ||
-            checkpoint_record_decode(tree, &record, NULL) || (bad_step && record.step >= bad_step))
+            checkpoint_record_decode(tree, &record, NULL) ||
+            refused_has(refused, entries[count].mod_revision))
             continue;
         view->view.checkpoint.step = record.step;
+        view->checkpoint_revision = entries[count].mod_revision;
         snprintf(view->view.checkpoint.path, sizeof(view->view.checkpoint.path), "%s", record.path);
         view->view.finished = record.step == view->spec.train.steps;
         return;
@@ -242,7 +244,7 @@ static void read_checkpoint(struct view *view, const struct mirror *mirror, cons
 }
 
 static int fill(struct view *view, const struct mirror *mirror, const char *cluster,
-                const char *job, uint64_t bad_checkpoint_step, struct error *error)
+                const char *job, const struct refused_checkpoints *refused, struct error *error)
 {
     int status = read_spec(mirror, cluster, job, &view->spec, error);
 
@@ -262,7 +264,7 @@ static int fill(struct view *view, const struct mirror *mirror, const char *clus
     if (status)
         return status;
     read_words(view, mirror, cluster, job);
-    read_checkpoint(view, mirror, cluster, job, bad_checkpoint_step);
+    read_checkpoint(view, mirror, cluster, job, refused);
     view->view.spec = &view->spec;
     view->view.plan = view->plan;
     view->view.next = view->next;
@@ -270,8 +272,8 @@ static int fill(struct view *view, const struct mirror *mirror, const char *clus
 }
 
 int view_make(const struct mirror *mirror, const char *cluster, const char *job, uint64_t now_ns,
-              uint64_t failure_timeout_ns, uint64_t bad_checkpoint_step, struct view **ret_view,
-              struct error *error)
+              uint64_t failure_timeout_ns, const struct refused_checkpoints *refused,
+              struct view **ret_view, struct error *error)
 {
     struct view *view = calloc(1, sizeof(*view));
     int status;
@@ -280,7 +282,7 @@ int view_make(const struct mirror *mirror, const char *cluster, const char *job,
         return error_set(error, -ENOMEM, "no memory to look at job %s", job);
     view->view.now_ns = now_ns;
     view->view.failure_timeout_ns = failure_timeout_ns;
-    status = fill(view, mirror, cluster, job, bad_checkpoint_step, error);
+    status = fill(view, mirror, cluster, job, refused, error);
     if (status)
         view_free(view);
     else

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "daemon/mirror.h"
+#include "daemon/refused.h"
 #include "elastic/leader.h"
 #include "membership/records.h"
 
@@ -13,16 +14,18 @@ struct view {
     struct job_spec spec;
     struct plan *plan, *next;
     int64_t plan_revision, next_revision; /* mod revisions; 0: absent */
+    int64_t checkpoint_revision;          /* of the record of view.checkpoint */
     struct leader_node *nodes;
     struct node_report *reports;
     struct state_record state; /* empty state: none written yet */
 };
 
-/** view_make() - 0; -ENOENT (the job has no spec any more); -EINVAL (damaged keys, @error); -ENOMEM
+/** view_make() - @refused: checkpoints that are passed over, may be NULL. 0; -ENOENT (the job has
+ * no spec any more); -EINVAL (damaged keys, @error); -ENOMEM
  */
 int view_make(const struct mirror *mirror, const char *cluster, const char *job, uint64_t now_ns,
-              uint64_t failure_timeout_ns, uint64_t bad_checkpoint_step, struct view **ret_view,
-              struct error *error) CHECK_RESULT;
+              uint64_t failure_timeout_ns, const struct refused_checkpoints *refused,
+              struct view **ret_view, struct error *error) CHECK_RESULT;
 void view_free(struct view *view);
 
 /** view_job_over() - the state says that the job neither runs nor waits to */

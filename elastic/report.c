@@ -48,6 +48,8 @@ json_t *worker_report_encode(const struct worker_report *report)
     if (report->record.step > 0 &&
         json_object_set_new(tree, "record", step_record_encode(&report->record)) < 0)
         return NULL;
+    if (report->checkpoint_lost && json_object_set_new(tree, "checkpoint_lost", json_true()) < 0)
+        return NULL;
     return json_incref(tree);
 }
 
@@ -138,6 +140,8 @@ static int decode_state(const json_t *tree, struct worker_report *report, struct
     if (r == 0)
         r = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX, &report->frozen_layers,
                               error);
+    if (r == 0 && json_has(tree, "checkpoint_lost"))
+        r = json_get_bool(tree, "checkpoint_lost", &report->checkpoint_lost, error);
     return r;
 }
 

@@ -35,6 +35,7 @@ struct worker_report {
     unsigned held_first_unit, held_unit_count; /* two ranges can be held after a broken switch: */
     unsigned old_first_unit, old_unit_count; /* units of the generation before, same applied_step */
     bool holds;                              /* HOLD(applied_step + 1) */
+    bool checkpoint_lost; /* stuck because the checkpoint of its plan is damaged or incomplete */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */
     unsigned frozen_layers;

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/reader.h"
 #include "worker/control_server.h"
 #include "worker/handover.h"
 #include "worker/restore.h"
@@ -71,7 +72,8 @@ static bool stopping(const struct trainer *trainer)
     return __atomic_load_n(&trainer->stopping, __ATOMIC_ACQUIRE);
 }
 
-static void report_status(struct trainer *trainer, enum worker_phase phase, const char *text)
+static void send_status(struct trainer *trainer, enum worker_phase phase, const char *text,
+                        bool checkpoint_lost)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
@@ -81,8 +83,14 @@ static void report_status(struct trainer *trainer, enum worker_phase phase, cons
     }
     message->type = CONTROL_STATUS;
     session_describe(trainer, phase, text, &message->status);
+    message->status.checkpoint_lost = checkpoint_lost;
     trainer->phase = phase;
     control_server_send(trainer->control, message);
+}
+
+static void report_status(struct trainer *trainer, enum worker_phase phase, const char *text)
+{
+    send_status(trainer, phase, text, false);
 }
 
 static void handle_message(struct trainer *trainer, struct control_message *message)
@@ -104,9 +112,11 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
         }
         break;
     case CONTROL_CHECKPOINT:
-        if (message->committed)
+        if (message->committed) {
             trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
-        else
+            snapshot_retain(trainer->snapshot, message->checkpoint.kept_from,
+                            message->checkpoint.step);
+        } else
             trainer->refused_step = message->checkpoint.step;
         break;
     default:
@@ -232,12 +242,27 @@ static int obtain_state(struct trainer *trainer, unsigned rank, struct error *er
     return state_initialize(trainer->state, first, count, error);
 }
 
+/* The state that the plan speaks of is not to be had. The leader must know whether that is because
+ * of the checkpoint: then it has to take an older one. */
+static enum session_outcome without_state(struct trainer *trainer, int status,
+                                          const struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    bool lost =
+        plan->source == PLAN_SOURCE_CHECKPOINT && checkpoint_is_lost(plan->restore_path, status);
+    const char *text = error->code ? error->text : strerror(-status);
+
+    if (stopping(trainer))
+        return SESSION_STOPPED;
+    log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
+    send_status(trainer, WORKER_STUCK, text, lost);
+    return SESSION_BROKEN;
+}
+
 static int join(struct trainer *trainer, unsigned rank, struct error *error)
 {
-    int status = obtain_state(trainer, rank, error);
+    int status = open_links(trainer, rank, error);
 
-    if (!status)
-        status = open_links(trainer, rank, error);
     if (!status && trainer->plan->source == PLAN_SOURCE_MEMORY)
         status = handover_run(trainer->state, trainer->plan, rank, trainer->mesh, error);
     if (status)
@@ -303,6 +328,9 @@ static enum session_outcome run_generation(struct trainer *trainer)
     if (plan->planned) /* should the new generation never come up, this is what is known of this
                           worker */
         report_status(trainer, WORKER_PREPARED, "");
+    status = obtain_state(trainer, (unsigned)rank, &error);
+    if (status)
+        return without_state(trainer, status, &error);
     status = join(trainer, (unsigned)rank, &error);
     if (status)
         return broken(trainer, status, &error);

@@ -31,6 +31,22 @@ static void test_worker_round_trip(void **state)
     assert_string_equal(back.text, report.text);
 }
 
+static void test_a_lost_checkpoint_is_said(void **state)
+{
+    (void)state;
+    struct worker_report report = {.phase = WORKER_STUCK, .checkpoint_lost = true}, back;
+    struct error error = {0};
+    AUTO_JSON json_t *tree = worker_report_encode(&report);
+    assert_int_equal(worker_report_decode(tree, &back, &error), 0);
+    assert_true(back.checkpoint_lost);
+    assert_int_equal(json_object_set_new(tree, "checkpoint_lost", json_integer(1)), 0);
+    assert_int_equal(worker_report_decode(tree, &back, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "checkpoint_lost"));
+    assert_int_equal(json_object_del(tree, "checkpoint_lost"), 0);
+    assert_int_equal(worker_report_decode(tree, &back, &error), 0);
+    assert_false(back.checkpoint_lost);
+}
+
 static void test_every_phase_has_a_word(void **state)
 {
     (void)state;
@@ -170,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worker_round_trip),
+        cmocka_unit_test(test_a_lost_checkpoint_is_said),
         cmocka_unit_test(test_every_phase_has_a_word),
         cmocka_unit_test(test_text_that_is_not_utf8),
         cmocka_unit_test(test_worker_refusals_name_the_key),
