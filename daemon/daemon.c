@@ -152,7 +152,7 @@ static void open_job(struct daemon *daemon, const char *name, const struct mirro
     if (!spec ||
         json_parse(spec_entry->value, strlen(spec_entry->value), spec_entry->key, &tree, &error) ||
         job_spec_decode(tree, spec_entry->key, NULL, NULL, spec, &error) ||
-        job_open(daemon, name, spec, &job, &error)) {
+        job_open(daemon, name, spec, spec_entry->create_revision, &job, &error)) {
         log_error("job %s cannot take place on this node: %s", name, error.text);
         return;
     }

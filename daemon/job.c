@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/events.h"
+#include "daemon/job_folder.h"
 #include "daemon/recording.h"
 #include "daemon/suspicion.h"
 
@@ -404,11 +405,11 @@ static void on_record_retry(void *context)
     recording_sync(context);
 }
 
-static int write_spec(struct job *job, struct error *error)
+static int write_spec(struct job *job, int64_t created, struct error *error)
 {
     AUTO_JSON json_t *tree = job_spec_encode(&job->spec);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-    int status = file_make_directories(job->dir, 0755, error);
+    int status = job_folder_open(job->dir, created, error);
 
     if (status)
         return status;
@@ -466,7 +467,7 @@ static void choose_checkpoint_dir(struct job *job)
     snprintf(job->checkpoint_dir, sizeof(job->checkpoint_dir), "%s/%s", base, job->name);
 }
 
-int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec,
+int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec, int64_t created,
              struct job **ret_job, struct error *error)
 {
     struct job *job = calloc(1, sizeof(*job));
@@ -491,7 +492,7 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
         status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_record_retry, job,
                                              &job->record_retry);
     if (!status)
-        status = write_spec(job, error);
+        status = write_spec(job, created, error);
     if (status) {
         job_close(job);
         return status;

@@ -34,8 +34,9 @@ struct job {
     struct loop_timer *record_retry;
 };
 
-/** job_open() - @spec: decoded; finds workers of it that an earlier firnd left running */
-int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec,
+/** job_open() - @spec: decoded, @created: the store's revision of its submission; finds workers of
+   it that an earlier firnd left running */
+int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec, int64_t created,
              struct job **ret_job, struct error *error) CHECK_RESULT;
 /** job_close() - lets go of its workers without ending them */
 void job_close(struct job *job);
