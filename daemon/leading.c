@@ -29,9 +29,15 @@ struct led {
     struct loop_timer *timer;
 };
 
+/*
+ * Jobs compete for the same slots, so plans are made one at a time: while one is being written, and
+ * until the mirror shows it, no view of another job would be true.
+ */
 struct leading {
     struct daemon *daemon;
     struct led *jobs;
+    struct led *writer;       /* whose plan is being written; NULL: nobody's */
+    int64_t written_revision; /* of the last plan that went through */
 };
 
 static const char *const state_words[] = {
@@ -71,7 +77,9 @@ static void on_written(void *context, const struct kv_result *result)
     const struct loop *loop = &led->leading->daemon->loop.loop;
 
     led->writing = NULL;
+    led->leading->writer = NULL;
     if (!result->status && result->succeeded) {
+        led->leading->written_revision = result->revision;
         if (led->action == LEADER_PUBLISH || led->action == LEADER_PREPARE)
             tell(led, led->action == LEADER_PUBLISH ? "plan" : "prepare", led->words);
     } else {
@@ -79,6 +87,7 @@ static void on_written(void *context, const struct kv_result *result)
                  result->status ? result->error.text : "the keys have changed meanwhile");
     }
     wake_at(led, loop->now_ns(loop->context) + (result->status ? RETRY_NS : 0));
+    daemon_wake(led->leading->daemon); /* the others have waited for this */
 }
 
 static bool make_key(struct plan *plan)
@@ -157,7 +166,9 @@ static void write_plan(struct led *led, const struct view *view,
                         on_written, led, &led->writing)) {
         log_error("job %s: a plan could not be sent; trying again", led->job);
         wake_at(led, daemon->loop.loop.now_ns(&daemon->loop) + RETRY_NS);
+        return;
     }
+    led->leading->writer = led;
 }
 
 /* The state is for people and changes rarely; the newest words win. */
@@ -281,7 +292,8 @@ static void consider(struct led *led)
     struct view *view;
     struct error error = {0};
 
-    if (!leads(daemon) || led->writing || daemon->store_away)
+    if (!leads(daemon) || daemon->store_away || led->leading->writer ||
+        daemon->mirror.revision < led->leading->written_revision)
         return;
     int status = view_make(&daemon->mirror, daemon->config->cluster, led->job,
                            daemon->loop.loop.now_ns(&daemon->loop),
@@ -309,6 +321,8 @@ static void led_free(struct led *led)
 {
     struct daemon *daemon = led->leading->daemon;
 
+    if (led->leading->writer == led)
+        led->leading->writer = NULL;
     daemon->kv->cancel(daemon->kv->context, led->writing);
     daemon->loop.loop.timer_remove(&daemon->loop, led->timer);
     free(led);
@@ -362,8 +376,10 @@ void leading_run(struct leading *leading)
     size_t count;
 
     forget_removed(leading);
-    if (!leads(daemon))
+    if (!leads(daemon)) {
+        leading->written_revision = 0; /* of another term, perhaps of another store */
         return;
+    }
     count = mirror_range(&daemon->mirror, keys_cluster(prefix, daemon->config->cluster), &entries);
     for (size_t i = 0; i < count; i++) {
         char job[NAME_SIZE], leaf[128];
