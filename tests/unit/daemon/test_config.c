@@ -203,6 +203,8 @@ static void test_mistakes_in_the_file(void **state)
         {"cluster: a\n\nslots: 0\n", "firnd.yaml:3: slots: \"0\" is not"},
         {"slots: 65\n", "firnd.yaml:1: slots: \"65\" is not"},
         {"slots: -1\n", "firnd.yaml:1: slots: \"-1\" is not"},
+        {"slots: \"+3\"\n", "firnd.yaml:1: slots: \"+3\" is not"},
+        {"slots: -18446744073709551615\n", "firnd.yaml:1: slots:"}, /* 1, to strtoul() */
         {"slots: 1.5\n", "firnd.yaml:1: slots: \"1.5\" is not"},
         {"slots: 99999999999999999999\n", "firnd.yaml:1: slots:"},
         {"slots:\n", "firnd.yaml:1: slots: \"\" is not"},

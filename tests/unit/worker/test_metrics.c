@@ -180,6 +180,28 @@ static void test_torn_last_line(void **state)
     }
 }
 
+/* A step that stands twice, or before another one: the file is good up to there. */
+static void test_out_of_order(void **state)
+{
+    struct bytes text = {0};
+    struct metrics *metrics = open_metrics();
+
+    (void)state;
+    append(metrics, 1, 5);
+    metrics_close(metrics);
+    read_text(&text);
+    FILE *file = fopen(path, "a");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text.data, 1, text.size_bytes, file), text.size_bytes);
+    assert_int_equal(fclose(file), 0);
+    metrics = open_metrics();
+    assert_int_equal(metrics_last_step(metrics), 5);
+    append(metrics, 6, 6);
+    metrics_close(metrics);
+    check_steps(1, 6);
+    bytes_done(&text);
+}
+
 static void test_replay_equal(void **state)
 {
     struct metrics *metrics = open_metrics();
@@ -432,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_line, begin_without_file),
         cmocka_unit_test_setup(test_torn_last_line, begin_without_file),
+        cmocka_unit_test_setup(test_out_of_order, begin_without_file),
         cmocka_unit_test_setup(test_replay_equal, begin_without_file),
         cmocka_unit_test_setup(test_replay_unequal, begin_without_file),
         cmocka_unit_test_setup(test_gap, begin_without_file),

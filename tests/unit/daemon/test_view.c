@@ -1,0 +1,394 @@
+/*
+ * A view is what the leader decides from: every key in its place, other jobs' slots busy, damaged
+ * keys refused where they matter and passed over where they do not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "daemon/view.h"
+#include "membership/keys.h"
+#include "unit/elastic/sample_plan.h"
+
+#define CLUSTER "c"
+#define STEPS   500
+
+static void put(struct mirror *mirror, const char *key, const char *value)
+{
+    const struct kv_event event = {.entry = {.key = key,
+                                             .value = value,
+                                             .value_bytes = strlen(value),
+                                             .create_revision = mirror->revision + 1,
+                                             .mod_revision = mirror->revision + 1}};
+    assert_int_equal(mirror_apply(mirror, &event, mirror->revision + 1), 0);
+}
+
+static void put_tree(struct mirror *mirror, const char *key, json_t *tree)
+{
+    AUTO_FREE char *text = json_text(tree);
+    assert_non_null(text);
+    put(mirror, key, text);
+    json_decref(tree);
+}
+
+static void put_leaf(struct mirror *mirror, const char *job, const char *leaf, const char *value)
+{
+    char key[KV_KEY_MAX];
+    put(mirror, keys_job(key, CLUSTER, job, leaf), value);
+}
+
+static void put_spec(struct mirror *mirror, const char *job)
+{
+    char text[512];
+    snprintf(text, sizeof(text),
+             "{\"name\": \"%s\", \"model\": {\"layers\": 2, \"width\": 16, \"heads\": 2, "
+             "\"context\": 8}, \"data\": {\"path\": [\"/data\"]}, \"train\": {\"steps\": %d}}",
+             job, STEPS);
+    put_leaf(mirror, job, "spec", text);
+}
+
+static void put_node(struct mirror *mirror, const char *name, bool draining)
+{
+    struct node_record record = {
+        .link_port = 7600, .incarnation = 77, .draining = draining, .slot_count = 2};
+    char key[KV_KEY_MAX];
+
+    snprintf(record.host, sizeof(record.host), "10.0.0.1");
+    for (unsigned slot = 0; slot < 2; slot++) {
+        snprintf(record.slots[slot].kind, sizeof(record.slots[slot].kind), "cpu");
+        record.slots[slot].thread_count = 1;
+        record.slots[slot].memory_bytes = 1000 + slot;
+        record.slots[slot].speed = 0.5;
+    }
+    snprintf(record.slots[1].bad, sizeof(record.slots[1].bad), "%s", draining ? "broken" : "");
+    put_tree(mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
+}
+
+static void put_plan(struct mirror *mirror, const char *job, const char *leaf, uint64_t generation)
+{
+    struct plan *plan = sample_plan();
+    char key[KV_KEY_MAX];
+
+    plan->generation = generation;
+    snprintf(plan->job, sizeof(plan->job), "%s", job);
+    put_tree(mirror, keys_job(key, CLUSTER, job, leaf), plan_encode(plan));
+    plan_free(plan);
+}
+
+static void put_report(struct mirror *mirror, const char *job, uint64_t generation,
+                       const char *node)
+{
+    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report));
+    char key[KV_KEY_MAX];
+
+    report->generation = generation;
+    snprintf(report->node, sizeof(report->node), "%s", node);
+    report->worker_count = 1;
+    report->workers[0].phase = WORKER_RUNNING;
+    report->workers[0].generation = generation;
+    put_tree(mirror, keys_report(key, CLUSTER, job, generation, node), node_report_encode(report));
+}
+
+static void put_checkpoint(struct mirror *mirror, const char *job, uint64_t step)
+{
+    struct checkpoint_record record = {.step = step, .generation = 1};
+    char key[KV_KEY_MAX];
+
+    snprintf(record.path, sizeof(record.path), "/ck/%s/%llu", job, (unsigned long long)step);
+    memset(record.manifest_sha256, 'a', sizeof(record.manifest_sha256) - 1);
+    snprintf(record.node, sizeof(record.node), "a");
+    put_tree(mirror, keys_checkpoint(key, CLUSTER, job, step), checkpoint_record_encode(&record));
+}
+
+static void put_state(struct mirror *mirror, const char *job, const char *word)
+{
+    struct state_record record = {.unix_ns = 1};
+    char key[KV_KEY_MAX];
+
+    snprintf(record.state, sizeof(record.state), "%s", word);
+    put_tree(mirror, keys_job(key, CLUSTER, job, "state"), state_record_encode(&record));
+}
+
+static struct view *make_view(const struct mirror *mirror, const char *job, uint64_t bad_step)
+{
+    struct view *view = NULL;
+    struct refused_checkpoints refused = {0};
+    struct error error = {0};
+    char key[KV_KEY_MAX];
+
+    if (bad_step)
+        refused_add(
+            &refused,
+            mirror_find(mirror, keys_checkpoint(key, CLUSTER, job, bad_step))->mod_revision);
+    if (view_make(mirror, CLUSTER, job, 123, 456, &refused, &view, &error))
+        fail_msg("%s", error.text);
+    return view;
+}
+
+static void test_no_spec(void **state)
+{
+    struct mirror mirror = {0};
+    struct view *view = NULL;
+    struct error error = {0};
+
+    (void)state;
+    put_leaf(&mirror, "demo", "desired", "{\"state\": \"running\"}");
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, NULL, &view, &error), -ENOENT);
+    assert_null(view);
+    mirror_done(&mirror);
+}
+
+static void test_new_job(void **state)
+{
+    struct mirror mirror = {0};
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    struct view *view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.now_ns, 123);
+    assert_int_equal(view->view.failure_timeout_ns, 456);
+    assert_int_equal(view->view.spec->train.steps, STEPS);
+    assert_null(view->view.plan);
+    assert_null(view->view.next);
+    assert_int_equal(view->plan_revision, 0);
+    assert_int_equal(view->view.desired, JOB_DESIRED_RUNNING);
+    assert_int_equal(view->view.node_count, 0);
+    assert_int_equal(view->view.report_count, 0);
+    assert_int_equal(view->view.checkpoint.step, 0);
+    assert_false(view->view.finished);
+    assert_string_equal(view->state.state, "");
+    view_free(view);
+    mirror_done(&mirror);
+}
+
+static void test_nodes(void **state)
+{
+    struct mirror mirror = {0};
+    char key[KV_KEY_MAX];
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_node(&mirror, "b", true);
+    put_node(&mirror, "a", false);
+    put(&mirror, keys_node(key, CLUSTER, "torn"), "{\"slots\": ");
+    put(&mirror, keys_node(key, "other", "z"), "{}");
+    struct view *view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.node_count, 2);
+    const struct leader_node *nodes = view->view.nodes;
+    assert_string_equal(nodes[0].name, "a");
+    assert_string_equal(nodes[0].host, "10.0.0.1");
+    assert_int_equal(nodes[0].link_port, 7600);
+    assert_int_equal(nodes[0].incarnation, 77);
+    assert_false(nodes[0].draining);
+    assert_int_equal(nodes[0].slot_count, 2);
+    assert_int_equal(nodes[0].slots[1].index, 1);
+    assert_int_equal(nodes[0].slots[1].memory_bytes, 1001);
+    assert_true(nodes[0].slots[1].speed > 0.49 && nodes[0].slots[1].speed < 0.51);
+    assert_false(nodes[0].slots[1].bad);
+    assert_true(nodes[1].draining);
+    assert_false(nodes[1].slots[0].bad);
+    assert_true(nodes[1].slots[1].bad);
+    view_free(view);
+    mirror_done(&mirror);
+}
+
+static void test_plans_and_reports(void **state)
+{
+    struct mirror mirror = {0};
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_plan(&mirror, "demo", "generation", 7);
+    put_plan(&mirror, "demo", "next", 8);
+    put_report(&mirror, "demo", 7, "a");
+    put_report(&mirror, "demo", 7, "b");
+    put_report(&mirror, "demo", 8, "a");
+    put_report(&mirror, "demo", 6, "a");            /* of before */
+    put_report(&mirror, "demo", 70, "a");           /* not of 7 */
+    put_report(&mirror, "demox", 7, "a");           /* of another job */
+    put_leaf(&mirror, "demo", "reports/7/c", "{}"); /* damaged: as if it had not come */
+    struct view *view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.plan->generation, 7);
+    assert_int_equal(view->view.next->generation, 8);
+    assert_int_equal(view->plan_revision, 2);
+    assert_int_equal(view->next_revision, 3);
+    assert_int_equal(view->view.report_count, 3);
+    assert_string_equal(view->view.reports[0].node, "a");
+    assert_string_equal(view->view.reports[1].node, "b");
+    assert_int_equal(view->view.reports[2].generation, 8);
+    view_free(view);
+    mirror_done(&mirror);
+}
+
+static void test_wishes_and_words(void **state)
+{
+    struct desired_record desired = {
+        .wish = RECORD_PAUSED, .devices = 5, .stages = 2, .replicas = 3};
+    struct progress_record progress = {
+        .generation = 7, .step = 40, .steps = STEPS, .frozen_layers = 1, .step_seconds = 0.25};
+    struct mirror mirror = {0};
+    char key[KV_KEY_MAX];
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_plan(&mirror, "demo", "generation", 7);
+    put_tree(&mirror, keys_job(key, CLUSTER, "demo", "desired"), desired_record_encode(&desired));
+    put_tree(&mirror, keys_job(key, CLUSTER, "demo", "progress"),
+             progress_record_encode(&progress));
+    put_state(&mirror, "demo", "pausing");
+    struct view *view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.desired, JOB_DESIRED_PAUSED);
+    assert_int_equal(view->view.devices_wanted, 5);
+    assert_int_equal(view->view.stages_wanted, 2);
+    assert_int_equal(view->view.replicas_wanted, 3);
+    assert_int_equal(view->view.frozen_layers, 1);
+    assert_int_equal(view->view.progress_step, 40);
+    assert_true(view->view.measured_step_seconds > 0.2);
+    assert_string_equal(view->state.state, "pausing");
+    view_free(view);
+
+    /* A measurement of another generation says nothing about this one. */
+    put_plan(&mirror, "demo", "generation", 9);
+    view = make_view(&mirror, "demo", 0);
+    assert_true(view->view.measured_step_seconds == 0);
+    assert_int_equal(view->view.frozen_layers, 1);
+    view_free(view);
+
+    /* Words for people may be damaged; what decides may not. */
+    put_leaf(&mirror, "demo", "progress", "{");
+    put_leaf(&mirror, "demo", "state", "[]");
+    view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.progress_step, 0);
+    assert_string_equal(view->state.state, "");
+    view_free(view);
+    mirror_done(&mirror);
+}
+
+static void test_damaged_keys_are_refused(void **state)
+{
+    static const char *const leaves[] = {"spec", "generation", "next", "desired"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(leaves); i++) {
+        struct mirror mirror = {0};
+        struct view *view = NULL;
+        struct error error = {0};
+        put_spec(&mirror, "demo");
+        put_leaf(&mirror, "demo", leaves[i], "{\"what\": 1}");
+        assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, NULL, &view, &error), -EINVAL);
+        assert_true(error.text[0] != '\0');
+        put_leaf(&mirror, "demo", leaves[i], "{\"what\": ");
+        error = (struct error){0};
+        assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, NULL, &view, &error), -EINVAL);
+        assert_non_null(strstr(error.text, leaves[i]));
+        assert_null(view);
+        mirror_done(&mirror);
+    }
+}
+
+static void test_checkpoints(void **state)
+{
+    struct mirror mirror = {0};
+    struct view *view;
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_checkpoint(&mirror, "demo", 5);
+    put_checkpoint(&mirror, "demo", 50);
+    put_checkpoint(&mirror, "demo", 400); /* after 50 in number, before it as plain text */
+    put_checkpoint(&mirror, "other", 450);
+    view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.checkpoint.step, 400);
+    assert_string_equal(view->view.checkpoint.path, "/ck/demo/400");
+    assert_false(view->view.finished);
+    view_free(view);
+
+    view = make_view(&mirror, "demo", 400); /* known to be bad: the one before */
+    assert_int_equal(view->view.checkpoint.step, 50);
+    view_free(view);
+    view = make_view(&mirror, "demo", 5);
+    assert_int_equal(view->view.checkpoint.step, 400);
+    view_free(view);
+
+    put_leaf(&mirror, "demo", "checkpoints/0000000450", "{}"); /* damaged: the one before */
+    view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.checkpoint.step, 400);
+    view_free(view);
+
+    put_checkpoint(&mirror, "demo", STEPS);
+    view = make_view(&mirror, "demo", 0);
+    assert_true(view->view.finished);
+    view_free(view);
+    mirror_done(&mirror);
+}
+
+/* The sample plan has ranks on slots 0 and 1 of node0, node1, node2 and slot 0 of node3. */
+static void check_busy(const struct mirror *mirror, const char *job, bool busy)
+{
+    struct view *view = make_view(mirror, job, 0);
+
+    assert_int_equal(view->view.node_count, 2);
+    assert_int_equal(view->view.nodes[0].slots[0].busy, busy);
+    assert_int_equal(view->view.nodes[0].slots[1].busy, busy);
+    assert_int_equal(view->view.nodes[1].slots[0].busy, busy);
+    assert_false(view->view.nodes[1].slots[1].busy);
+    view_free(view);
+}
+
+static void test_slots_of_other_jobs_are_busy(void **state)
+{
+    struct mirror mirror = {0};
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_spec(&mirror, "other");
+    put_node(&mirror, "node0", false);
+    put_node(&mirror, "node3", false);
+    check_busy(&mirror, "demo", false);
+    put_plan(&mirror, "other", "next", 1); /* what is being prepared counts */
+    check_busy(&mirror, "demo", true);
+    check_busy(&mirror, "other", false);
+    put_state(&mirror, "other", "running");
+    check_busy(&mirror, "demo", true);
+    put_state(&mirror, "other", "completed"); /* over: its plan holds nothing any more */
+    check_busy(&mirror, "demo", false);
+    put_state(&mirror, "other", "paused"); /* may still hand over */
+    check_busy(&mirror, "demo", true);
+    mirror_done(&mirror);
+}
+
+static void test_over(void **state)
+{
+    static const char *const over[] = {"completed", "cancelled", "failed"};
+    static const char *const not [] = {"", "running", "paused", "waiting", "recovering"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(over); i++)
+        assert_true(view_job_over(over[i]));
+    for (size_t i = 0; i < ARRAY_COUNT(not ); i++)
+        assert_false(view_job_over(not [i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_spec),
+        cmocka_unit_test(test_new_job),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_plans_and_reports),
+        cmocka_unit_test(test_wishes_and_words),
+        cmocka_unit_test(test_damaged_keys_are_refused),
+        cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_slots_of_other_jobs_are_busy),
+        cmocka_unit_test(test_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
