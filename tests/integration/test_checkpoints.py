@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What a job does when its own checkpoints have been damaged, removed or pinned."""
+import os
+import shutil
+import unittest
+
+from cluster import PIPELINE, Cluster
+from job import CHECKPOINT_EVERY, Job, JobTest
+
+
+def flip_last_byte(path):
+    with open(path, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([byte ^ 0x10]))
+
+
+def own_files(folder, prefix):
+    """Files that no other checkpoint shares: frozen units are links."""
+    names = sorted(name for name in os.listdir(folder) if name.startswith(prefix))
+    return [path for path in (os.path.join(folder, name) for name in names)
+            if os.stat(path).st_nlink == 1]
+
+
+class Checkpoints(JobTest):
+    def paused(self, cluster, step, **changes):
+        """A job that has come past @step and lies on disk only."""
+        job = Job(cluster, **changes).submit()
+        job.wait_step(step)
+        job.ask(state="paused")
+        job.wait_state("paused")
+        cluster.wait("its workers are gone", lambda: not any(
+            node.workers() for node in cluster.nodes.values()))
+        return job
+
+    def resume_from_the_one_before(self, job, steps=20):
+        records = job.checkpoints()
+        self.assertGreater(len(records), 1)
+        newest, before = records[-1]["step"], records[-2]["step"]
+        job.ask(state="running")
+        job.wait_step(newest + steps)
+        refused = [event["text"] for event in job.events("checkpoint") if "refused" in event["text"]]
+        self.assertEqual(len(refused), 1, refused)
+        self.assertIn(f"step {newest} ", refused[0])
+        plans = [event["text"] for event in job.events("plan")]
+        self.assertTrue(any(f"from the checkpoint of step {before}" in plan for plan in plans), plans)
+        self.end(job)
+
+    def test_a_byte_deep_inside_is_found_by_a_worker(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = self.paused(cluster, 3 * CHECKPOINT_EVERY + 10)
+            folder = job.checkpoints()[-1]["path"]
+            flip_last_byte(own_files(folder, "optimizer-")[-1])
+            self.resume_from_the_one_before(job)
+
+    def test_a_manifest_is_found_by_the_leader(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = self.paused(cluster, 3 * CHECKPOINT_EVERY + 10)
+            flip_last_byte(job.checkpoints()[-1]["path"] + "/config.json")
+            self.resume_from_the_one_before(job)
+
+    def test_a_removed_one_is_passed_over(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = self.paused(cluster, 3 * CHECKPOINT_EVERY + 10)
+            shutil.rmtree(job.checkpoints()[-1]["path"])
+            # Until its record, of a step that is not written again, has had its day.
+            self.resume_from_the_one_before(job, (job.spec["checkpoint"]["keep"] + 1) * CHECKPOINT_EVERY)
+
+    def test_a_replay_writes_damaged_ones_anew(self):
+        """The newest two regular ones are damaged: the run goes back behind both and mends them."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = self.paused(cluster, 3 * CHECKPOINT_EVERY + 10)
+            damaged = job.checkpoints()[-2:]
+            for record in damaged:
+                flip_last_byte(own_files(record["path"], "optimizer-")[-1])
+            job.ask(state="running")
+            mended = damaged[0]["step"]
+            job.wait_step(damaged[1]["step"] + CHECKPOINT_EVERY)
+            records = {record["step"]: record for record in job.checkpoints()}
+            self.assertIn(mended, records)
+            self.assertNotEqual(records[mended]["manifest_sha256"], damaged[0]["manifest_sha256"])
+            self.assertTrue(os.path.isdir(damaged[0]["path"] + ".damaged"))
+            self.end(job)
+
+    def test_pinned_ones_stay(self):
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster).submit()
+            first = cluster.wait("a checkpoint is committed", job.checkpoints)[0]
+            with open(first["path"] + "/pinned", "wb"):
+                pass
+            job.wait_step(first["step"] + 8 * CHECKPOINT_EVERY)
+            job.ask(state="paused")
+            job.wait_state("paused")
+            records = job.checkpoints()
+            self.assertEqual(records[0], first)
+            self.assertEqual(len(records), 1 + job.spec["checkpoint"]["keep"])
+            self.assertTrue(os.path.isfile(first["path"] + "/manifest.json"))
+            self.assert_exact(job)
+
+
+if __name__ == "__main__":
+    unittest.main()
