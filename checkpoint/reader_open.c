@@ -61,7 +61,7 @@ static int read_header_chunks(const struct reader_file *file, uint64_t header_by
     return 0;
 }
 
-static int load_index(const struct reader_file *file, struct safetensors_index *ret_index,
+int reader_load_index(const struct reader_file *file, struct safetensors_index *ret_index,
                       struct error *error)
 {
     uint8_t first[8];
@@ -159,7 +159,7 @@ static int check_file(const struct checkpoint_reader *reader, const struct reade
     struct safetensors_index index;
     if (!is_safetensors(file->entry->name))
         return check_all_chunks(file, error);
-    int r = load_index(file, &index, error);
+    int r = reader_load_index(file, &index, error);
     if (r != 0)
         return r;
     r = compare_index(reader, file, &index, error);

@@ -2,8 +2,12 @@
 #pragma once
 
 #include "checkpoint/reader_state.h"
+#include "checkpoint/safetensors.h"
 
 /** reader_open_files() - open and check all files, sort the tensors; what is open stays for
  * checkpoint_close() */
 int reader_open_files(struct checkpoint_reader *reader, const char *folder,
+                      struct error *error) CHECK_RESULT;
+/** reader_load_index() - the verified header of an open safetensors file */
+int reader_load_index(const struct reader_file *file, struct safetensors_index *ret_index,
                       struct error *error) CHECK_RESULT;
