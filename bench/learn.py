@@ -15,28 +15,32 @@ SECONDS_MAX = 900
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "examples", "shakespeare.yaml")
 
 
+def train(cluster, text):
+    """The metrics of the whole run, and what the trained model writes."""
+    cluster.submit(EXAMPLE, "learn", "--set", "data.path=" + os.path.abspath(text))
+    cluster.firnctl("watch", "learn", seconds=SECONDS_MAX)
+    lines = sorted(cluster.lines().values(), key=lambda line: line["step"])
+    return lines, cluster.firnctl("sample", "learn", "--prompt", "ROMEO:", "--tokens", "400")
+
+
 def main():
     if len(sys.argv) != 2:
         raise SystemExit("usage: learn.py TEXT")
     report = Report("learn", "training examples/shakespeare.yaml to a validation loss below 2.0 nats a byte")
     with Cluster(1, 2) as cluster:
-        cluster.submit(EXAMPLE, "learn", "--set", "data.path=" + os.path.abspath(sys.argv[1]))
-        cluster.firnctl("watch", "learn", seconds=SECONDS_MAX)
-        lines = sorted(cluster.lines().values(), key=lambda line: line["step"])
-        sample = cluster.firnctl("sample", "learn", "--prompt", "ROMEO:", "--tokens", "400")
-    measured = [line for line in lines if "val_loss" in line]
-    below = next((line for line in measured if line["val_loss"] < AIM), None)
+        lines, sample = train(cluster, sys.argv[1])
     began = lines[0]["unix_ns"] / 1e9 - lines[0]["step_ms"] / 1e3
-    for line in measured:
-        print(f"   step {line['step']:5}  {line['unix_ns'] / 1e9 - began:6.1f} s  validation {line['val_loss']:.3f}")
-    last = measured[-1]
+    curve = [(line["step"], line["tokens"], line["unix_ns"] / 1e9 - began, line["val_loss"])
+             for line in lines if "val_loss" in line]
+    for step, _, seconds, loss in curve:
+        print(f"   step {step:5}  {seconds:6.1f} s  validation {loss:.3f}")
+    below = next((point for point in curve if point[3] < AIM), None)
     if below:
-        report.say(f"below {AIM} at step {below['step']}, after {below['unix_ns'] / 1e9 - began:.0f} s and "
-                   f"{below['tokens']} tokens", below_aim_step=below["step"],
-                   below_aim_seconds=below["unix_ns"] / 1e9 - began)
-    report.say(f"validation loss {last['val_loss']:.3f} nats a byte at step {last['step']} after "
-               f"{last['unix_ns'] / 1e9 - began:.0f} s; the model writes:\n{sample}",
-               validation_loss=last["val_loss"], seconds=last["unix_ns"] / 1e9 - began, sample=sample)
+        report.say(f"below {AIM} at step {below[0]}, after {below[2]:.0f} s and {below[1]} tokens",
+                   below_aim_step=below[0], below_aim_seconds=below[2])
+    step, _, seconds, loss = curve[-1]
+    report.say(f"validation loss {loss:.3f} nats a byte at step {step} after {seconds:.0f} s; the model writes:\n"
+               f"{sample}", validation_loss=loss, seconds=seconds, sample=sample)
     report.write()
     sys.exit(0 if below else 1)
 

@@ -46,7 +46,7 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def firnctl(self, *arguments, seconds=WAIT_SECONDS):
-        return subprocess.run([FIRNCTL, *arguments], check=True, timeout=seconds, text=True,
+        return subprocess.run([FIRNCTL, *arguments], check=True, timeout=seconds, text=True, errors="replace",
                               stdout=subprocess.PIPE, env=self.environment).stdout
 
     def submit(self, file, job, *flags):

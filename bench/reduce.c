@@ -186,6 +186,7 @@ static void take_memory(struct replica *replica)
     struct tree_span subtrees[TREE_SUBTREES_MAX];
     struct error error = {0};
 
+    assert(world->replicas >= 2);
     replica->kernel = kernel_cpu();
     if (replica->kernel->open(&options, &replica->device, &error))
         measure_die("%s", error.text);
