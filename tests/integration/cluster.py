@@ -19,7 +19,8 @@ import time
 import unittest
 import urllib.request
 
-BIN = os.environ.get("FIRN_BIN", "build/bin")
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("FIRN_BIN", REPOSITORY + "/build/bin")
 ETCD = shutil.which("etcd") or "/usr/bin/etcd"
 PR_SET_PDEATHSIG = 1
 FAILURE_TIMEOUT_MS = 1500

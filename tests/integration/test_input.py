@@ -90,7 +90,7 @@ class Input(JobTest):
             self.assertNotEqual(twin.process.returncode, 0)
             twin.process = None
             with open(twin.log, encoding="utf-8") as log:
-                self.assertIn("a", log.read())
+                self.assertIn('another firnd is alive under the node name "a"', log.read())
             job = Job(cluster, train__steps=80).submit()
             job.wait_completed()
 
@@ -182,9 +182,16 @@ class Input(JobTest):
             node.flags = ("--worker", "/bin/false")
             node.launch()
             cluster.wait_registered("b")
-            job = Job(cluster, train__steps=200).submit()
-            job.wait_completed()
-            self.assert_exact(job)
+            job = Job(cluster).submit()
+
+            def reasons():
+                slots = cluster.etcd.get(f"/firn/v1/{cluster.name}/nodes/b")["slots"]
+                return [slot.get("bad") for slot in slots]
+            cluster.wait("both slots of b are out of service", lambda: all(reasons()))
+            self.assertTrue(all("died 5 times at start" in reason for reason in reasons()))
+            job.wait_running(2)
+            job.wait_step(80)
+            self.end(job)
 
 
 if __name__ == "__main__":
