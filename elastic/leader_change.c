@@ -188,6 +188,19 @@ static int weigh(struct leader_context *context, const struct demand *demand, st
     return 0;
 }
 
+/*
+ * No layout without the node that drains: the job checkpoints at the next boundary and leaves,
+ * rather than lose steps when the node goes. It begins again from there as soon as there are slots.
+ */
+static int leave_for_drain(struct leader_context *context, const struct demand *demand)
+{
+    char text[PLAN_REASON_SIZE];
+    snprintf(text, sizeof(text),
+             "node %s drains and the other slots are not enough: checkpoint, then wait",
+             demand->draining);
+    return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
+}
+
 static int look_for_better(struct leader_context *context)
 {
     struct demand demand = find_demand(context);
@@ -196,11 +209,16 @@ static int look_for_better(struct leader_context *context)
     say_running(context);
     int r = pool_for_change(context, &pool);
     if (r == 0 && pool.count < leader_devices_min(context->view)) {
-        leader_explain_wait(context, JOB_RUNNING, pool.count, NULL);
+        if (demand.draining != NULL)
+            r = leave_for_drain(context, &demand);
+        else
+            leader_explain_wait(context, JOB_RUNNING, pool.count, NULL);
     } else if (r == 0) {
         r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
         if (r == 0)
             r = weigh(context, &demand, plan);
+        else if (r == -ENOSPC && demand.draining != NULL)
+            r = leave_for_drain(context, &demand);
         else if (r == -ENOSPC)
             leader_explain_wait(context, JOB_RUNNING, pool.count, context->error->text);
         if (r == -ENOSPC)

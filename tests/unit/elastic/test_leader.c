@@ -124,17 +124,26 @@ static void draining_hands_over_and_leaves(void **state)
     cluster_free(cluster);
 }
 
-static void a_node_that_is_needed_stays_although_it_drains(void **state)
+static void a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 2);
     cluster->spec.elastic.devices_min = 3;
     cluster_progress(cluster, 5, 20);
+    uint64_t step = cluster->committed_ever;
     cluster->nodes[0].draining = true;
-    cluster_run(cluster, 20);
-    assert_int_equal(cluster->plan->generation, 1);
-    assert_int_equal(cluster->state, JOB_RUNNING);
+    cluster_until(cluster, 10, cluster->plan->reason == PLAN_REASON_DRAIN);
+    assert_int_equal(cluster->plan->worker_count, 0);
+    assert_true(cluster->plan->planned);
+    cluster_until(cluster, 10, cluster->state == JOB_WAITING);
+    assert_int_equal(cluster_alive(cluster), 0);
     assert_non_null(strstr(cluster->text, "node a is draining"));
+    /* Nothing was lost: it goes on from the boundary at which it left. */
+    cluster->nodes[0].draining = false;
+    cluster_until(cluster, 10, cluster_trains(cluster));
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(cluster->plan->resume_step >= step);
+    cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
 
@@ -453,7 +462,7 @@ int main(void)
         cmocka_unit_test(a_killed_worker_costs_no_checkpoint),
         cmocka_unit_test(a_killed_node_is_left_behind_and_taken_back),
         cmocka_unit_test(draining_hands_over_and_leaves),
-        cmocka_unit_test(a_node_that_is_needed_stays_although_it_drains),
+        cmocka_unit_test(a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits),
         cmocka_unit_test(scaling_goes_down_and_up),
         cmocka_unit_test(pinned_layouts_are_followed),
         cmocka_unit_test(freezing_shrinks_and_forks),
