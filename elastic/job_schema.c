@@ -129,8 +129,8 @@ const struct schema_key job_schema[] = {
      .also = " save_steps interval save_every ", .meaning = "Steps between checkpoints; 0: only at the end, on pause and on drain"},
     {"checkpoint.keep", SCHEMA_UNSIGNED, AT(checkpoint.keep), 1, 1000, .default_json = "2", .unit = "checkpoints",
      .also = " save_total_limit ", .meaning = "How many of the newest stay; older ones are deleted"},
-    {"checkpoint.copies", SCHEMA_UNSIGNED, AT(checkpoint.copies), 1, 8, .default_json = "1", .unit = "nodes",
-     .meaning = "On how many nodes each shard lies; 2 survives the loss of a node with its disk"},
+    {"checkpoint.copies", SCHEMA_UNSIGNED, AT(checkpoint.copies), 1, 1, .default_json = "1", .unit = "nodes",
+     .meaning = "On how many nodes' disks each shard lies; this version keeps one, so choose a `path` that survives its nodes"},
 
     {"evaluate.every", SCHEMA_COUNT, AT(evaluate.every), 0, STEPS_MAX, .default_json = "0", .unit = "steps",
      .also = " eval_interval eval_steps interval eval_every ", .meaning = "Steps between evaluations on the held-out data, also before the first and at the last; 0: never"},
