@@ -20,7 +20,7 @@ def train(cluster, text):
     cluster.submit(EXAMPLE, "learn", "--set", "data.path=" + os.path.abspath(text))
     cluster.firnctl("watch", "learn", seconds=SECONDS_MAX)
     lines = sorted(cluster.lines().values(), key=lambda line: line["step"])
-    return lines, cluster.firnctl("sample", "learn", "--prompt", "ROMEO:", "--tokens", "400")
+    return lines, cluster.firnctl("sample", "learn", "--prompt", "ROMEO:", "--tokens", "400", "--top-k", "40")
 
 
 def main():

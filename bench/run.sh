@@ -21,13 +21,13 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 run_one() {
     case $1 in
-    planner | reduce | checkpoint) timeout 300 "$FIRN_BIN/bench-$1" ;;
+    planner | reduce | checkpoint) timeout 600 "$FIRN_BIN/bench-$1" ;;
     step)
         # OpenMP's count bounds how many threads sgemm alone may be given.
-        OMP_NUM_THREADS=2 timeout 300 "$FIRN_BIN/bench-step" --torch bench/step_torch.py
-        timeout 300 bench/step_llmc.sh
+        OMP_NUM_THREADS=2 timeout 600 "$FIRN_BIN/bench-step" --torch bench/step_torch.py
+        timeout 600 bench/step_llmc.sh
         ;;
-    cluster) timeout 300 bench/cluster.py ;;
+    cluster) timeout 600 bench/cluster.py ;;
     learn)
         if [ -n "${FIRN_TEXT:-}" ]; then
             timeout 900 bench/learn.py "$FIRN_TEXT"
