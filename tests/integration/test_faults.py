@@ -18,34 +18,58 @@ class Faults(JobTest):
             kill(pid)
         return [node for node, _ in victims]
 
-    def kill_daemon_alone(self, job, node):
-        """Its workers go on, and the firnd that follows takes them over."""
-        cluster, workers = job.cluster, node.workers()
-        self.assertEqual(len(workers), 2)
-        node.kill_daemon()
-        job.wait_step(job.step() + 60)
-        self.assertTrue(all(map(is_alive, workers)))
+    def taken_over(self, job, node, workers):
+        cluster = job.cluster
         node.launch()
         cluster.wait_registered(node.name)
         cluster.wait("the workers are taken over", lambda: sorted(
             worker["pid"] for worker in node.job_workers(job.name)) == workers)
         job.wait_step(job.step() + 20)
+        self.assertEqual(job.events("stuck"), [])
+        self.assertEqual([plan for plan in job.events("plan") if "lost" in plan["text"]], [])
+        self.end(job)
 
-    def daemon_dies(self, leads):
+    def test_leading_daemon_is_killed(self):
+        """Another node leads, the workers go on, and the firnd that follows takes them over."""
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(30)
+            node = cluster.wait_leader()
+            workers = node.workers()
+            self.assertEqual(len(workers), 2)
+            node.kill_daemon()
+            cluster.wait("another node leads", cluster.leader)
+            job.wait_step(job.step() + 20)
+            self.assertTrue(all(map(is_alive, workers)))
+            self.taken_over(job, node, workers)
+
+    def test_other_daemon_is_killed(self):
         with Cluster(self.id()) as cluster:
             job = Job(cluster).submit()
             job.wait_step(30)
             leader = cluster.wait_leader()
-            others = [node for node in cluster.nodes.values() if node is not leader]
-            self.kill_daemon_alone(job, leader if leads else others[0])
-            self.assertEqual(job.events("stuck"), [])
+            node = next(node for node in cluster.nodes.values() if node is not leader)
+            workers = node.workers()
+            self.assertEqual(len(workers), 2)
+            node.kill_daemon()
+            job.wait_step(job.step() + 60)
+            self.assertTrue(all(map(is_alive, workers)))
+            self.taken_over(job, node, workers)
+
+    def test_daemon_is_away_for_longer_than_its_lease(self):
+        """Its node is left by a planned change, although nobody there can be told of it."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(30)
+            leader = cluster.wait_leader()
+            node = next(node for node in cluster.nodes.values() if node is not leader)
+            node.kill_daemon()
+            cluster.wait(f"node {node.name} is left", lambda: node.name not in
+                         {worker["node"] for worker in job.plan()["workers"]})
+            job.wait_step(job.step() + 20)
+            node.launch()
+            job.wait_running(6)
             self.end(job)
-
-    def test_leading_daemon_is_killed(self):
-        self.daemon_dies(leads=True)
-
-    def test_other_daemon_is_killed(self):
-        self.daemon_dies(leads=False)
 
     def test_worker_stops_and_continues(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
