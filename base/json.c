@@ -27,15 +27,38 @@ static bool too_deep(const char *text, size_t size_bytes)
     return false;
 }
 
+/*
+ * Jansson does not always tell a shortage of memory (2.14): parsing may call the text malformed, or
+ * lose a character and go on; dumping may leave out a key and go on. Its allocations go through
+ * here, so that this file knows.
+ */
+static _Thread_local bool memory_was_short;
+
+static void *allocate(size_t size_bytes)
+{
+    void *memory = malloc(size_bytes);
+    if (memory == NULL)
+        memory_was_short = true;
+    return memory;
+}
+
+__attribute__((constructor)) static void watch_allocations(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
 int json_parse(const char *text, size_t size_bytes, const char *where, json_t **ret_value,
                struct error *error)
 {
     if (too_deep(text, size_bytes))
         return error_set(error, -EINVAL, "%s: nested deeper than %d levels", where, JSON_DEPTH_MAX);
     json_error_t failure;
+    memory_was_short = false;
     json_t *value = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &failure);
-    if (value == NULL && json_error_code(&failure) == json_error_out_of_memory)
+    if (memory_was_short) {
+        json_decref(value);
         return error_set(error, -ENOMEM, "%s: out of memory", where);
+    }
     if (value == NULL)
         return error_set(error, -EINVAL, "%s:%d:%d: %s", where, failure.line, failure.column,
                          failure.text);
@@ -201,7 +224,28 @@ int json_put_bits64(json_t *object, const char *key, double value)
     return json_object_set_new(object, key, json_string(text)) == 0 ? 0 : -ENOMEM;
 }
 
+static char *dump(const json_t *value, size_t flags)
+{
+    memory_was_short = false;
+    char *text = json_dumps(value, flags | JSON_ENCODE_ANY);
+    if (text != NULL && memory_was_short) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
 char *json_text(const json_t *value)
 {
-    return json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    return dump(value, JSON_COMPACT);
+}
+
+char *json_text_sorted(const json_t *value)
+{
+    return dump(value, JSON_COMPACT | JSON_SORT_KEYS);
+}
+
+char *json_text_indented(const json_t *value)
+{
+    return dump(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 }

@@ -47,5 +47,10 @@ int json_get_bits64(const json_t *object, const char *key, double *ret_value,
                     struct error *error) CHECK_RESULT;
 int json_put_bits64(json_t *object, const char *key, double value) CHECK_RESULT;
 
-/** json_text() - compact text, keys in insertion order; malloc'ed, NULL when memory is short */
+/** json_text() - compact text, keys in insertion order; malloc'ed, NULL when memory is short (and
+ * only then: Jansson's own json_dumps() may give a text that lacks a key) */
 char *json_text(const json_t *value);
+/** json_text_sorted() - compact, keys sorted: one text for equal values */
+char *json_text_sorted(const json_t *value);
+/** json_text_indented() - for files that people read */
+char *json_text_indented(const json_t *value);

@@ -115,8 +115,7 @@ static int enter_file(struct commit *commit, const char *name, const void *data,
 
 static int write_json(struct commit *commit, const char *name, const json_t *tree)
 {
-    AUTO_FREE char *text =
-        tree != NULL ? json_dumps(tree, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
+    AUTO_FREE char *text = tree != NULL ? json_text_indented(tree) : NULL;
     if (text == NULL)
         return error_set(commit->error, -ENOMEM, "no memory for %s", name);
     int r = write_file(commit, name, text, strlen(text));

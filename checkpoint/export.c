@@ -213,7 +213,7 @@ static int write_config(struct exporting *exporting)
     const char *dtype = exporting->options->dtype == SAFETENSORS_F32 ? "float32" : "bfloat16";
     if (json_object_set_new(tree, "torch_dtype", json_string(dtype)) != 0)
         return fail(exporting, -ENOMEM, "encode", to);
-    AUTO_FREE char *text = json_dumps(tree, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    AUTO_FREE char *text = json_text_indented(tree);
     if (text == NULL)
         return fail(exporting, -ENOMEM, "encode", to);
     return file_replace(to, text, strlen(text), 0644, exporting->error);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "checkpoint/manifest_digest.h"
 
 void manifest_done(struct manifest *manifest)
@@ -176,7 +177,7 @@ int manifest_digest(const struct manifest *manifest, struct hash128 *ret_digest)
     const json_t *freeze = json_object_get(manifest->state, "freeze");
     AUTO_FREE char *text = NULL;
     if (freeze != NULL) {
-        text = json_dumps(freeze, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+        text = json_text_sorted(freeze);
         if (text == NULL)
             return -ENOMEM;
     }

@@ -1,0 +1,63 @@
+/*
+ * Memory that runs out: this program's own malloc, calloc and realloc, of which the one numbered
+ * fault_memory_arm() says returns NULL, in whichever thread it is. Linked statically, so libraries
+ * that the code uses (jansson, xxHash) fail too. With AddressSanitizer, which brings its own,
+ * nothing ever fails and the tests say so.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FAULT_MEMORY 0
+#else
+#define FAULT_MEMORY 1
+#endif
+
+static atomic_long fault_memory_left = -1; /* allocations until the one that fails; -1: none will */
+static atomic_bool fault_memory_hit;
+
+static inline void fault_memory_arm(long number)
+{
+    fault_memory_hit = false;
+    fault_memory_left = number;
+}
+
+/** fault_memory_disarm() - whether the allocation was reached */
+static inline bool fault_memory_disarm(void)
+{
+    fault_memory_left = -1;
+    return fault_memory_hit;
+}
+
+#if FAULT_MEMORY
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+
+static inline bool fault_memory_now(void)
+{
+    if (fault_memory_left < 0 || atomic_fetch_sub(&fault_memory_left, 1) != 0)
+        return false;
+    fault_memory_hit = true;
+    return true;
+}
+
+void *malloc(size_t size)
+{
+    return fault_memory_now() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return fault_memory_now() ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    return fault_memory_now() ? NULL : __libc_realloc(memory, size);
+}
+#endif
