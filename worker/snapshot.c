@@ -18,6 +18,7 @@
 
 #define ARENA_BYTES   ((size_t)64 << 20)
 #define PART_FILE_MAX ((size_t)64 << 20)
+#define END_OF_TEXT   50256
 
 /* One commit, run by rank 0 in a thread of its own. Owns everything it points to. */
 struct commit {
@@ -121,8 +122,9 @@ void snapshot_reset(struct snapshot *snapshot)
 static json_t *model_config(const struct state *state)
 {
     const struct model_spec *model = &state->model;
-
-    return json_pack(
+    /* GPT-2's end of text; a smaller vocabulary has no such token, which must be said. */
+    json_t *end = model->vocab > END_OF_TEXT ? json_integer(END_OF_TEXT) : json_null();
+    json_t *config = json_pack(
         "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:s}",
         "architectures", "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", (int)model->layers,
         "n_embd", (int)model->width, "n_head", (int)model->heads, "n_positions",
@@ -130,6 +132,13 @@ static json_t *model_config(const struct state *state)
         "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "initializer_range", 0.02,
         "resid_pdrop", 0.0, "embd_pdrop", 0.0, "attn_pdrop", 0.0, "tie_word_embeddings",
         state_tied(state), "torch_dtype", "float32");
+
+    if (json_object_set_new(config, "bos_token_id", json_incref(end)) ||
+        json_object_set_new(config, "eos_token_id", end)) {
+        json_decref(config);
+        return NULL;
+    }
+    return config;
 }
 
 /* Every tensor of the stage goes to the replica that has the least to write so far: the same on all
