@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,24 +62,49 @@ int checkpoint_unpin(const char *path, struct error *error)
     return file_sync_directory(path, error);
 }
 
-int checkpoint_remove(const char *folder, uint64_t step, bool even_newest, struct error *error)
+/* The job's folder and the step, from the path of one checkpoint. */
+static int split(const char *path, char ret_folder[FOLDER_PATH_SIZE], uint64_t *ret_step,
+                 struct error *error)
 {
-    char path[FOLDER_PATH_SIZE];
+    const char *slash = strrchr(path, '/');
+    if (strlen(path) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", path);
+    if (folder_classify(slash == NULL ? path : slash + 1, ret_step) != FOLDER_COMPLETE)
+        return error_set(error, -EINVAL, "%s: not called step-<digits>, as checkpoints are", path);
+    snprintf(ret_folder, FOLDER_PATH_SIZE, "%.*s", slash == NULL ? 1 : (int)MAX(slash - path, 1l),
+             slash == NULL ? "." : path);
+    return 0;
+}
+
+int checkpoint_removable(const char *path, bool even_newest, struct error *error)
+{
+    char folder[FOLDER_PATH_SIZE];
     struct stat status;
     AUTO_FREE uint64_t *steps = NULL;
     size_t count = 0;
-    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
-        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
-    checkpoint_path(folder, step, path);
+    uint64_t step;
+    int r = split(path, folder, &step, error);
+    if (r != 0)
+        return r;
     if (stat(path, &status) != 0)
         return fail(error, path);
     if (checkpoint_pinned(path))
         return error_set(error, -EPERM, "%s is pinned", path);
-    int r = checkpoint_list(folder, &steps, &count, error);
+    r = checkpoint_list(folder, &steps, &count, error);
     if (r != 0)
         return r;
     if (!even_newest && count > 0 && steps[0] == step)
         return error_set(error, -EBUSY,
                          "%s is the newest checkpoint: what the job would go on from", path);
-    return retain_remove(folder, step, error);
+    return 0;
+}
+
+int checkpoint_remove(const char *path, bool even_newest, struct error *error)
+{
+    char folder[FOLDER_PATH_SIZE];
+    uint64_t step;
+    int r = checkpoint_removable(path, even_newest, error);
+    if (r == 0)
+        r = split(path, folder, &step, error);
+    return r != 0 ? r : retain_remove(folder, step, error);
 }

@@ -21,13 +21,14 @@ int checkpoint_unpin(const char *path, struct error *error) CHECK_RESULT;
 bool checkpoint_pinned(const char *path);
 
 /**
- * checkpoint_remove() - take one complete checkpoint away, durably and all at once
- * @folder: the job's
+ * checkpoint_removable() - whether checkpoint_remove() would be willing
+ * @path: <job's folder>/step-<10 digits>
  * @even_newest: also the newest one, which the job would go on from
  *
- * Files that other checkpoints link stay theirs. A checkpoint whose manifest does not load may be
- * removed too, and counts as no newer one.
- * Return: 0; -ENOENT; -EPERM (pinned); -EBUSY (the newest); others name the path.
+ * A checkpoint whose manifest does not load may be removed too, and counts as no newer one.
+ * Return: 0; -EINVAL (not the name of a checkpoint), -ENOENT, -EPERM (pinned), -EBUSY (the newest).
  */
-int checkpoint_remove(const char *folder, uint64_t step, bool even_newest,
-                      struct error *error) CHECK_RESULT;
+int checkpoint_removable(const char *path, bool even_newest, struct error *error) CHECK_RESULT;
+/** checkpoint_remove() - take one away, durably and all at once, unless it is not removable. Files
+ * that other checkpoints link stay theirs */
+int checkpoint_remove(const char *path, bool even_newest, struct error *error) CHECK_RESULT;

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -12,6 +11,7 @@
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
+#include "ctl/meter.h"
 #include "ctl/output.h"
 #include "ctl/text_table.h"
 
@@ -155,27 +155,6 @@ int run_checkpoint_show(const struct arguments *arguments, struct error *error)
 
 /* ---- verify ---- */
 
-struct meter {
-    bool shown;
-    uint64_t begun_ns, said_ns, total;
-};
-
-static void on_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct meter *meter = context;
-    uint64_t now_ns = clock_monotonic_ns();
-    char bar[FORMAT_BAR_SIZE], size[FORMAT_SIZE];
-
-    meter->total = total;
-    if (!meter->shown || (now_ns - meter->said_ns < 100 * NS_PER_MS && done < total))
-        return;
-    meter->said_ns = now_ns;
-    fprintf(stderr, "\r│%s│ %s of it read ",
-            format_bar((double)done / (double)MAX(total, 1ul), bar), format_bytes(done, size));
-    if (done == total)
-        fprintf(stderr, "\r\033[K");
-}
-
 /* The manifest must be the committed one before its checksums mean anything. */
 static int check_manifest(const struct checkpoint_place *place, struct error *error)
 {
@@ -205,7 +184,7 @@ static int report_good(const struct arguments *arguments, const struct checkpoin
 
 int run_checkpoint_verify(const struct arguments *arguments, struct error *error)
 {
-    struct meter meter = {.shown = isatty(STDERR_FILENO), .begun_ns = clock_monotonic_ns()};
+    struct meter meter = meter_begin();
     struct checkpoint_reader *reader = NULL;
     struct checkpoint_place place;
     int status = checkpoint_find(arguments, &place, error);
@@ -216,7 +195,7 @@ int run_checkpoint_verify(const struct arguments *arguments, struct error *error
         status = checkpoint_open(place.path, &reader, error);
     if (status)
         return status;
-    status = checkpoint_verify(reader, on_progress, &meter, error);
+    status = checkpoint_verify(reader, meter_progress, &meter, error);
     checkpoint_close(reader);
     return status ? status : report_good(arguments, &place, &meter, error);
 }

@@ -58,6 +58,9 @@ static const struct flag exact = {
 static const struct flag from = {"from", "STEP", FLAG_NUMBER, 0, 9e15, "begin at this step"};
 static const struct flag step = {"step", "N",  FLAG_NUMBER,
                                  0,      9e15, "the checkpoint of this step (else the newest)"};
+static const struct flag force = {
+    "force", NULL, FLAG_SWITCH, 0, 0, "also the newest one, which the job would go on from"};
+static const struct flag dtype = {"dtype", "T", FLAG_TEXT, 0, 0, "f32 or bf16 (f32)"};
 static const struct flag plan_slots = {
     "slots",   "S[@MEMORY]",
     FLAG_TEXT, 0,
@@ -268,6 +271,37 @@ const struct command commands[] = {
      .summary = "read every byte of a checkpoint and compare checksums",
      .flags = {&step, &json},
      .run = run_checkpoint_verify},
+    {.name = "checkpoint pin",
+     .operands = "JOB|PATH",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "keep a checkpoint however many newer ones there are",
+     .flags = {&step},
+     .run = run_checkpoint_pin},
+    {.name = "checkpoint unpin",
+     .operands = "JOB|PATH",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "let it go when newer ones take its place",
+     .flags = {&step},
+     .run = run_checkpoint_unpin},
+    {.name = "checkpoint remove",
+     .operands = "JOB|PATH",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "remove one checkpoint from the disk and from etcd",
+     .details =
+         "Not a pinned one, and the newest only with --force. Other checkpoints lose nothing.",
+     .flags = {&step, &force},
+     .run = run_checkpoint_remove},
+    {.name = "checkpoint export",
+     .operands = "JOB|PATH FOLDER",
+     .operands_min = 2,
+     .operands_max = 2,
+     .summary = "write a plain Hugging Face folder: model.safetensors and config.json",
+     .details = "FOLDER must not exist. The job may go on training meanwhile.",
+     .flags = {&step, &dtype},
+     .run = run_checkpoint_export},
     {.name = "plan",
      .operands = "FILE",
      .operands_min = 1,

@@ -37,10 +37,15 @@ int run_watch(const struct arguments *arguments, struct error *error);
 int run_top(const struct arguments *arguments, struct error *error);
 int run_metrics(const struct arguments *arguments, struct error *error);
 
-/* checkpoint_command.c, plan_command.c, sample_command.c, report.c */
+/* checkpoint_command.c, checkpoint_keep.c, checkpoint_export.c, plan_command.c, sample_command.c,
+ * report.c */
 int run_checkpoint_list(const struct arguments *arguments, struct error *error);
 int run_checkpoint_show(const struct arguments *arguments, struct error *error);
 int run_checkpoint_verify(const struct arguments *arguments, struct error *error);
+int run_checkpoint_pin(const struct arguments *arguments, struct error *error);
+int run_checkpoint_unpin(const struct arguments *arguments, struct error *error);
+int run_checkpoint_remove(const struct arguments *arguments, struct error *error);
+int run_checkpoint_export(const struct arguments *arguments, struct error *error);
 int run_plan(const struct arguments *arguments, struct error *error);
 int run_sample(const struct arguments *arguments, struct error *error);
 int run_report(const struct arguments *arguments, struct error *error);

@@ -7,7 +7,7 @@ _firnctl_second_words()
     local) second_words='up down env kill start status' ;;
     job) second_words='submit list show scale pause resume cancel remove logs events' ;;
     node) second_words='list drain resume' ;;
-    checkpoint) second_words='list show verify' ;;
+    checkpoint) second_words='list show verify pin unpin remove export' ;;
     *) second_words='' ;;
     esac
 }
@@ -41,6 +41,10 @@ _firnctl_flags()
     'checkpoint list') flags='--json' ;;
     'checkpoint show') flags='--step --json' ;;
     'checkpoint verify') flags='--step --json' ;;
+    'checkpoint pin') flags='--step' ;;
+    'checkpoint unpin') flags='--step' ;;
+    'checkpoint remove') flags='--step --force' ;;
+    'checkpoint export') flags='--step --dtype' ;;
     'plan') flags='--slots --nodes --devices --stages --replicas --frozen --json' ;;
     'sample') flags='--prompt --tokens --temperature --top-k --seed --step' ;;
     'version') flags='' ;;
@@ -63,7 +67,7 @@ _firnctl_plain_words()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         case $word in
-        --daemon-only|--exact|--follow|--json|--once|--wait|--help) ;;
+        --daemon-only|--exact|--follow|--force|--json|--once|--wait|--help) ;;
         --*) ((i++)) ;;
         *) plain+=("$word") ;;
         esac
@@ -77,10 +81,11 @@ _firnctl_operand()
     'local kill'|'local start'|'node '*)
         mapfile -t COMPREPLY < <(compgen -W "$(_firnctl_names node list)" -- "$current") ;;
     help) mapfile -t COMPREPLY < <(compgen -W "$first_words" -- "$current") ;;
-    'checkpoint show'|'checkpoint verify'|sample)
+    'checkpoint list') mapfile -t COMPREPLY < <(compgen -W "$(_firnctl_names job list)" -- "$current") ;;
+    'checkpoint '*|sample)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -W "$(_firnctl_names job list)" -- "$current") ;;
-    'job '*|watch|metrics|report|'checkpoint list')
+    'job '*|watch|metrics|report)
         mapfile -t COMPREPLY < <(compgen -W "$(_firnctl_names job list)" -- "$current") ;;
     esac
 }
@@ -95,6 +100,7 @@ _firnctl()
     case $previous in
     --dir) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     --svg) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    --dtype) mapfile -t COMPREPLY < <(compgen -W 'f32 bf16' -- "$current"); return ;;
     --node) mapfile -t COMPREPLY < <(compgen -W "$(_firnctl_names node list)" -- "$current"); return ;;
     esac
     _firnctl_plain_words

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What a job does when its own checkpoints have been damaged, removed or pinned."""
+import json
 import os
 import shutil
+import subprocess
 import unittest
 
-from cluster import PIPELINE, Cluster
+from cluster import BIN, PIPELINE, Cluster
 from job import CHECKPOINT_EVERY, Job, JobTest
 
 
@@ -21,6 +23,15 @@ def own_files(folder, prefix):
     names = sorted(name for name in os.listdir(folder) if name.startswith(prefix))
     return [path for path in (os.path.join(folder, name) for name in names)
             if os.stat(path).st_nlink == 1]
+
+
+def firnctl(cluster, *words):
+    """(exit status, what it printed)."""
+    done = subprocess.run([BIN + "/firnctl", *words, "--endpoints", cluster.etcd.url, "--cluster", cluster.name],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          encoding="utf-8", timeout=60, check=False)
+    cluster.note(f"firnctl {' '.join(words)}: {done.returncode} {done.stdout}")
+    return done.returncode, done.stdout
 
 
 class Checkpoints(JobTest):
@@ -87,8 +98,7 @@ class Checkpoints(JobTest):
         with Cluster(self.id()) as cluster:
             job = Job(cluster).submit()
             first = cluster.wait("a checkpoint is committed", job.checkpoints)[0]
-            with open(first["path"] + "/pinned", "wb"):
-                pass
+            self.assertEqual(firnctl(cluster, "checkpoint", "pin", "job", "--step", str(first["step"]))[0], 0)
             job.wait_step(first["step"] + 8 * CHECKPOINT_EVERY)
             job.ask(state="paused")
             job.wait_state("paused")
@@ -97,6 +107,46 @@ class Checkpoints(JobTest):
             self.assertEqual(len(records), 1 + job.spec["checkpoint"]["keep"])
             self.assertTrue(os.path.isfile(first["path"] + "/manifest.json"))
             self.assert_exact(job)
+
+    def test_firnctl_removes_what_may_go(self):
+        with Cluster(self.id()) as cluster:
+            job = self.paused(cluster, 3 * CHECKPOINT_EVERY + 10)
+            oldest, *_, newest = job.checkpoints()
+            remove = ("checkpoint", "remove", "job", "--step")
+            self.assertEqual(firnctl(cluster, *remove[:3])[0], 2)  # which one?
+            firnctl(cluster, "checkpoint", "pin", oldest["path"])
+            for step, why in ((oldest["step"], "pinned"), (newest["step"], "newest")):
+                status, text = firnctl(cluster, *remove, str(step))
+                self.assertEqual(status, 1)
+                self.assertIn(why, text)
+            self.assertIn(oldest, job.checkpoints())
+            firnctl(cluster, "checkpoint", "unpin", oldest["path"])
+            self.assertEqual(firnctl(cluster, *remove, str(oldest["step"]))[0], 0)
+            self.assertEqual(firnctl(cluster, *remove, str(newest["step"]), "--force")[0], 0)
+            left = job.checkpoints()
+            self.assertNotIn(oldest, left)
+            self.assertNotIn(newest, left)
+            self.assertFalse(os.path.exists(oldest["path"]) or os.path.exists(newest["path"]))
+            job.ask(state="running")  # from the newest that is left
+            job.wait_step(newest["step"] + 20)
+            self.end(job)
+
+    def test_firnctl_exports_while_the_job_runs(self):
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster).submit()
+            cluster.wait("a checkpoint is committed", job.checkpoints)
+            for dtype, size in (("f32", 4), ("bf16", 2)):
+                folder = f"{cluster.folder}/plain-{dtype}"
+                self.assertEqual(firnctl(cluster, "checkpoint", "export", "job", folder, "--dtype", dtype)[0], 0)
+                self.assertEqual(sorted(os.listdir(folder)), ["config.json", "model.safetensors"])
+                with open(folder + "/model.safetensors", "rb") as file:
+                    header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+                self.assertEqual(header["transformer.wpe.weight"]["shape"], [32, 32])
+                begin, end = header["transformer.wpe.weight"]["data_offsets"]
+                self.assertEqual(end - begin, 32 * 32 * size)
+            self.assertEqual(firnctl(cluster, "checkpoint", "export", "job", folder)[0], 1)  # it is there
+            self.assertEqual(firnctl(cluster, "checkpoint", "export", "job", folder + "2", "--dtype", "f8")[0], 2)
+            self.end(job)
 
 
 if __name__ == "__main__":

@@ -97,15 +97,17 @@ static void removal_spares_the_pinned_and_the_newest(void **state)
     (void)state;
     struct error error = {0};
     assert_int_equal(checkpoint_pin(path_of(20), &error), 0);
-    assert_int_equal(checkpoint_remove(folder, 20, true, &error), -EPERM);
-    assert_int_equal(checkpoint_remove(folder, 50, false, &error), -EBUSY);
-    assert_int_equal(checkpoint_remove(folder, 60, false, &error), -ENOENT);
+    assert_int_equal(checkpoint_remove(path_of(20), true, &error), -EPERM);
+    assert_int_equal(checkpoint_remove(path_of(50), false, &error), -EBUSY);
+    assert_int_equal(checkpoint_remove(path_of(60), false, &error), -ENOENT);
+    assert_int_equal(checkpoint_remove(folder, false, &error), -EINVAL);
+    assert_int_equal(checkpoint_removable(path_of(30), false, &error), 0);
     assert_true(there(20) && there(50));
-    assert_int_equal(checkpoint_remove(folder, 30, false, &error), 0);
+    assert_int_equal(checkpoint_remove(path_of(30), false, &error), 0);
     assert_false(there(30));
-    assert_int_equal(checkpoint_remove(folder, 50, true, &error), 0);
+    assert_int_equal(checkpoint_remove(path_of(50), true, &error), 0);
     assert_false(there(50));
-    assert_int_equal(checkpoint_remove(folder, 40, false, &error), -EBUSY);
+    assert_int_equal(checkpoint_remove(path_of(40), false, &error), -EBUSY);
 }
 
 /* The newest name whose manifest is damaged is not what a job would go on from. */
@@ -116,8 +118,8 @@ static void a_damaged_one_can_be_removed(void **state)
     char path[FOLDER_FILE_SIZE];
     folder_file_path(path_of(50), MANIFEST_NAME, path);
     assert_int_equal(truncate(path, 20), 0);
-    assert_int_equal(checkpoint_remove(folder, 40, false, &error), -EBUSY);
-    assert_int_equal(checkpoint_remove(folder, 50, false, &error), 0);
+    assert_int_equal(checkpoint_remove(path_of(40), false, &error), -EBUSY);
+    assert_int_equal(checkpoint_remove(path_of(50), false, &error), 0);
     assert_false(there(50));
 }
 

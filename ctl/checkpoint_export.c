@@ -1,0 +1,47 @@
+/* firnctl checkpoint export. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "checkpoint/export.h"
+#include "ctl/checkpoint_find.h"
+#include "ctl/commands.h"
+#include "ctl/format.h"
+#include "ctl/meter.h"
+
+static int take_dtype(const struct arguments *arguments, enum safetensors_dtype *ret_dtype,
+                      struct error *error)
+{
+    const char *text = arguments_text(arguments, "dtype", "f32");
+
+    if (!strcmp(text, "f32"))
+        *ret_dtype = SAFETENSORS_F32;
+    else if (!strcmp(text, "bf16"))
+        *ret_dtype = SAFETENSORS_BF16;
+    else
+        return error_set(error, COMMAND_USAGE, "--dtype is f32 or bf16, not \"%s\"", text);
+    return 0;
+}
+
+int run_checkpoint_export(const struct arguments *arguments, struct error *error)
+{
+    struct checkpoint_place place;
+    struct meter meter = meter_begin();
+    struct checkpoint_export export = {.from = place.path,
+                                       .to = arguments->operands[1],
+                                       .progress = meter_progress,
+                                       .context = &meter};
+    char size[FORMAT_SIZE], took[FORMAT_SIZE];
+    int status = take_dtype(arguments, &export.dtype, error);
+
+    if (!status)
+        status = checkpoint_find(arguments, &place, error);
+    if (!status)
+        status = checkpoint_export(&export, error);
+    if (!status)
+        printf("%s is exported to %s: %s in %s\n", place.path, export.to,
+               format_bytes(meter.total, size),
+               format_duration((double)(clock_monotonic_ns() - meter.begun_ns) / 1e9, took));
+    return status;
+}
