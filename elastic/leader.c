@@ -24,10 +24,16 @@ static bool everybody_is_gone(const struct roster *roster)
     return true;
 }
 
-/* Every node that could run the job has said that it cannot: the text of one; NULL: not so. */
+/*
+ * Every node that could run the job has said that it cannot: the text of one; NULL: not so. The
+ * plan that ends such a job remembers it, for nobody has reported under that plan yet.
+ */
 static const char *refused_by_all(const struct leader_context *context)
 {
+    const struct plan *plan = context->view->plan;
     const char *refusal = NULL;
+    if (plan != NULL && plan->worker_count == 0 && plan->reason == PLAN_REASON_REFUSED)
+        return plan->reason_text;
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct leader_node *node = &context->view->nodes[n];
         const char *text = roster_refused(&context->roster, node->name);
@@ -116,7 +122,7 @@ static int decide(struct leader_context *context)
     if (view->desired == JOB_DESIRED_CANCELLED)
         return end_now(context, PLAN_REASON_CANCEL, JOB_CANCELLED, "cancelled");
     if (refusal != NULL)
-        return end_now(context, PLAN_REASON_CANCEL, JOB_FAILED, refusal);
+        return end_now(context, PLAN_REASON_REFUSED, JOB_FAILED, refusal);
     if (view->plan != NULL && leader_has_failed(context))
         return leader_recover(context);
     context->memory->failure_seen_ns = 0;

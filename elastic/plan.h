@@ -39,7 +39,8 @@ enum plan_reason {
     PLAN_REASON_FAILURE,
     PLAN_REASON_PAUSE,
     PLAN_REASON_RESUME,
-    PLAN_REASON_CANCEL
+    PLAN_REASON_CANCEL,
+    PLAN_REASON_REFUSED, /* no node can run the job: reason_text is the word of one */
 };
 
 struct plan_worker {

@@ -105,7 +105,7 @@ struct cluster {
     bool over; /* LEADER_FINISH */
     /* what happened, for assertions */
     unsigned published, prepared, dropped, restarts_from_disk;
-    unsigned publish_reasons[PLAN_REASON_CANCEL + 1];
+    unsigned publish_reasons[PLAN_REASON_REFUSED + 1];
     bool quiet_leader; /* nobody leads */
     bool verbose;
 };

@@ -413,6 +413,34 @@ static void a_job_that_every_node_refuses_fails(void **state)
     cluster_free(cluster);
 }
 
+/* The plan that ends a refused job is in force before anybody reports under it. */
+static void a_refusal_outlives_the_reports_of_it(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 1, 1);
+    struct plan *plan = plan_new();
+    assert_non_null(plan);
+    plan->generation = 2;
+    plan->reason = PLAN_REASON_REFUSED;
+    snprintf(plan->reason_text, sizeof(plan->reason_text), "no data");
+    const struct leader_node node = {.name = "a", .host = "127.0.0.1", .slot_count = 1};
+    const struct leader_view view = {.now_ns = 1,
+                                     .failure_timeout_ns = 1,
+                                     .spec = &cluster->spec,
+                                     .plan = plan,
+                                     .nodes = &node,
+                                     .node_count = 1};
+    struct leader_memory memory = {0};
+    struct leader_decision decision;
+    struct error error = {0};
+    assert_int_equal(leader_decide(&view, &memory, &decision, &error), 0);
+    assert_int_equal(decision.action, LEADER_FINISH);
+    assert_int_equal(decision.state, JOB_FAILED);
+    assert_string_equal(decision.text, "no data");
+    plan_free(plan);
+    cluster_free(cluster);
+}
+
 static void a_node_that_refuses_is_done_without(void **state)
 {
     (void)state;
@@ -478,6 +506,7 @@ int main(void)
         cmocka_unit_test(nodes_that_join_together_make_one_generation),
         cmocka_unit_test(a_slot_that_cannot_start_is_given_up),
         cmocka_unit_test(a_job_that_every_node_refuses_fails),
+        cmocka_unit_test(a_refusal_outlives_the_reports_of_it),
         cmocka_unit_test(a_node_that_refuses_is_done_without),
         cmocka_unit_test(a_restarted_daemon_disturbs_nobody),
         cmocka_unit_test(a_node_without_lease_is_left_without_a_failure),
