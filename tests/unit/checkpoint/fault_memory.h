@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,6 +44,7 @@ static inline bool fault_memory_now(void)
     if (fault_memory_left < 0 || atomic_fetch_sub(&fault_memory_left, 1) != 0)
         return false;
     fault_memory_hit = true;
+    errno = ENOMEM; /* glibc itself relies on it */
     return true;
 }
 
