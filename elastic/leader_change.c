@@ -337,9 +337,9 @@ int leader_change(struct leader_context *context)
                    view->plan->reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING,
                    "generation %llu begins: %s", (unsigned long long)view->plan->generation,
                    view->plan->reason_text);
-        if (!view->plan->planned)
-            leader_wake(context,
-                        context->memory->published_ns + START_TIMEOUTS * view->failure_timeout_ns);
+        uint64_t due = context->memory->published_ns + START_TIMEOUTS * view->failure_timeout_ns;
+        if (!view->plan->planned && view->now_ns < due) /* later only reports can change anything */
+            leader_wake(context, due);
         return 0;
     }
     return view->next != NULL ? supervise_next(context) : look_for_better(context);

@@ -377,6 +377,9 @@ static int fall_back(struct leader_context *context, const struct survivors *sur
     name_lost(context, lost, sizeof(lost));
     if (contradiction != NULL)
         snprintf(why, sizeof(why), "reports contradict each other (%.180s)", contradiction);
+    else if (recovery->step > 0)
+        snprintf(why, sizeof(why), "lost %s, only step %llu survives",
+                 lost[0] != '\0' ? lost : "state", (unsigned long long)recovery->step);
     else
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
                  lost[0] != '\0' ? lost : "state", recovery->missing_unit);
@@ -403,6 +406,15 @@ static void avoid_the_unheard(struct leader_context *context)
     }
 }
 
+/*
+ * State that somebody kept through generations that went on without it, until they ended: what they
+ * saved is newer.
+ */
+static bool is_outdated(const struct leader_context *context, const struct recovery *recovery)
+{
+    return recovery->kind != RECOVERY_CHECKPOINT && recovery->step < context->view->checkpoint.step;
+}
+
 static int recover(struct leader_context *context, struct survivors *survivors,
                    struct recovery *recovery)
 {
@@ -416,6 +428,8 @@ static int recover(struct leader_context *context, struct survivors *survivors,
         *recovery = (struct recovery){.kind = RECOVERY_CHECKPOINT};
     else if (r < 0)
         return r;
+    if (is_outdated(context, recovery))
+        recovery->kind = RECOVERY_CHECKPOINT;
     bool falls_back = recovery->kind == RECOVERY_CHECKPOINT;
     if (must_wait(context, survivors, falls_back)) {
         leader_say(context, JOB_RECOVERING, "a worker failed: waits for %u to be heard of",

@@ -104,7 +104,9 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
         }
         break;
     case CONTROL_SWITCH:
-        if (message->plan && message->plan->generation > trainer->generation &&
+        /* A planned plan takes over at a boundary, which one that is stuck will not come to. */
+        if (message->plan && !(message->plan->planned && trainer->phase == WORKER_STUCK) &&
+            message->plan->generation > trainer->generation &&
             (!trainer->pending || message->plan->generation > trainer->pending->generation)) {
             plan_free(trainer->pending);
             trainer->pending = message->plan;
@@ -242,6 +244,15 @@ static int obtain_state(struct trainer *trainer, unsigned rank, struct error *er
     return state_initialize(trainer->state, first, count, error);
 }
 
+/* The switch that it is for will not come. */
+static void forget_planned(struct trainer *trainer)
+{
+    if (!trainer->pending || !trainer->pending->planned)
+        return;
+    plan_free(trainer->pending);
+    trainer->pending = NULL;
+}
+
 /* The state that the plan speaks of is not to be had. The leader must know whether that is because
  * of the checkpoint: then it has to take an older one. */
 static enum session_outcome without_state(struct trainer *trainer, int status,
@@ -256,6 +267,7 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
         return SESSION_STOPPED;
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
     send_status(trainer, WORKER_STUCK, text, lost);
+    forget_planned(trainer);
     return SESSION_BROKEN;
 }
 
@@ -289,12 +301,16 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
                 error->code ? error->text : strerror(-status));
     report_status(trainer, WORKER_STUCK, error->code ? error->text : "");
+    forget_planned(trainer);
     return SESSION_BROKEN;
 }
 
-/* A plan after a failure speaks of one step boundary: state of another one must not be mixed into
- * it. */
-static bool fits(const struct trainer *trainer, struct error *error)
+/*
+ * A plan after a failure speaks of one step boundary: state of another one must not be mixed into
+ * it. Where the plan does not ask for this very process, nothing that is here is counted on: older
+ * state goes, and all that is needed comes from others.
+ */
+static bool fits(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
     const struct state *state = trainer->state;
@@ -304,6 +320,10 @@ static bool fits(const struct trainer *trainer, struct error *error)
     if (plan->source != PLAN_SOURCE_MEMORY || plan->planned || !count ||
         state->applied_step == plan->resume_step)
         return true;
+    if (plan->workers[rank].instance == 0) {
+        state_drop_outside(trainer->state, 0, 0);
+        return true;
+    }
     error_set(error, -ESTALE,
               "generation %" PRIu64 " goes on from step %" PRIu64
               ", but this worker is at step %" PRIu64,
@@ -323,7 +343,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
     close_generation(trainer);
     if (rank < 0)
         return SESSION_LEFT;
-    if (!fits(trainer, &error))
+    if (!fits(trainer, (unsigned)rank, &error))
         return broken(trainer, error.code, &error);
     if (plan->planned) /* should the new generation never come up, this is what is known of this
                           worker */

@@ -1,0 +1,175 @@
+/*
+ * A cluster from a seed, and its life: nodes come up, a job is submitted, things go wrong, things
+ * are left alone, the job ends.
+ */
+#include "sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "elastic/planner_time.h"
+#include "membership/keys.h"
+#include "sim/sim_check.h"
+#include "sim/sim_faults.h"
+#include "sim/sim_node.h"
+
+#define LOOK_NS      NS_PER_SECOND
+#define AFTERMATH_NS (40 * NS_PER_SECOND) /* for those that are told to go */
+#define EVENTS_MAX   2000000
+#define STEPS_LEAST  30
+#define STEPS_SPREAD 300
+
+struct sim *sim_now;
+
+const char *const sim_bug_names[BUG_COUNT] = {
+    [BUG_NONE] = "none",
+    [BUG_APPLY_WITHOUT_COMMIT] = "apply-without-commit",
+    [BUG_COMMIT_WITHOUT_HOLDS] = "commit-without-holds",
+    [BUG_DROP_BEFORE_COMMIT] = "drop-before-commit",
+    [BUG_OLD_FRAMES] = "old-frames",
+    [BUG_OLD_CHECKPOINT] = "old-checkpoint",
+    [BUG_UNGUARDED_LEADER] = "unguarded-leader",
+    [BUG_IGNORED_HOLD] = "ignored-hold",
+    [BUG_SILENT_AGENT] = "silent-agent",
+    [BUG_MOVE_OF_OTHER_STEP] = "move-of-other-step",
+    [BUG_SWITCH_WITHOUT_FLAG] = "switch-without-flag",
+    [BUG_KEPT_GRADIENTS] = "kept-gradients",
+    [BUG_CHECKPOINT_NOT_DURABLE] = "checkpoint-not-durable",
+};
+
+static void draw_spec(struct sim *sim)
+{
+    struct job_spec *spec = &sim->spec;
+    snprintf(spec->name, sizeof(spec->name), SIM_JOB);
+    snprintf(spec->model.family, sizeof(spec->model.family), "gpt2");
+    snprintf(spec->train.optimizer.name, sizeof(spec->train.optimizer.name), "adamw");
+    snprintf(spec->data.paths[0], sizeof(spec->data.paths[0]), "/data");
+    spec->data.path_count = 1;
+    spec->model.layers = (SIM_UNITS - 2) / 2;
+    spec->model.width = 512;
+    spec->model.heads = 4;
+    spec->model.context = 128;
+    spec->model.vocab = 256;
+    spec->train.steps = STEPS_LEAST + sim_random(sim, STREAM_SETUP, STEPS_SPREAD);
+    spec->train.lanes = SIM_LANES;
+    spec->train.micro_batch = 4;
+    spec->train.micro_batches_per_lane = 2;
+    spec->train.optimizer.lr = 1e-3;
+    spec->train.optimizer.epsilon = 1e-8;
+    spec->elastic.devices_min = 1;
+    spec->elastic.devices_max = 16;
+    spec->elastic.freeze.policy =
+        sim_chance(sim, STREAM_SETUP, 30) ? JOB_FREEZE_SCHEDULE : JOB_FREEZE_NONE;
+    spec->elastic.freeze.alpha = 0.3;
+    spec->elastic.freeze.every = 20 + sim_random(sim, STREAM_SETUP, 60);
+    spec->checkpoint.every =
+        sim_chance(sim, STREAM_SETUP, 15) ? 0 : 5 + sim_random(sim, STREAM_SETUP, 30);
+    spec->checkpoint.keep = 1 + (unsigned)sim_random(sim, STREAM_SETUP, 3);
+    spec->checkpoint.copies = 1;
+    spec->evaluate.batches = 1;
+    sim->compute_us = 30000 + sim_random(sim, STREAM_SETUP, 120000);
+}
+
+static void submit(struct sim *sim)
+{
+    char key[KV_KEY_MAX];
+    AUTO_JSON json_t *tree = job_spec_encode(&sim->spec);
+    AUTO_FREE char *text = json_text(tree);
+    sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "spec"), text);
+}
+
+/* A job that does not fit one slot needs a pipeline, and slots to spare for it. */
+static void limit_memory(struct sim *sim, unsigned slots)
+{
+    struct planner_unit units[SIM_UNITS];
+    planner_units(&sim->spec, 0, 1e10, units);
+    size_t whole = stage_memory_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES));
+    if (slots >= 6 && sim_chance(sim, STREAM_SETUP, 40))
+        sim->slot_memory = whole / 2;
+    else if (slots >= 4 && sim_chance(sim, STREAM_SETUP, 60))
+        sim->slot_memory = whole * 3 / 4;
+}
+
+static void add_nodes(struct sim *sim)
+{
+    unsigned slots = 0;
+    sim->node_count = 2 + (unsigned)sim_random(sim, STREAM_SETUP, SIM_NODES_MAX - 1);
+    sim->nodes = sim_allocate(SIM_NODES_MAX, sizeof(*sim->nodes));
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        struct sim_node *node = &sim->nodes[i];
+        node->sim = sim;
+        node->index = i;
+        snprintf(node->name, sizeof(node->name), "%c", 'a' + i);
+        node->slot_count = 1 + (unsigned)sim_random(sim, STREAM_SETUP, sim->node_count > 3 ? 2 : 3);
+        node->up = true;
+        slots += node->slot_count;
+    }
+    limit_memory(sim, slots);
+    for (unsigned i = 0; i < sim->node_count; i++)
+        sim_firnd_start(&sim->nodes[i]);
+}
+
+struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
+{
+    struct sim *sim = sim_now = sim_allocate(1, sizeof(*sim));
+    sim->seed = seed;
+    sim->bug = bug;
+    sim->trace = trace;
+    sim->now_ns = NS_PER_SECOND;
+    for (unsigned stream = 0; stream < STREAM_COUNT; stream++)
+        sim->random[stream].key = philox_key_make(seed, stream);
+    draw_spec(sim);
+    sim->network = sim_allocate(1, sizeof(*sim->network));
+    sim->disk = sim_allocate(1, sizeof(*sim->disk));
+    sim->store = sim_store_new(sim);
+    sim->check = sim_check_new(sim);
+    submit(sim);
+    add_nodes(sim);
+    sim->faults = sim_faults_new(sim);
+    return sim;
+}
+
+static void run_until(struct sim *sim, uint64_t until_ns)
+{
+    while (!sim->failed && sim->event_count > 0 && sim->now_ns < until_ns && sim_step(sim))
+        if (sim->fired > EVENTS_MAX)
+            sim_fail(sim, "more than %u events: somebody runs in circles", EVENTS_MAX);
+}
+
+bool sim_run(struct sim *sim)
+{
+    bool complete = false;
+    run_until(sim, sim->faults->over_ns + 1);
+    uint64_t calm_since_ns = sim->now_ns;
+    sim_trace(sim, "CALM from now on");
+    while (!sim->failed && !complete) {
+        run_until(sim, sim->now_ns + LOOK_NS);
+        complete = sim_check_liveness(sim, calm_since_ns);
+    }
+    if (!sim->failed) {
+        run_until(sim, sim->now_ns + AFTERMATH_NS);
+        sim_check_end(sim);
+    }
+    return !sim->failed;
+}
+
+void sim_free(struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->node_count; i++)
+        sim_firnd_end(&sim->nodes[i], false);
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        sim_worker_kill(sim->workers[i]);
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        sim_worker_free(sim->workers[i]);
+    sim_store_free(sim->store);
+    sim_faults_free(sim->faults);
+    sim_queue_free(sim);
+    free(sim->workers);
+    free(sim->nodes);
+    free(sim->network);
+    free(sim->disk);
+    free(sim->check);
+    free(sim);
+    sim_now = NULL;
+}

@@ -1,0 +1,139 @@
+/*
+ * firn in a bottle: a whole cluster in one process, on a clock that only events move.
+ *
+ * Real code: everything that decides. elastic/ (leader, agent, recovery, planner, plans and
+ * reports as JSON), membership/ (election, registry), and firnd's own wiring (daemon/job.c,
+ * leading.c, recording.c, view.c, mirror.c, outbox.c, suspicion.c). Simulated: the store behind
+ * `struct kv`, the network, disks, processes, and the worker, whose code blocks in threads and
+ * therefore is modelled as a state machine that follows worker/trainer.c line by line.
+ *
+ * Everything random comes from one 64-bit seed through Philox, events of one time happen in the
+ * order in which they were posted, and nothing looks at the machine: a seed replays its run.
+ */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/philox.h"
+#include "elastic/job_spec.h"
+
+#define SIM_CLUSTER         "sim"
+#define SIM_JOB             "job"
+#define SIM_NODES_MAX       5
+#define SIM_SLOTS_MAX       3
+#define SIM_UNITS           8 /* of the model: three layers */
+#define SIM_LANES           6
+#define SIM_STEPS_MAX       512
+#define SIM_FAILURE_TIMEOUT (1500 * NS_PER_MS)
+
+/* Rules that can be broken on purpose, to see that a checker notices. */
+enum sim_bug {
+    BUG_NONE,
+    BUG_APPLY_WITHOUT_COMMIT,
+    BUG_COMMIT_WITHOUT_HOLDS,
+    BUG_DROP_BEFORE_COMMIT,
+    BUG_OLD_FRAMES,
+    BUG_OLD_CHECKPOINT,
+    BUG_UNGUARDED_LEADER,
+    BUG_IGNORED_HOLD,
+    BUG_SILENT_AGENT,
+    BUG_MOVE_OF_OTHER_STEP,
+    BUG_SWITCH_WITHOUT_FLAG,
+    BUG_KEPT_GRADIENTS,
+    BUG_CHECKPOINT_NOT_DURABLE,
+    BUG_COUNT,
+};
+extern const char *const sim_bug_names[BUG_COUNT];
+
+struct sim_event;
+
+/* Somebody who can be stopped: what comes for it waits until it goes on. */
+struct sim_pause {
+    uint64_t until_ns;
+};
+
+/* Independent streams, so that a fault more does not change every delay before it. */
+enum sim_stream { STREAM_SETUP, STREAM_DELAYS, STREAM_FAULTS, STREAM_COUNT };
+
+struct sim_random {
+    struct philox_key key;
+    uint64_t counter;
+    uint32_t words[4];
+    unsigned left;
+};
+
+struct sim_store;
+struct sim_network;
+struct sim_disk;
+struct sim_node;
+struct sim_worker;
+struct sim_check;
+struct sim_faults;
+
+struct sim {
+    uint64_t seed, now_ns;
+    enum sim_bug bug;
+    bool trace;
+    struct sim_random random[STREAM_COUNT];
+    struct sim_event **heap;
+    size_t event_count, event_room;
+    uint64_t posted, fired;
+
+    struct job_spec spec;
+    uint64_t compute_us;  /* of one step, about */
+    uint64_t slot_memory; /* bytes of each slot; 0: unlimited */
+    unsigned node_count;
+    struct sim_node *nodes;
+    struct sim_worker **workers; /* every process that ever was, by instance */
+    unsigned worker_count;
+    struct sim_store *store;
+    struct sim_network *network;
+    struct sim_disk *disk;
+    struct sim_check *check;
+    struct sim_faults *faults;
+
+    bool failed;
+    char failure[512];
+};
+
+/* The one that runs: for what real code calls without a context (clocks, files, random keys). */
+extern struct sim *sim_now;
+
+/** sim_new() - a cluster of daemons that has just been switched on, and a submitted job */
+struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace);
+void sim_free(struct sim *sim);
+/** sim_run() - to the end of its history or its first violation; false: failed */
+bool sim_run(struct sim *sim);
+
+/* ---- events (sim_queue.c) ---- */
+
+/** sim_post() - call @fire at @at_ns, or when @whose (may be NULL) goes on; freed when fired */
+struct sim_event *sim_post(struct sim *sim, uint64_t at_ns, const struct sim_pause *whose,
+                           void (*fire)(void *context), void *context);
+/** sim_cancel() - NULL allowed; not for one that has fired */
+void sim_cancel(struct sim *sim, struct sim_event *event);
+/** sim_step() - fire the next event; false: there is none */
+bool sim_step(struct sim *sim);
+void sim_queue_free(struct sim *sim);
+
+/** sim_random() - uniform below @below (> 0); sim_chance() - @percent of the time */
+uint64_t sim_random(struct sim *sim, enum sim_stream stream, uint64_t below);
+bool sim_chance(struct sim *sim, enum sim_stream stream, unsigned percent);
+/** sim_soon() - now and a random delay between the two, in microseconds */
+uint64_t sim_soon(struct sim *sim, uint64_t least_us, uint64_t most_us);
+uint64_t sim_mix(uint64_t a, uint64_t b);
+
+/** sim_fail() - a rule is broken: the first one told ends the run */
+void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_tell(const struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define sim_trace(sim, ...)                                                                        \
+    do {                                                                                           \
+        if ((sim)->trace)                                                                          \
+            sim_tell(sim, __VA_ARGS__);                                                            \
+    } while (0)
+
+void *sim_allocate(size_t count, size_t size_bytes);

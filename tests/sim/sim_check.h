@@ -1,0 +1,52 @@
+/*
+ * The checkers: each knows one promise of DESIGN 4 and nothing about how it is kept. They look at
+ * what happens, at the moment when it happens.
+ */
+#pragma once
+
+#include "membership/kv.h"
+#include "sim/sim_disk.h"
+
+struct plan;
+
+/* Who has held which step, of one generation: a commit needs all. */
+struct sim_witness {
+    uint64_t generation, step;
+    uint64_t ranks; /* a bit each */
+};
+
+struct sim_check {
+    struct sim_unit history[SIM_STEPS_MAX + 1][SIM_UNITS]; /* of the undisturbed run */
+    uint64_t record_digests[SIM_STEPS_MAX + 1];
+    struct sim_witness witnesses[16]; /* by generation */
+    uint64_t committed_step;          /* the newest that must not be lost */
+    uint64_t committed_ever;
+    uint64_t given_away; /* the newest generation that began after a failure: older ones are over */
+    uint64_t committing_generation; /* the newest that has committed a step */
+    uint64_t committed_ns;          /* when a step was committed last */
+    uint64_t commits;               /* how many, repetitions included */
+    uint64_t generation, recorded_step;
+
+    struct sim_witness begun[16]; /* by generation: the step that it begins from */
+    unsigned memory_plans, disk_plans;
+    unsigned unfenced; /* commits of a generation that was given away while out of reach */
+};
+
+struct sim_check *sim_check_new(struct sim *sim);
+/** a worker now holds the reduced gradients of applied_step + 1 */
+void sim_check_hold(struct sim *sim, const struct plan *plan, unsigned rank, uint64_t step);
+/** rank 0 of @plan commits */
+void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim_record *record);
+/** a worker has applied a step to @unit */
+void sim_check_apply(struct sim *sim, const struct sim_worker *worker, unsigned unit);
+/** a generation begins on a worker: all that it owns is at one step */
+void sim_check_begin(struct sim *sim, const struct sim_worker *worker);
+/** a checkpoint appears on disk */
+void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoint);
+/** a transaction of @client is about to be carried out */
+void sim_check_write(struct sim *sim, uint64_t client, const struct kv_operation *operation);
+/** faults are over: does training go on, and end, in time? Called now and then; true: the job is
+ * complete */
+bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns);
+/** the end: the job is complete, nothing is left running */
+void sim_check_end(struct sim *sim);

@@ -1,0 +1,88 @@
+#include "sim/sim_disk.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/sim_check.h"
+
+#define FOLDER "/checkpoints/"
+
+void sim_disk_write_part(struct sim *sim, const struct sim_part *part)
+{
+    struct sim_disk *disk = sim->disk;
+    disk->parts[disk->part_count++ % SIM_PARTS_MAX] = *part;
+}
+
+const struct sim_checkpoint *sim_disk_find(const struct sim *sim, uint64_t step)
+{
+    const struct sim_disk *disk = sim->disk;
+    for (unsigned i = 0; i < disk->count; i++)
+        if (disk->checkpoints[i].step == step)
+            return &disk->checkpoints[i];
+    return NULL;
+}
+
+void sim_disk_path(uint64_t step, char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, FOLDER "step-%010" PRIu64, step);
+}
+
+const struct sim_checkpoint *sim_disk_open(const struct sim *sim, const char *path)
+{
+    uint64_t step;
+    return sscanf(path, FOLDER "step-%" SCNu64, &step) == 1 ? sim_disk_find(sim, step) : NULL;
+}
+
+static const struct sim_part *find_part(const struct sim_disk *disk, uint64_t step,
+                                        uint64_t generation, unsigned rank)
+{
+    for (unsigned i = 0; i < MIN(disk->part_count, (unsigned)SIM_PARTS_MAX); i++)
+        if (disk->parts[i].step == step && disk->parts[i].generation == generation &&
+            disk->parts[i].rank == rank)
+            return &disk->parts[i];
+    return NULL;
+}
+
+void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step)
+{
+    struct sim_disk *disk = sim->disk;
+    for (unsigned i = 0; i < disk->count;) {
+        if (disk->checkpoints[i].step < kept_from && disk->checkpoints[i].step <= step)
+            disk->checkpoints[i] = disk->checkpoints[--disk->count];
+        else
+            i++;
+    }
+}
+
+static bool same_bits(const struct sim_checkpoint *a, const struct sim_checkpoint *b)
+{
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        if (a->units[unit].hash != b->units[unit].hash)
+            return false;
+    return true;
+}
+
+int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world)
+{
+    struct sim_disk *disk = sim->disk;
+    struct sim_checkpoint checkpoint = {.step = step, .made_by = generation};
+    if (disk->broken)
+        return -EIO;
+    for (unsigned rank = 0; rank < world; rank++) {
+        const struct sim_part *part = find_part(disk, step, generation, rank);
+        if (part == NULL && sim->bug != BUG_CHECKPOINT_NOT_DURABLE)
+            return -ENOENT;
+        for (unsigned unit = 0; part != NULL && unit < SIM_UNITS; unit++)
+            if (part->units[unit].held)
+                checkpoint.units[unit] = part->units[unit];
+    }
+    const struct sim_checkpoint *there = sim_disk_find(sim, step);
+    if (there != NULL)
+        return same_bits(there, &checkpoint) ? 0 : -EEXIST;
+    sim_check_checkpoint(sim, &checkpoint);
+    assert(disk->count < SIM_DISK_MAX);
+    disk->checkpoints[disk->count++] = checkpoint;
+    return 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * The checkpoint folder that all nodes share: parts of shares, and whole checkpoints that appear
+ * all at once. Writing fails while the disk is broken.
+ */
+#pragma once
+
+#include "sim/sim_state.h"
+
+#define SIM_DISK_MAX  64
+#define SIM_PARTS_MAX 256
+
+struct sim_part {
+    uint64_t step, generation;
+    unsigned rank;
+    struct sim_unit units[SIM_UNITS];
+};
+
+struct sim_checkpoint {
+    uint64_t step, made_by; /* which generation wrote it: what tells two manifests apart */
+    struct sim_unit units[SIM_UNITS];
+};
+
+struct sim_disk {
+    struct sim_part parts[SIM_PARTS_MAX]; /* the oldest are overwritten */
+    unsigned part_count;
+    struct sim_checkpoint checkpoints[SIM_DISK_MAX];
+    unsigned count;
+    bool broken;
+};
+
+void sim_disk_write_part(struct sim *sim, const struct sim_part *part);
+/** sim_disk_commit() - 0; -EIO (broken), -ENOENT (a part is missing), -EEXIST (holds other bits) */
+int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world);
+/** sim_disk_retain() - of those up to @step, the ones before @kept_from go; 0: none */
+void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step);
+const struct sim_checkpoint *sim_disk_find(const struct sim *sim, uint64_t step);
+/** sim_disk_path() - of a checkpoint; sim_disk_open() - whether it is there and whole */
+void sim_disk_path(uint64_t step, char *ret_path, size_t size);
+const struct sim_checkpoint *sim_disk_open(const struct sim *sim, const char *path);

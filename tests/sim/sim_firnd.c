@@ -1,0 +1,389 @@
+/*
+ * firnd without sd-event: what daemon/daemon.c does between the store, the jobs and the leader, on
+ * simulated time. Its parts (jobs, leading, recording, view, mirror, outbox, suspicion, election,
+ * registry) are the real ones.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "daemon/job.h"
+#include "daemon/leading.h"
+#include "daemon/suspicion.h"
+#include "sim/sim_node.h"
+#include "sim/sim_worker.h"
+
+#define NODE_TTL_S   10
+#define LEADER_TTL_S 3
+#define LINK_PORT    7000
+
+/* ---- the loop: timers ---- */
+
+struct loop_timer {
+    struct sim_firnd *firnd;
+    struct sim_event *event;
+    void (*fired)(void *user);
+    void *user;
+};
+
+static struct sim_firnd *firnd_of(void *context)
+{
+    return (struct sim_firnd *)((char *)context - offsetof(struct sim_firnd, daemon.loop));
+}
+
+static void timer_fire(void *context)
+{
+    struct loop_timer *timer = context;
+    timer->event = NULL;
+    timer->fired(timer->user);
+}
+
+static int timer_set(void *context, struct loop_timer *timer, uint64_t at_ns)
+{
+    const struct sim_firnd *firnd = firnd_of(context);
+    sim_cancel(firnd->sim, timer->event);
+    timer->event = NULL;
+    if (at_ns != UINT64_MAX)
+        timer->event = sim_post(firnd->sim, at_ns, &firnd->sim->nodes[firnd->node].firnd_pause,
+                                timer_fire, timer);
+    return 0;
+}
+
+static int timer_add(void *context, uint64_t at_ns, void (*fired)(void *user), void *user,
+                     struct loop_timer **ret_timer)
+{
+    struct loop_timer *timer = sim_allocate(1, sizeof(*timer));
+    timer->firnd = firnd_of(context);
+    timer->fired = fired;
+    timer->user = user;
+    *ret_timer = timer;
+    return timer_set(context, timer, at_ns);
+}
+
+static void timer_remove(void *context, struct loop_timer *timer)
+{
+    sim_cancel(firnd_of(context)->sim, timer->event);
+    free(timer);
+}
+
+static uint64_t loop_now(void *context)
+{
+    return firnd_of(context)->sim->now_ns;
+}
+
+/* ---- daemon/daemon.h ---- */
+
+static struct sim_firnd *firnd_of_daemon(struct daemon *daemon)
+{
+    return firnd_of(&daemon->loop);
+}
+
+void daemon_job_dir(const struct daemon *daemon, const char *job, char ret_path[CONFIG_TEXT_SIZE])
+{
+    (void)daemon;
+    snprintf(ret_path, CONFIG_TEXT_SIZE, "/data/%s", job);
+}
+
+void daemon_publish_self(struct daemon *daemon)
+{
+    AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
+    AUTO_FREE char *text = json_text(tree);
+    int r = registry_update(daemon->registry, text);
+    assert(r == 0);
+}
+
+static void set_draining(struct daemon *daemon, bool draining)
+{
+    if (daemon->self.draining == draining)
+        return;
+    daemon->self.draining = draining;
+    for (unsigned slot = 0; !draining && slot < daemon->self.slot_count; slot++)
+        daemon->self.slots[slot].bad[0] = '\0';
+    daemon_publish_self(daemon);
+}
+
+static void sync_drain(struct daemon *daemon)
+{
+    char key[KV_KEY_MAX];
+    size_t length = strlen(keys_cluster(key, SIM_CLUSTER));
+    snprintf(key + length, sizeof(key) - length, "drains/%s", daemon->config->node);
+    set_draining(daemon, mirror_find(&daemon->mirror, key) != NULL);
+}
+
+static void sync_job(struct daemon *daemon)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *spec =
+        mirror_find(&daemon->mirror, keys_job(key, SIM_CLUSTER, SIM_JOB, "spec"));
+    struct error error = {0};
+    if (spec == NULL)
+        return;
+    if (daemon->jobs == NULL) {
+        AUTO_JSON json_t *tree = NULL;
+        AUTO_FREE struct job_spec *decoded = sim_allocate(1, sizeof(*decoded));
+        int r = json_parse(spec->value, strlen(spec->value), spec->key, &tree, &error);
+        if (r == 0)
+            r = job_spec_decode(tree, spec->key, NULL, NULL, decoded, &error);
+        if (r == 0)
+            r = job_open(daemon, SIM_JOB, decoded, spec->create_revision, &daemon->jobs, &error);
+        if (r < 0) {
+            sim_fail(firnd_of_daemon(daemon)->sim, "job_open: %s", error.text);
+            return;
+        }
+    }
+    job_sync(daemon->jobs);
+}
+
+static void reconcile(void *context)
+{
+    struct sim_firnd *firnd = context;
+    firnd->reconcile = NULL;
+    if (firnd->daemon.mirror.revision == 0)
+        return;
+    sync_drain(&firnd->daemon);
+    sync_job(&firnd->daemon);
+    leading_run(firnd->daemon.leading);
+}
+
+void daemon_wake(struct daemon *daemon)
+{
+    struct sim_firnd *firnd = firnd_of_daemon(daemon);
+    if (firnd->reconcile == NULL)
+        firnd->reconcile = sim_post(firnd->sim, firnd->sim->now_ns,
+                                    &firnd->sim->nodes[firnd->node].firnd_pause, reconcile, firnd);
+}
+
+/* ---- what the store tells ---- */
+
+static void observe_leader(struct daemon *daemon)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry = mirror_find(&daemon->mirror, keys_leader(key, SIM_CLUSTER));
+    if (entry == NULL) {
+        election_observe(daemon->election, NULL);
+        return;
+    }
+    const struct kv_entry seen = {.key = entry->key,
+                                  .value = entry->value,
+                                  .value_bytes = strlen(entry->value),
+                                  .create_revision = entry->create_revision,
+                                  .mod_revision = entry->mod_revision};
+    election_observe(daemon->election, &seen);
+}
+
+static void on_snapshot(void *context, const struct kv_entry *entries, size_t count,
+                        int64_t revision)
+{
+    struct daemon *daemon = context;
+    int r = mirror_snapshot(&daemon->mirror, entries, count, revision);
+    assert(r == 0);
+    observe_leader(daemon);
+    daemon_wake(daemon);
+}
+
+static void on_events(void *context, const struct kv_event *events, size_t count, int64_t revision)
+{
+    struct daemon *daemon = context;
+    char leader_key[KV_KEY_MAX];
+    bool leader_changed = false;
+    keys_leader(leader_key, SIM_CLUSTER);
+    for (size_t i = 0; i < count; i++) {
+        int r = mirror_apply(&daemon->mirror, &events[i], revision);
+        assert(r == 0);
+        leader_changed |= strcmp(events[i].entry.key, leader_key) == 0;
+    }
+    if (leader_changed)
+        observe_leader(daemon);
+    daemon_wake(daemon);
+}
+
+static void on_store_state(void *context, const struct error *error)
+{
+    struct daemon *daemon = context;
+    daemon->store_away = error != NULL;
+    sim_trace(sim_now, "%s: etcd is %s", daemon->config->node, error != NULL ? "away" : "back");
+    daemon_wake(daemon);
+}
+
+static void on_registered(void *context, enum registry_state state, const struct error *error)
+{
+    struct daemon *daemon = context;
+    daemon->registered = state == REGISTRY_REGISTERED;
+    sim_trace(sim_now, "%s: registration %d %s", daemon->config->node, state,
+              error != NULL ? error->text : "");
+    if (state == REGISTRY_REFUSED)
+        sim_fail(sim_now, "node %s is refused its own name", daemon->config->node);
+}
+
+static void on_elected(void *context, bool leads, const char *leader)
+{
+    struct daemon *daemon = context;
+    sim_trace(sim_now, "%s: leader %s%s", daemon->config->node, leader, leads ? " (me)" : "");
+    daemon_wake(daemon);
+}
+
+/* ---- start and end ---- */
+
+static void describe_self(struct sim_firnd *firnd)
+{
+    struct node_record *self = &firnd->daemon.self;
+    const struct config *config = &firnd->config;
+    snprintf(self->host, sizeof(self->host), "%s", config->address);
+    snprintf(self->http, sizeof(self->http), "%s", config->http);
+    snprintf(self->version, sizeof(self->version), "sim");
+    self->incarnation = firnd->daemon.incarnation;
+    self->link_port = config->link_port;
+    self->slot_count = config->slots;
+    for (unsigned slot = 0; slot < config->slots; slot++) {
+        snprintf(self->slots[slot].kind, sizeof(self->slots[slot].kind), "cpu");
+        self->slots[slot].thread_count = 1;
+        self->slots[slot].speed = 1.0;
+        self->slots[slot].memory_bytes = firnd->sim->slot_memory;
+    }
+}
+
+static void configure(struct sim_firnd *firnd, const struct sim_node *node)
+{
+    struct config *config = &firnd->config;
+    snprintf(config->cluster, sizeof(config->cluster), SIM_CLUSTER);
+    snprintf(config->node, sizeof(config->node), "%s", node->name);
+    snprintf(config->address, sizeof(config->address), "10.0.0.%u", node->index + 1);
+    snprintf(config->http, sizeof(config->http), "10.0.0.%u:7400", node->index + 1);
+    snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), "/checkpoints");
+    config->link_port = LINK_PORT;
+    config->slots = node->slot_count;
+    config->threads = 1;
+    config->failure_timeout_ns = SIM_FAILURE_TIMEOUT;
+}
+
+static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
+{
+    static const struct kv_watch_callbacks callbacks = {
+        .snapshot = on_snapshot, .events = on_events, .state = on_store_state};
+    struct daemon *daemon = &firnd->daemon;
+    const struct loop *loop = &daemon->loop.loop;
+    const char *node = firnd->config.node;
+    const struct registry_options registry_options = {.cluster = SIM_CLUSTER,
+                                                      .node = node,
+                                                      .ttl_seconds = NODE_TTL_S,
+                                                      .incarnation = daemon->incarnation,
+                                                      .takeover = takeover};
+    const struct election_options election_options = {
+        .cluster = SIM_CLUSTER, .node = node, .ttl_seconds = LEADER_TTL_S};
+    char prefix[KV_KEY_MAX];
+    AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
+    AUTO_FREE char *text = json_text(tree);
+    int r = outbox_new(loop, daemon->kv, &daemon->outbox);
+    if (r == 0)
+        r = registry_start(loop, daemon->kv, &registry_options, text, on_registered, daemon,
+                           &daemon->registry);
+    if (r == 0)
+        r = election_start(loop, daemon->kv, &election_options, on_elected, daemon,
+                           &daemon->election);
+    if (r == 0)
+        r = leading_new(daemon, &daemon->leading);
+    if (r == 0)
+        r = suspicion_new(daemon, &daemon->suspicion);
+    if (r == 0)
+        r = daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, SIM_CLUSTER), &callbacks,
+                              daemon, &daemon->watch);
+    return r;
+}
+
+void sim_firnd_start(struct sim_node *node)
+{
+    struct sim *sim = node->sim;
+    if (node->firnd != NULL || !node->up)
+        return;
+    struct sim_firnd *firnd = node->firnd = sim_allocate(1, sizeof(*firnd));
+    uint64_t takeover = node->incarnation;
+    sim_trace(sim, "%s: firnd starts", node->name);
+    node->firnd_pause.until_ns = 0;
+    firnd->sim = sim;
+    firnd->node = node->index;
+    configure(firnd, node);
+    sim_client_init(&firnd->client, sim, node->index, &node->firnd_pause);
+    struct daemon *daemon = &firnd->daemon;
+    daemon->config = &firnd->config;
+    daemon->kv = &firnd->client.kv;
+    daemon->loop.loop = (struct loop){.context = &daemon->loop,
+                                      .timer_add = timer_add,
+                                      .timer_set = timer_set,
+                                      .timer_remove = timer_remove,
+                                      .now_ns = loop_now};
+    node->incarnation = daemon->incarnation =
+        1 + sim_random(sim, STREAM_SETUP, REGISTRY_INCARNATION_MAX - 1);
+    describe_self(firnd);
+    int r = start_membership(firnd, takeover);
+    assert(r == 0);
+}
+
+void sim_firnd_end(struct sim_node *node, bool gently)
+{
+    struct sim_firnd *firnd = node->firnd;
+    if (firnd == NULL)
+        return;
+    sim_trace(node->sim, "%s: firnd %s", node->name, gently ? "leaves" : "is killed");
+    struct daemon *daemon = &firnd->daemon;
+    firnd->client.dead = !gently; /* nothing more is sent */
+    leading_free(daemon->leading);
+    suspicion_free(daemon->suspicion);
+    job_close(daemon->jobs);
+    election_stop(daemon->election);
+    registry_abandon(daemon->registry);
+    outbox_free(daemon->outbox);
+    sim_client_done(&firnd->client);
+    mirror_done(&daemon->mirror);
+    sim_cancel(node->sim, firnd->reconcile);
+    free(firnd);
+    node->firnd = NULL;
+}
+
+/* ---- the machine ---- */
+
+unsigned sim_node_index(const struct sim *sim, const char *name)
+{
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if (strcmp(sim->nodes[i].name, name) == 0)
+            return i;
+    assert(false);
+    return 0;
+}
+
+const char *sim_node_name(const struct sim *sim, unsigned index)
+{
+    return sim->nodes[index].name;
+}
+
+struct sim_node *sim_node_by_http(const struct sim *sim, const char *url)
+{
+    unsigned last;
+    return sscanf(url, "http://10.0.0.%u:", &last) == 1 && last >= 1 && last <= sim->node_count
+               ? &sim->nodes[last - 1]
+               : NULL;
+}
+
+void sim_node_disturb(struct sim_node *node)
+{
+    node->disturbed_ns = node->sim->now_ns;
+}
+
+/* Power goes: everything at once, and nobody is told. */
+void sim_node_lose(struct sim_node *node)
+{
+    struct sim *sim = node->sim;
+    sim_trace(sim, "%s: power is lost", node->name);
+    node->up = false;
+    sim->network->down[node->index] = true;
+    sim_firnd_end(node, false);
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        if (sim->workers[i]->node == node->index)
+            sim_worker_kill(sim->workers[i]);
+}
+
+void sim_node_return(struct sim_node *node)
+{
+    node->up = true;
+    node->sim->network->down[node->index] = false;
+    sim_firnd_start(node);
+}

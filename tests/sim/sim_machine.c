@@ -1,0 +1,212 @@
+/*
+ * What the real code asks of the machine it runs on, answered by the simulator. The linker takes
+ * these in place of the libraries' own, which it then has no use for; where it has, the functions
+ * are wrapped (CMakeLists.txt).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "checkpoint/reader.h"
+#include "daemon/events.h"
+#include "daemon/job_folder.h"
+#include "membership/http.h"
+#include "sim/sim_disk.h"
+#include "sim/sim_node.h"
+
+ssize_t __wrap_getrandom(void *data, size_t size_bytes, unsigned flags);
+int __wrap_file_replace(const char *path, const void *data, size_t size_bytes, unsigned mode,
+                        struct error *error);
+int __wrap_file_make_directories(const char *path, unsigned mode, struct error *error);
+int __wrap_checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
+                           struct error *error);
+void __wrap_checkpoint_close(struct checkpoint_reader *reader);
+bool __wrap_checkpoint_pinned(const char *path);
+
+/* ---- time ---- */
+
+static uint64_t simulated_ns(void *context)
+{
+    (void)context;
+    return sim_now != NULL ? sim_now->now_ns : 0;
+}
+
+const struct clock *clock_real(void)
+{
+    static const struct clock clock = {.monotonic_ns = simulated_ns, .realtime_ns = simulated_ns};
+    return &clock;
+}
+
+uint64_t clock_monotonic_ns(void)
+{
+    return simulated_ns(NULL);
+}
+
+/* Keys of generations. */
+ssize_t __wrap_getrandom(void *data, size_t size_bytes, unsigned flags)
+{
+    uint8_t *bytes = data;
+    (void)flags;
+    for (size_t i = 0; i < size_bytes; i++)
+        bytes[i] = (uint8_t)sim_random(sim_now, STREAM_SETUP, 256);
+    return (ssize_t)size_bytes;
+}
+
+/* ---- files ---- */
+
+int __wrap_file_replace(const char *path, const void *data, size_t size_bytes, unsigned mode,
+                        struct error *error)
+{
+    (void)path;
+    (void)data;
+    (void)size_bytes;
+    (void)mode;
+    (void)error;
+    return 0;
+}
+
+int __wrap_file_make_directories(const char *path, unsigned mode, struct error *error)
+{
+    (void)path;
+    (void)mode;
+    (void)error;
+    return 0;
+}
+
+bool __wrap_checkpoint_pinned(const char *path)
+{
+    (void)path;
+    return false;
+}
+
+int job_folder_open(const char *dir, int64_t created, struct error *error)
+{
+    (void)dir;
+    (void)created;
+    (void)error;
+    return 0;
+}
+
+void events_append(const char *job_dir, const struct event_facts *facts, const char *kind,
+                   const char *text)
+{
+    (void)job_dir;
+    sim_trace(sim_now, "%s: %s: %s", facts->node, kind, text);
+}
+
+int __wrap_checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
+                           struct error *error)
+{
+    if (sim_disk_open(sim_now, folder) == NULL)
+        return error_set(error, -ENOENT, "%s is not there", folder);
+    *ret_reader = NULL;
+    return 0;
+}
+
+void __wrap_checkpoint_close(struct checkpoint_reader *reader)
+{
+    (void)reader;
+}
+
+/* ---- one daemon asks another over HTTP ---- */
+
+struct http_client {
+    struct sim *sim;
+    unsigned node;
+    struct http_request *requests;
+};
+
+struct http_request {
+    struct http_request *next;
+    struct http_client *client;
+    unsigned target;
+    http_done_callback done;
+    void *context;
+    uint64_t deadline_ns;
+    struct sim_event *event;
+};
+
+int http_client_new(const struct loop *loop, const struct http_client_options *options,
+                    struct http_client **ret_client)
+{
+    const struct sim_firnd *firnd =
+        (const struct sim_firnd *)((char *)loop->context - offsetof(struct sim_firnd, daemon.loop));
+    (void)options;
+    *ret_client = sim_allocate(1, sizeof(**ret_client));
+    (*ret_client)->sim = firnd->sim;
+    (*ret_client)->node = firnd->node;
+    return 0;
+}
+
+static void request_free(struct http_request *request)
+{
+    struct http_request **link = &request->client->requests;
+    while (*link != request)
+        link = &(*link)->next;
+    *link = request->next;
+    sim_cancel(request->client->sim, request->event);
+    free(request);
+}
+
+void http_cancel(struct http_request *request)
+{
+    if (request != NULL)
+        request_free(request);
+}
+
+void http_client_free(struct http_client *client)
+{
+    if (client == NULL)
+        return;
+    while (client->requests != NULL)
+        request_free(client->requests);
+    free(client);
+}
+
+static void ask(void *context)
+{
+    struct http_request *request = context;
+    struct sim *sim = request->client->sim;
+    const struct sim_node *target = &sim->nodes[request->target];
+    struct http_answer answer = {.status = 0, .code = 200};
+    request->event = NULL;
+    bool reachable = sim_reachable(sim, request->client->node, request->target);
+    bool answers =
+        reachable && target->firnd != NULL && target->firnd_pause.until_ns <= sim->now_ns;
+    if (!answers && (!reachable || target->firnd != NULL) && sim->now_ns < request->deadline_ns) {
+        request->event = sim_post(sim, request->deadline_ns,
+                                  &sim->nodes[request->client->node].firnd_pause, ask, request);
+        return;
+    }
+    if (!answers) {
+        answer.status = reachable && target->firnd == NULL ? -ECONNREFUSED : -ETIMEDOUT;
+        answer.text = "no answer";
+    }
+    http_done_callback done = request->done;
+    void *user = request->context;
+    request_free(request);
+    done(user, &answer);
+}
+
+int http_get(struct http_client *client, const char *url, uint64_t timeout_ns,
+             http_data_callback data, http_done_callback done, void *context,
+             struct http_request **ret_request)
+{
+    const struct sim_node *target = sim_node_by_http(client->sim, url);
+    (void)data;
+    if (target == NULL)
+        return -EINVAL;
+    struct http_request *request = sim_allocate(1, sizeof(*request));
+    request->client = client;
+    request->target = target->index;
+    request->done = done;
+    request->context = context;
+    request->deadline_ns = client->sim->now_ns + timeout_ns;
+    request->next = client->requests;
+    client->requests = request;
+    request->event = sim_post(client->sim, sim_transit(client->sim, client->node, target->index),
+                              &client->sim->nodes[client->node].firnd_pause, ask, request);
+    *ret_request = request;
+    return 0;
+}

@@ -1,0 +1,165 @@
+/*
+ * firn-sim: many histories, each from one seed; prints the first seed that breaks a promise.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "sim/sim_check.h"
+
+static const char usage[] =
+    "firn-sim [--seeds A..B | --seed S] [--bug NAME] [--seconds N] [--keep-going] [--trace]\n"
+    "  --seeds A..B   run these seeds (default 1..1000)\n"
+    "  --seed S       run one\n"
+    "  --bug NAME     break a rule on purpose: succeeds when some seed notices\n"
+    "  --seconds N    begin no seed after N seconds of processor time\n"
+    "  --keep-going   report every failing seed, not only the first\n"
+    "  --trace        say what happens\n"
+    "  --list-bugs    the names of the bugs\n";
+
+struct options {
+    uint64_t first, last;
+    enum sim_bug bug;
+    double seconds;
+    bool trace, keep_going;
+};
+
+struct tally {
+    uint64_t seeds, failures, commits, events, memory_plans, disk_plans, unfenced;
+};
+
+static sigjmp_buf assertion;
+
+/* An assertion of the real code is a finding like any other. */
+static void on_abort(int signal)
+{
+    siglongjmp(assertion, signal);
+}
+
+/* What daemons log is for operators; the trace has its own words. */
+static void ignore_log(enum log_level level, const char *message, const struct log_field *fields,
+                       size_t field_count, void *context)
+{
+    (void)fields;
+    (void)field_count;
+    (void)context;
+    if (sim_now != NULL && level <= LOG_LEVEL_WARNING)
+        sim_trace(sim_now, "log: %s", message);
+}
+
+static double processor_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Whether the seed ends well. After a failed assertion its memory is left as it is. */
+static bool run_seed(const struct options *options, uint64_t seed, struct tally *tally)
+{
+    tally->seeds++;
+    if (sigsetjmp(assertion, 1) != 0) {
+        printf("seed %" PRIu64 ": an assertion failed\n", seed);
+        tally->failures++;
+        return false;
+    }
+    struct sim *sim = sim_new(seed, options->bug, options->trace);
+    bool good = sim_run(sim);
+    if (!good) {
+        printf("seed %" PRIu64 ": %s\n", seed, sim->failure);
+        tally->failures++;
+    }
+    tally->commits += sim->check->commits;
+    tally->events += sim->fired;
+    tally->memory_plans += sim->check->memory_plans;
+    tally->disk_plans += sim->check->disk_plans;
+    tally->unfenced += sim->check->unfenced;
+    sim_free(sim);
+    return good;
+}
+
+static int run_all(const struct options *options)
+{
+    struct tally tally = {0};
+    double began = processor_seconds();
+    for (uint64_t seed = options->first; seed <= options->last; seed++) {
+        if (options->seconds > 0 && processor_seconds() - began >= options->seconds)
+            break;
+        bool good = run_seed(options, seed, &tally);
+        fflush(stdout);
+        if (!good && !options->keep_going)
+            break;
+    }
+    double seconds = processor_seconds() - began;
+    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " steps committed, %" PRIu64
+           " generations from memory, %" PRIu64 " from disk, %" PRIu64 " unfenced commits, %" PRIu64
+           " events; %.1f s, %.1f seeds/s\n",
+           tally.seeds, tally.failures, tally.commits, tally.memory_plans, tally.disk_plans,
+           tally.unfenced, tally.events, seconds, (double)tally.seeds / seconds);
+    return (tally.failures > 0) == (options->bug != BUG_NONE) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static bool parse_bug(const char *name, enum sim_bug *ret_bug)
+{
+    for (unsigned bug = 0; bug < BUG_COUNT; bug++)
+        if (strcmp(sim_bug_names[bug], name) == 0) {
+            *ret_bug = (enum sim_bug)bug;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_seeds(const char *text, struct options *options)
+{
+    char *end;
+    options->first = options->last = strtoull(text, &end, 0);
+    if (strncmp(end, "..", 2) == 0)
+        options->last = strtoull(end + 2, &end, 0);
+    return *end == '\0' && end != text && options->first <= options->last;
+}
+
+static void list_bugs(void)
+{
+    for (unsigned bug = BUG_NONE + 1; bug < BUG_COUNT; bug++)
+        puts(sim_bug_names[bug]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option flags[] = {
+        {"seeds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 's'},
+        {"bug", required_argument, NULL, 'b'},   {"seconds", required_argument, NULL, 'n'},
+        {"keep-going", no_argument, NULL, 'k'},  {"trace", no_argument, NULL, 't'},
+        {"list-bugs", no_argument, NULL, 'l'},   {0}};
+    struct options options = {.first = 1, .last = 1000};
+    bool good = true;
+    int flag;
+    while (good && (flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
+        if (flag == 's')
+            good = parse_seeds(optarg, &options);
+        else if (flag == 'b')
+            good = parse_bug(optarg, &options.bug);
+        else if (flag == 'n')
+            good = (options.seconds = strtod(optarg, NULL)) > 0;
+        else if (flag == 'l')
+            return list_bugs(), EXIT_SUCCESS;
+        else if (flag == 't')
+            options.trace = true;
+        else
+            good = options.keep_going = flag == 'k';
+    }
+    if (!good || optind < argc) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    signal(SIGABRT, on_abort);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    log_set_sink(ignore_log, NULL);
+    return run_all(&options);
+}

@@ -1,0 +1,450 @@
+#include "sim/sim_mesh.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/sim_node.h"
+#include "sim/sim_worker.h"
+
+#define BACKOFF_MIN_NS   (10 * NS_PER_MS)
+#define BACKOFF_MAX_NS   (200 * NS_PER_MS)
+#define CONNECT_TIMEOUTS 20
+#define HOLD_BACK_NS     (50 * NS_PER_MS) /* until a cut link is tried again */
+
+enum packet_type { PACKET_MESSAGE, PACKET_FAULT, PACKET_BYE, PACKET_RESET };
+
+struct sim_message {
+    struct sim_message *next;
+    enum packet_type type;
+    uint64_t due_ns, generation;
+    unsigned from_rank, index;
+    enum sim_tag tag;
+    struct sim_payload payload;
+};
+
+/* Two directions; queues[e] is what end e has yet to receive. */
+struct sim_link {
+    struct sim *sim;
+    struct sim_worker *workers[2];
+    struct sim_mesh *ends[2]; /* NULL: closed on this side */
+    struct sim_message *queues[2], **tails[2];
+    struct sim_event *pumps[2];
+    bool busy; /* something is being received: it may close an end, but the link stays */
+};
+
+static void pump(struct sim_link *link, unsigned end);
+
+static void pump_first(void *context)
+{
+    pump(context, 0);
+}
+
+static void pump_second(void *context)
+{
+    pump(context, 1);
+}
+
+static void link_free_if_over(struct sim_link *link)
+{
+    if (link->busy || link->ends[0] != NULL || link->ends[1] != NULL || link->queues[0] != NULL ||
+        link->queues[1] != NULL)
+        return;
+    sim_cancel(link->sim, link->pumps[0]);
+    sim_cancel(link->sim, link->pumps[1]);
+    free(link);
+}
+
+static void pump_at(struct sim_link *link, unsigned end, uint64_t at_ns)
+{
+    if (link->pumps[end] == NULL)
+        link->pumps[end] = sim_post(link->sim, at_ns, &link->workers[end]->pause,
+                                    end == 0 ? pump_first : pump_second, link);
+}
+
+static void enqueue(struct sim_link *link, unsigned to, struct sim_message *message)
+{
+    message->due_ns = sim_transit(link->sim, link->workers[0]->node, link->workers[1]->node);
+    message->next = NULL;
+    *link->tails[to] = message;
+    link->tails[to] = &message->next;
+    pump_at(link, to, message->due_ns);
+}
+
+static void send_packet(struct sim_peer *peer, enum packet_type type)
+{
+    struct sim_message *packet = sim_allocate(1, sizeof(*packet));
+    packet->type = type;
+    enqueue(peer->link, !peer->end, packet);
+}
+
+static struct sim_peer *find_peer(struct sim_mesh *mesh, unsigned rank)
+{
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        if (mesh->peers[i].rank == rank)
+            return &mesh->peers[i];
+    return NULL;
+}
+
+static struct sim_peer *peer_of_link(struct sim_mesh *mesh, const struct sim_link *link)
+{
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        if (mesh->peers[i].link == link)
+            return &mesh->peers[i];
+    return NULL;
+}
+
+static void detach(struct sim_peer *peer)
+{
+    struct sim_link *link = peer->link;
+    if (link == NULL)
+        return;
+    peer->link = NULL;
+    link->ends[peer->end] = NULL;
+    link_free_if_over(link);
+}
+
+/* ---- failing and closing ---- */
+
+static void leave(struct sim_mesh *mesh, enum packet_type farewell)
+{
+    for (unsigned i = 0; i < mesh->peer_count; i++) {
+        struct sim_peer *peer = &mesh->peers[i];
+        sim_cancel(mesh->sim, peer->attempt);
+        peer->attempt = NULL;
+        if (peer->link != NULL && !peer->left)
+            send_packet(peer, farewell);
+        detach(peer);
+    }
+    sim_cancel(mesh->sim, mesh->tick);
+    mesh->tick = NULL;
+}
+
+static void drop_inbox(struct sim_mesh *mesh)
+{
+    while (mesh->inbox != NULL) {
+        struct sim_message *message = mesh->inbox;
+        mesh->inbox = message->next;
+        free(message);
+    }
+}
+
+void sim_mesh_fail(struct sim_mesh *mesh, int result)
+{
+    if (mesh->state == SIM_MESH_FAILED)
+        return;
+    mesh->state = SIM_MESH_FAILED;
+    mesh->result = result;
+    leave(mesh, PACKET_FAULT);
+    drop_inbox(mesh);
+    sim_worker_wake(mesh->worker);
+}
+
+static void lose(struct sim_mesh *mesh, struct sim_peer *peer)
+{
+    mesh->lost_ranks[mesh->lost_count++] = peer->rank;
+    if (peer->link != NULL)
+        send_packet(peer, PACKET_RESET); /* should it live, it finds the connection closed */
+    detach(peer);
+    sim_mesh_fail(mesh, -ECONNRESET);
+}
+
+void sim_mesh_close(struct sim_mesh *mesh)
+{
+    if (mesh == NULL)
+        return;
+    leave(mesh, PACKET_BYE);
+    drop_inbox(mesh);
+    free(mesh);
+}
+
+void sim_mesh_reset(struct sim_mesh *mesh)
+{
+    if (mesh == NULL)
+        return;
+    leave(mesh, PACKET_RESET);
+    drop_inbox(mesh);
+    free(mesh);
+}
+
+/* ---- messages ---- */
+
+static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *message)
+{
+    struct sim_message **end = &mesh->inbox;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = sim_allocate(1, sizeof(**end));
+    **end = *message;
+    (*end)->next = NULL;
+    sim_worker_wake(mesh->worker);
+}
+
+static void connect_later(struct sim_peer *peer);
+
+/* A link that breaks before all are up is made again. */
+static void forget_link(struct sim_peer *peer)
+{
+    if (peer->link != NULL)
+        send_packet(peer, PACKET_RESET);
+    detach(peer);
+    connect_later(peer);
+}
+
+static void deliver(struct sim_link *link, unsigned end, const struct sim_message *message)
+{
+    struct sim_mesh *mesh = link->ends[end];
+    if (mesh == NULL) { /* closed here: nobody reads what was on its way */
+        struct sim_worker *worker = link->workers[end];
+        bool strayed = link->sim->bug == BUG_OLD_FRAMES && worker->alive && worker->mesh != NULL &&
+                       worker->mesh->state == SIM_MESH_OPEN && message->type == PACKET_MESSAGE;
+        if (strayed)
+            put_in_inbox(worker->mesh, message);
+        return;
+    }
+    struct sim_peer *peer = peer_of_link(mesh, link);
+    switch (message->type) {
+    case PACKET_MESSAGE:
+        put_in_inbox(mesh, message);
+        break;
+    case PACKET_FAULT:
+        if (mesh->state == SIM_MESH_OPEN || mesh->state == SIM_MESH_OPENING) {
+            detach(peer);
+            sim_mesh_fail(mesh, -ECONNRESET);
+        }
+        break;
+    case PACKET_BYE:
+        peer->left = true;
+        sim_worker_wake(mesh->worker);
+        break;
+    case PACKET_RESET:
+        if (mesh->state == SIM_MESH_OPENING)
+            forget_link(peer);
+        else if (!peer->left)
+            lose(mesh, peer);
+        break;
+    }
+}
+
+static void pump(struct sim_link *link, unsigned end)
+{
+    struct sim *sim = link->sim;
+    link->pumps[end] = NULL;
+    if (link->ends[end] != NULL && link->queues[end] != NULL &&
+        !sim_reachable(sim, link->workers[0]->node, link->workers[1]->node)) {
+        pump_at(link, end, sim->now_ns + HOLD_BACK_NS);
+        return;
+    }
+    link->busy = true;
+    while (link->queues[end] != NULL && link->queues[end]->due_ns <= sim->now_ns) {
+        struct sim_message *message = link->queues[end];
+        link->queues[end] = message->next;
+        if (message->next == NULL)
+            link->tails[end] = &link->queues[end];
+        deliver(link, end, message);
+        free(message);
+    }
+    link->busy = false;
+    if (link->queues[end] != NULL)
+        pump_at(link, end, link->queues[end]->due_ns);
+    else
+        link_free_if_over(link);
+}
+
+void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsigned index,
+                   const struct sim_payload *payload)
+{
+    struct sim_peer *peer = find_peer(mesh, rank);
+    if (peer == NULL) {
+        sim_fail(mesh->sim, "rank %u has no link with rank %u in generation %llu", mesh->rank, rank,
+                 (unsigned long long)mesh->generation);
+        return;
+    }
+    if (peer->link == NULL || mesh->state != SIM_MESH_OPEN || peer->left)
+        return;
+    struct sim_message *message = sim_allocate(1, sizeof(*message));
+    message->type = PACKET_MESSAGE;
+    message->generation = mesh->generation;
+    message->from_rank = mesh->rank;
+    message->tag = tag;
+    message->index = index;
+    message->payload = *payload;
+    enqueue(peer->link, !peer->end, message);
+}
+
+bool sim_mesh_take(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step,
+                   unsigned index, struct sim_payload *ret_payload)
+{
+    if (mesh->state != SIM_MESH_OPEN)
+        return false;
+    for (struct sim_message **link = &mesh->inbox; *link != NULL; link = &(*link)->next) {
+        struct sim_message *message = *link;
+        if (message->from_rank != rank || message->tag != tag || message->index != index ||
+            message->payload.step != step)
+            continue;
+        *ret_payload = message->payload;
+        *link = message->next;
+        free(message);
+        return true;
+    }
+    struct sim_peer *peer = find_peer(mesh, rank);
+    if (peer != NULL && peer->left)
+        lose(mesh, peer);
+    return false;
+}
+
+/* ---- opening ---- */
+
+static bool all_up(const struct sim_mesh *mesh)
+{
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        if (mesh->peers[i].link == NULL)
+            return false;
+    return true;
+}
+
+static void check_open(struct sim_mesh *mesh)
+{
+    if (mesh->state != SIM_MESH_OPENING || !all_up(mesh))
+        return;
+    mesh->state = SIM_MESH_OPEN;
+    sim_worker_wake(mesh->worker);
+}
+
+static void attach(struct sim_peer *peer, struct sim_link *link, unsigned end)
+{
+    if (peer->link != NULL) /* the newest connection wins */
+        detach(peer);
+    peer->link = link;
+    peer->end = end;
+    peer->left = false;
+    peer->heard_ns = link->sim->now_ns;
+    link->ends[end] = peer->mesh;
+    link->workers[end] = peer->mesh->worker;
+}
+
+static void make_link(struct sim_peer *from, struct sim_peer *to)
+{
+    struct sim_link *link = sim_allocate(1, sizeof(*link));
+    link->sim = from->mesh->sim;
+    link->tails[0] = &link->queues[0];
+    link->tails[1] = &link->queues[1];
+    attach(from, link, 0);
+    attach(to, link, 1);
+    check_open(to->mesh);
+    check_open(from->mesh);
+}
+
+static void attempt(void *context)
+{
+    struct sim_peer *peer = context;
+    struct sim_mesh *mesh = peer->mesh;
+    struct sim *sim = mesh->sim;
+    peer->attempt = NULL;
+    struct sim_worker *target = sim_worker_at(sim, peer->node, peer->slot);
+    struct sim_mesh *there = target != NULL && target->pause.until_ns <= sim->now_ns &&
+                                     sim_reachable(sim, mesh->worker->node, peer->node)
+                                 ? target->mesh
+                                 : NULL;
+    if (there != NULL && there->state == SIM_MESH_OPENING) {
+        struct sim_peer *me = find_peer(there, mesh->rank);
+        bool same = there->generation == mesh->generation && strcmp(there->key, mesh->key) == 0 &&
+                    me != NULL && there->rank == peer->rank;
+        if (same) {
+            make_link(peer, me);
+            return;
+        }
+        if (there->generation > mesh->generation) {
+            sim_mesh_fail(mesh, -ESTALE);
+            return;
+        }
+    }
+    connect_later(peer);
+}
+
+static void connect_later(struct sim_peer *peer)
+{
+    struct sim_mesh *mesh = peer->mesh;
+    if (mesh->state != SIM_MESH_OPENING || mesh->rank < peer->rank || peer->attempt != NULL)
+        return;
+    peer->backoff_ns =
+        peer->backoff_ns == 0 ? BACKOFF_MIN_NS : MIN(2 * peer->backoff_ns, BACKOFF_MAX_NS);
+    peer->attempt = sim_post(mesh->sim,
+                             sim_transit(mesh->sim, mesh->worker->node, peer->node) +
+                                 peer->backoff_ns - BACKOFF_MIN_NS,
+                             &mesh->worker->pause, attempt, peer);
+}
+
+/* ---- silence ---- */
+
+static bool is_heard(const struct sim_mesh *mesh, const struct sim_peer *peer)
+{
+    const struct sim_worker *there = peer->link->workers[!peer->end];
+    return sim_reachable(mesh->sim, mesh->worker->node, there->node) && there->alive &&
+           there->pause.until_ns <= mesh->sim->now_ns;
+}
+
+static void tick(void *context)
+{
+    struct sim_mesh *mesh = context;
+    struct sim *sim = mesh->sim;
+    /* One that was stopped itself has no word on how long the others were silent. */
+    bool attentive = sim->now_ns - mesh->ticked_ns < SIM_FAILURE_TIMEOUT / 2;
+    mesh->tick = NULL;
+    mesh->ticked_ns = sim->now_ns;
+    if (mesh->state == SIM_MESH_OPENING && sim->now_ns >= mesh->deadline_ns) {
+        sim_mesh_fail(mesh, -ETIMEDOUT);
+        return;
+    }
+    for (unsigned i = 0; i < mesh->peer_count; i++) {
+        struct sim_peer *peer = &mesh->peers[i];
+        if (peer->link == NULL || peer->left)
+            continue;
+        if (!attentive || is_heard(mesh, peer)) {
+            peer->heard_ns = sim->now_ns;
+        } else if (sim->now_ns - peer->heard_ns >= SIM_FAILURE_TIMEOUT) {
+            if (mesh->state == SIM_MESH_OPENING) {
+                forget_link(peer);
+                continue;
+            }
+            sim_trace(sim, "  %s misses rank %u in generation %llu", sim_worker_name(mesh->worker),
+                      peer->rank, (unsigned long long)mesh->generation);
+            lose(mesh, peer);
+            return;
+        }
+    }
+    mesh->tick = sim_post(
+        sim,
+        sim_soon(sim, SIM_FAILURE_TIMEOUT / NS_PER_US / 5, SIM_FAILURE_TIMEOUT / NS_PER_US / 4),
+        &mesh->worker->pause, tick, mesh);
+}
+
+struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *plan, unsigned rank)
+{
+    struct sim *sim = worker->sim;
+    struct sim_mesh *mesh = sim_allocate(1, sizeof(*mesh));
+    AUTO_FREE unsigned *ranks =
+        sim_allocate(plan->worker_count + plan->donor_count + 1, sizeof(*ranks));
+    mesh->sim = sim;
+    mesh->worker = worker;
+    mesh->generation = plan->generation;
+    memcpy(mesh->key, plan->key, sizeof(mesh->key));
+    mesh->rank = rank;
+    mesh->peer_count = plan_peers(plan, rank, ranks);
+    assert(mesh->peer_count <= SIM_PEERS_MAX);
+    mesh->deadline_ns = sim->now_ns + CONNECT_TIMEOUTS * SIM_FAILURE_TIMEOUT;
+    mesh->ticked_ns = sim->now_ns;
+    for (unsigned i = 0; i < mesh->peer_count; i++) {
+        const struct plan_worker *at = &plan->workers[ranks[i]];
+        mesh->peers[i] = (struct sim_peer){.rank = ranks[i],
+                                           .node = sim_node_index(sim, at->node),
+                                           .slot = at->slot,
+                                           .mesh = mesh};
+    }
+    worker->mesh = mesh;
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        connect_later(&mesh->peers[i]);
+    check_open(mesh);
+    mesh->tick = sim_post(sim, sim->now_ns, &worker->pause, tick, mesh);
+    return mesh;
+}

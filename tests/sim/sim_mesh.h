@@ -1,0 +1,77 @@
+/*
+ * Links between workers, as comm/mesh.h promises them: one mesh a generation and worker, made when
+ * both ends open the same generation with the same key; messages of a link in order; whoever finds
+ * a peer gone or silent for failure_timeout fails its whole mesh and tells the others with FAULT,
+ * so a break spreads; BYE from one that closes in health.
+ */
+#pragma once
+
+#include "elastic/plan.h"
+#include "sim/sim_network.h"
+#include "sim/sim_state.h"
+
+#define SIM_PEERS_MAX 32
+
+enum sim_tag {
+    SIM_ACTIVATION,
+    SIM_GRADIENT,
+    SIM_REDUCE,
+    SIM_HOLD,
+    SIM_COMMIT,
+    SIM_CLOSING,
+    SIM_CLOSED,
+    SIM_STATE, /* index: unit */
+    SIM_RELEASE,
+};
+
+/* What a message carries: as much of it as its tag needs. */
+struct sim_payload {
+    uint64_t step;
+    uint64_t switch_generation, durable_step, failed_step;
+    uint64_t digest;
+    struct sim_unit unit;
+    struct sim_record record;
+};
+
+enum sim_mesh_state { SIM_MESH_OPENING, SIM_MESH_OPEN, SIM_MESH_FAILED };
+
+struct sim_link;
+struct sim_message;
+
+struct sim_peer {
+    unsigned rank;
+    unsigned node, slot; /* node: index */
+    struct sim_link *link;
+    unsigned end; /* mine of the link */
+    bool left;
+    uint64_t heard_ns, backoff_ns;
+    struct sim_event *attempt;
+    struct sim_mesh *mesh;
+};
+
+struct sim_mesh {
+    struct sim *sim;
+    struct sim_worker *worker;
+    uint64_t generation;
+    char key[PLAN_KEY_HEX_SIZE];
+    unsigned rank, peer_count;
+    struct sim_peer peers[SIM_PEERS_MAX];
+    enum sim_mesh_state state;
+    int result; /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
+    uint64_t deadline_ns, ticked_ns;
+    struct sim_event *tick;
+    struct sim_message *inbox;
+    unsigned lost_ranks[SIM_PEERS_MAX], lost_count;
+};
+
+struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *plan, unsigned rank);
+void sim_mesh_fail(struct sim_mesh *mesh, int result);
+/** sim_mesh_close() - with BYE when healthy; NULL allowed */
+void sim_mesh_close(struct sim_mesh *mesh);
+/** sim_mesh_reset() - its process was killed: the kernel tells the peers, where it can */
+void sim_mesh_reset(struct sim_mesh *mesh);
+void sim_mesh_send(struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, unsigned index,
+                   const struct sim_payload *payload);
+/** sim_mesh_take() - whether the message is here; a peer that left without it fails the mesh */
+bool sim_mesh_take(struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, uint64_t step,
+                   unsigned index, struct sim_payload *ret_payload);

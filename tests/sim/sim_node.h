@@ -1,0 +1,40 @@
+/*
+ * A machine: its power, its daemon, and what a daemon leaves on disk for the next one.
+ */
+#pragma once
+
+#include "daemon/daemon.h"
+#include "sim/sim_store.h"
+
+/* One life of firnd: daemon/daemon.h's object, wired to simulated surroundings. */
+struct sim_firnd {
+    struct sim *sim;
+    unsigned node;
+    struct sim_client client;
+    struct config config;
+    struct daemon daemon;
+    struct sim_event *reconcile;
+};
+
+struct sim_node {
+    struct sim *sim;
+    unsigned index, slot_count;
+    char name[NAME_SIZE];
+    bool up, starts_fail;
+    uint64_t incarnation;         /* of the last daemon, from its data folder */
+    struct sim_firnd *firnd;      /* NULL: none runs */
+    struct sim_pause firnd_pause; /* SIGSTOP */
+    uint64_t disturbed_ns;        /* when a fault touched it last */
+};
+
+unsigned sim_node_index(const struct sim *sim, const char *name);
+const char *sim_node_name(const struct sim *sim, unsigned index);
+struct sim_node *sim_node_by_http(const struct sim *sim, const char *url);
+
+/** sim_firnd_start() - systemd starts it; nothing when it runs or the node is without power */
+void sim_firnd_start(struct sim_node *node);
+/** sim_firnd_end() - @gently: it resigns its leadership (an upgrade), else it is killed */
+void sim_firnd_end(struct sim_node *node, bool gently);
+void sim_node_lose(struct sim_node *node);
+void sim_node_return(struct sim_node *node);
+void sim_node_disturb(struct sim_node *node);

@@ -1,0 +1,454 @@
+/*
+ * The step loop and the end of a stay: worker/session.c and worker/finish.c, point by point.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "sim/sim_check.h"
+#include "sim/sim_worker.h"
+
+#define RETRY_NS           (2 * NS_PER_SECOND)
+#define RECORD_LOOK_NS     (NS_PER_SECOND / 20)
+#define PROGRESS_NS        (NS_PER_SECOND / 4)
+#define ANNOUNCED_TIMEOUTS 8
+
+static unsigned stage_of(const struct sim_worker *worker)
+{
+    return worker->rank % worker->plan->stage_count;
+}
+
+static bool is_last_stage(const struct sim_worker *worker)
+{
+    return stage_of(worker) + 1 == worker->plan->stage_count;
+}
+
+static uint64_t next_step(const struct sim_worker *worker)
+{
+    return worker->state.applied_step + 1;
+}
+
+/* A wait for a message of this generation; with a failed mesh the generation is over instead. */
+static bool take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
+                 struct sim_payload *ret_payload, bool *ret_broken)
+{
+    *ret_broken = false;
+    if (sim_mesh_take(worker->mesh, from, tag, step, 0, ret_payload))
+        return true;
+    *ret_broken = worker->mesh->state == SIM_MESH_FAILED;
+    if (*ret_broken)
+        worker_broken(worker, -ECONNRESET);
+    return false;
+}
+
+/* ---- a step up to HOLD ---- */
+
+void session_begin(struct sim_worker *worker)
+{
+    worker_go(worker, POINT_STEP);
+}
+
+static bool at_step(struct sim_worker *worker)
+{
+    worker_messages(worker);
+    if (worker->stopping) {
+        worker_exit(worker, 0);
+        return false;
+    }
+    if (worker->sim->bug == BUG_SWITCH_WITHOUT_FLAG && worker->pending != NULL &&
+        worker->pending->worker_count > 0) {
+        worker_switch(worker);
+        return worker->alive;
+    }
+    if (worker->state.applied_step >= worker->sim->spec.train.steps) {
+        session_finish(worker, WORKER_FINISHED);
+        return true;
+    }
+    worker->act_digest = 0;
+    worker_go(worker, POINT_FORWARD);
+    worker_busy(worker, worker->sim->compute_us / 2, worker->sim->compute_us);
+    return true;
+}
+
+static bool at_forward(struct sim_worker *worker)
+{
+    struct sim_payload payload = {.step = next_step(worker)};
+    bool broken;
+    if (stage_of(worker) > 0 &&
+        !take(worker, worker->rank - 1, SIM_ACTIVATION, payload.step, &payload, &broken))
+        return broken && worker->alive;
+    payload.digest = sim_forward(payload.digest, payload.step, worker->state.units,
+                                 worker->first_unit, worker->unit_count);
+    if (is_last_stage(worker))
+        worker->act_digest = payload.digest;
+    else
+        sim_mesh_send(worker->mesh, worker->rank + 1, SIM_ACTIVATION, 0, &payload);
+    worker_go(worker, POINT_BACKWARD);
+    return true;
+}
+
+static void send_to_replicas(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    const struct sim_payload payload = {.step = next_step(worker), .digest = worker->act_digest};
+    for (unsigned replica = 0; replica < plan->replica_count; replica++) {
+        unsigned rank = plan_rank(plan, replica, stage_of(worker));
+        if (rank != worker->rank)
+            sim_mesh_send(worker->mesh, rank, SIM_REDUCE, 0, &payload);
+    }
+    worker->round.next_child = 0;
+}
+
+static bool at_backward(struct sim_worker *worker)
+{
+    struct sim_payload payload = {.step = next_step(worker), .digest = worker->act_digest};
+    bool broken;
+    if (!is_last_stage(worker) &&
+        !take(worker, worker->rank + 1, SIM_GRADIENT, payload.step, &payload, &broken))
+        return broken && worker->alive;
+    worker->act_digest = payload.digest;
+    if (stage_of(worker) > 0)
+        sim_mesh_send(worker->mesh, worker->rank - 1, SIM_GRADIENT, 0, &payload);
+    send_to_replicas(worker);
+    worker_go(worker, POINT_REDUCE);
+    worker_busy(worker, 1000, 6000);
+    return true;
+}
+
+static void hold(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct sim_state *state = &worker->state;
+    uint64_t step = next_step(worker);
+    unsigned replica = worker->rank / plan->stage_count;
+    sim_record_init(&state->hold, step);
+    for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count; unit++)
+        state->hold.squares[unit] = sim_square(state->units[unit].hash, step, worker->act_digest);
+    for (unsigned lane = plan->replica_first_lane[replica];
+         is_last_stage(worker) && lane < plan->replica_first_lane[replica + 1]; lane++)
+        state->hold.losses[lane] = sim_loss(lane, step, worker->act_digest);
+    state->holds = true;
+    sim_check_hold(worker->sim, plan, worker->rank, step);
+}
+
+static void begin_round(struct sim_worker *worker, bool closing)
+{
+    struct sim_round *round = &worker->round;
+    round->closing = closing;
+    round->next_child = 0;
+    round->sum = (struct sim_payload){
+        .step = worker->state.applied_step + (closing ? 0 : 1),
+        .durable_step = worker->snapshot.durable_step,
+        .failed_step = worker->snapshot.failed_step,
+    };
+    if (closing)
+        sim_record_init(&round->sum.record, worker->state.applied_step);
+    else
+        round->sum.record = worker->state.hold;
+    worker_go(worker, POINT_GATHER);
+}
+
+/* Every replica of the stage must have come to the same. */
+static bool at_reduce(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct sim_round *round = &worker->round;
+    struct sim_payload payload;
+    bool broken;
+    for (; round->next_child < plan->replica_count; round->next_child++) {
+        unsigned rank = plan_rank(plan, round->next_child, stage_of(worker));
+        if (rank == worker->rank)
+            continue;
+        if (!take(worker, rank, SIM_REDUCE, next_step(worker), &payload, &broken))
+            return broken && worker->alive;
+        if (payload.digest != worker->act_digest)
+            sim_fail(worker->sim,
+                     "step %llu: rank %u and rank %u of generation %llu compute on "
+                     "different parameters",
+                     (unsigned long long)next_step(worker), rank, worker->rank,
+                     (unsigned long long)plan->generation);
+    }
+    hold(worker);
+    sim_snapshot_poll(worker);
+    begin_round(worker, false);
+    return true;
+}
+
+/* ---- HOLD to COMMIT ---- */
+
+/* Planted bug: the right values, but nobody knows yet whether the step stands. */
+static void apply_early(struct sim_worker *worker)
+{
+    struct sim_state *state = &worker->state;
+    if (!state->holds)
+        return;
+    for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count;
+         unit++) {
+        state->units[unit] = worker->sim->check->history[next_step(worker)][unit];
+        sim_check_apply(worker->sim, worker, unit);
+    }
+    state->holds = false;
+}
+
+static bool at_gather(struct sim_worker *worker)
+{
+    struct sim_round *round = &worker->round;
+    unsigned first, count = plan_tree_children(worker->plan, worker->rank, &first);
+    struct sim_payload payload;
+    bool broken;
+    if (worker->sim->bug == BUG_APPLY_WITHOUT_COMMIT && !round->closing)
+        apply_early(worker);
+    for (; round->next_child < count; round->next_child++) {
+        enum sim_tag tag = round->closing ? SIM_CLOSING : SIM_HOLD;
+        if (worker->sim->bug == BUG_COMMIT_WITHOUT_HOLDS && !round->closing &&
+            sim_record_complete(&round->sum.record))
+            break;
+        if (!take(worker, first + round->next_child, tag, round->sum.step, &payload, &broken))
+            return broken && worker->alive;
+        if (!sim_record_merge(&round->sum.record, &payload.record)) {
+            sim_fail(worker->sim, "step %llu: ranks disagree about its record",
+                     (unsigned long long)round->sum.step);
+            return false;
+        }
+        round->sum.durable_step = MIN(round->sum.durable_step, payload.durable_step);
+        round->sum.failed_step = MAX(round->sum.failed_step, payload.failed_step);
+    }
+    if (worker->rank > 0)
+        sim_mesh_send(worker->mesh, plan_tree_parent(worker->rank),
+                      round->closing ? SIM_CLOSING : SIM_HOLD, 0, &round->sum);
+    worker_go(worker, POINT_ASK);
+    return true;
+}
+
+static void decide_commit(struct sim_worker *worker)
+{
+    struct sim_round *round = &worker->round;
+    round->down = round->sum;
+    if (round->closing)
+        return;
+    if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
+        round->down.durable_step = worker->snapshot.durable_step;
+    round->down.switch_generation = worker->announced > worker->generation ? worker->announced : 0;
+    if (!sim_record_complete(&round->down.record))
+        sim_fail(worker->sim, "step %llu: the record is incomplete at the root",
+                 (unsigned long long)round->down.step);
+    else
+        sim_check_commit(worker->sim, worker->plan, &round->down.record);
+}
+
+static void send_down(struct sim_worker *worker)
+{
+    unsigned first, count = plan_tree_children(worker->plan, worker->rank, &first);
+    for (unsigned child = first; child < first + count; child++)
+        sim_mesh_send(worker->mesh, child, worker->round.closing ? SIM_CLOSED : SIM_COMMIT, 0,
+                      &worker->round.down);
+}
+
+/* worker/session.c's settle_into_generation(): now nobody needs what the generation before left. */
+static void settle_in(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    if (!worker->first_commit)
+        return;
+    worker->first_commit = false;
+    sim_state_drop_outside(&worker->state, worker->first_unit, worker->unit_count);
+    for (unsigned donor = plan->worker_count; donor < plan->worker_count + plan->donor_count;
+         donor++) {
+        bool served = false;
+        for (unsigned m = 0; m < plan->move_count; m++)
+            served |= plan->moves[m].to_rank == worker->rank && plan->moves[m].from_rank == donor;
+        const struct sim_payload nothing = {0};
+        if (served)
+            sim_mesh_send(worker->mesh, donor, SIM_RELEASE, 0, &nothing);
+    }
+}
+
+static bool after_closing(struct sim_worker *worker);
+
+static bool at_ask(struct sim_worker *worker)
+{
+    struct sim_round *round = &worker->round;
+    bool broken;
+    if (worker->mesh->state == SIM_MESH_FAILED) {
+        worker_broken(worker, -ECONNRESET);
+        return worker->alive;
+    }
+    if (worker->rank == 0)
+        decide_commit(worker);
+    else if (!take(worker, plan_tree_parent(worker->rank), round->closing ? SIM_CLOSED : SIM_COMMIT,
+                   round->sum.step, &round->down, &broken))
+        return broken && worker->alive;
+    send_down(worker);
+    if (round->closing)
+        return after_closing(worker);
+    settle_in(worker);
+    worker_go(worker, POINT_APPLY);
+    worker_busy(worker, 500, 6000);
+    return true;
+}
+
+/* ---- APPLIED ---- */
+
+void session_apply(struct sim_worker *worker, const struct sim_record *record)
+{
+    struct sim_state *state = &worker->state;
+    uint64_t digest = sim_record_digest(record);
+    for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count;
+         unit++) {
+        struct sim_unit *held = &state->units[unit];
+        held->hash = sim_apply_unit(held->hash, record->step, digest);
+        held->step++;
+        sim_check_apply(worker->sim, worker, unit);
+    }
+    state->applied_step = record->step;
+    state->committed = *record;
+    state->holds = false;
+}
+
+static void tell_progress(struct sim_worker *worker)
+{
+    struct sim *sim = worker->sim;
+    uint64_t step = worker->state.applied_step;
+    if (sim->now_ns - worker->progress_ns < PROGRESS_NS && step < sim->spec.train.steps)
+        return;
+    AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
+    worker->progress_ns = sim->now_ns;
+    message->type = CONTROL_PROGRESS;
+    message->progress.generation = worker->generation;
+    message->progress.step = step;
+    message->progress.frozen_layers = sim_frozen_layers(sim, step);
+    message->progress.step_seconds = 0.05;
+    worker_say(worker, message);
+}
+
+static void look_after_checkpoint(struct sim_worker *worker)
+{
+    const struct sim_payload *down = &worker->round.down;
+    if (worker->rank == 0) {
+        sim_snapshot_commit(worker, down->durable_step);
+        sim_snapshot_take_result(worker);
+    }
+    if (sim_snapshot_due(worker->sim, worker->state.applied_step) && down->switch_generation == 0)
+        sim_snapshot_begin(worker);
+}
+
+static bool at_apply(struct sim_worker *worker)
+{
+    session_apply(worker, &worker->round.down.record);
+    tell_progress(worker);
+    look_after_checkpoint(worker);
+    bool more = worker->state.applied_step < worker->sim->spec.train.steps;
+    if (worker->round.down.switch_generation != 0 && more) {
+        worker->deadline_ns = worker->sim->now_ns + ANNOUNCED_TIMEOUTS * SIM_FAILURE_TIMEOUT;
+        worker_alarm(worker, worker->deadline_ns);
+        worker_go(worker, POINT_ANNOUNCED);
+    } else {
+        worker_go(worker, POINT_STEP);
+    }
+    return true;
+}
+
+/* The commit said that another generation follows: its plan is here, or about to be. */
+static bool at_announced(struct sim_worker *worker)
+{
+    worker_messages(worker);
+    if (worker->stopping) {
+        worker_exit(worker, 0);
+        return false;
+    }
+    if (worker->pending == NULL && worker->sim->now_ns < worker->deadline_ns)
+        return false;
+    if (worker->pending == NULL)
+        worker_broken(worker, -ETIMEDOUT);
+    else if (worker->pending->worker_count > 0)
+        worker_switch(worker);
+    else
+        session_finish(worker, WORKER_LEFT);
+    return worker->alive;
+}
+
+/* ---- the end (worker/finish.c) ---- */
+
+void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
+{
+    worker->leaves_as = leaves_as;
+    worker->finish_told = false;
+    worker_go(worker, POINT_SHARE);
+}
+
+/* This rank's share, durable or failed; then everybody's word on it. */
+static bool at_share(struct sim_worker *worker)
+{
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    uint64_t step = worker->state.applied_step;
+    if (worker->stopping) {
+        worker_exit(worker, 0);
+        return false;
+    }
+    sim_snapshot_poll(worker);
+    if (snapshot->durable_step != step) {
+        if (!snapshot->writing && snapshot->failed_step != step)
+            sim_snapshot_begin(worker);
+        if (snapshot->writing) {
+            worker_alarm(worker, snapshot->done_ns);
+            return false;
+        }
+    }
+    begin_round(worker, true);
+    return true;
+}
+
+static bool after_closing(struct sim_worker *worker)
+{
+    uint64_t step = worker->state.applied_step;
+    bool written =
+        worker->round.down.durable_step == step && worker->round.down.failed_step != step;
+    if (!worker->finish_told) {
+        worker->finish_told = true;
+        if (worker->rank == 0 && written)
+            worker_go(worker, POINT_RECORD);
+        else
+            begin_round(worker, true);
+        return true;
+    }
+    if (written) {
+        worker_report(worker, worker->leaves_as);
+        worker_exit(worker, 0);
+        return false;
+    }
+    sim_snapshot_forget(worker); /* tried again, until it succeeds */
+    session_finish(worker, worker->leaves_as);
+    worker->busy_until_ns = worker->sim->now_ns + RETRY_NS;
+    return true;
+}
+
+/* Rank 0: from durable shares to a record in the store. */
+static bool at_record(struct sim_worker *worker)
+{
+    sim_snapshot_commit(worker, worker->state.applied_step);
+    sim_snapshot_take_result(worker);
+    worker_messages(worker);
+    uint64_t step = worker->state.applied_step;
+    if (worker->recorded_step >= step || worker->snapshot.failed_step == step) {
+        begin_round(worker, true);
+        return true;
+    }
+    if (worker->stopping || worker->mesh->state == SIM_MESH_FAILED ||
+        worker->refused_step == step) {
+        worker_broken(worker, -ECONNRESET);
+        return worker->alive;
+    }
+    worker_alarm(worker, worker->sim->now_ns + RECORD_LOOK_NS);
+    return false;
+}
+
+bool session_step(struct sim_worker *worker)
+{
+    static bool (*const at[POINT_COUNT])(struct sim_worker *) = {
+        [POINT_STEP] = at_step,         [POINT_FORWARD] = at_forward,
+        [POINT_BACKWARD] = at_backward, [POINT_REDUCE] = at_reduce,
+        [POINT_GATHER] = at_gather,     [POINT_ASK] = at_ask,
+        [POINT_APPLY] = at_apply,       [POINT_ANNOUNCED] = at_announced,
+        [POINT_SHARE] = at_share,       [POINT_RECORD] = at_record,
+    };
+    return at[worker->point](worker);
+}

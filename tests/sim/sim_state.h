@@ -1,0 +1,53 @@
+/*
+ * What training computes, as numbers that tell the same story: a unit's parameters are a hash of
+ * everything that was ever applied to it, a step's record is made from the hashes of all units.
+ * So whoever applies a step twice, misses one, or computes with a neighbour at another step, has
+ * other bits from then on.
+ */
+#pragma once
+
+#include "elastic/report.h"
+#include "sim/sim.h"
+
+struct sim_unit {
+    bool held;
+    uint64_t step, hash; /* of the parameters after `step` */
+};
+
+/* A step_record of this model, in little space. */
+struct sim_record {
+    uint64_t step; /* 0: none */
+    double squares[SIM_UNITS], losses[SIM_LANES];
+};
+
+struct sim_state {
+    struct sim_unit units[SIM_UNITS];
+    uint64_t applied_step;
+    bool holds;
+    struct sim_record hold;      /* of applied_step + 1, my part */
+    struct sim_record committed; /* of applied_step; step 0: it came from elsewhere */
+};
+
+uint64_t sim_initial_hash(unsigned unit);
+/** sim_forward() - @digest of what comes in, carried through [first, first + count) of @step */
+uint64_t sim_forward(uint64_t digest, uint64_t step, const struct sim_unit *units, unsigned first,
+                     unsigned count);
+double sim_square(uint64_t hash, uint64_t step, uint64_t digest);
+double sim_loss(unsigned lane, uint64_t step, uint64_t digest);
+void sim_record_init(struct sim_record *record, uint64_t step);
+/** sim_record_merge() - false: they contradict each other */
+bool sim_record_merge(struct sim_record *into, const struct sim_record *from);
+bool sim_record_complete(const struct sim_record *record);
+uint64_t sim_record_digest(const struct sim_record *record);
+/** sim_apply_unit() - the optimizer step */
+uint64_t sim_apply_unit(uint64_t hash, uint64_t step, uint64_t record_digest);
+void sim_record_to(const struct sim_record *from, struct step_record *into);
+void sim_record_from(const struct step_record *from, struct sim_record *into);
+
+/** sim_frozen_layers() - after @step, the same on every worker */
+unsigned sim_frozen_layers(const struct sim *sim, uint64_t step);
+
+/** sim_state_range() - the held range at or after @from; count 0: none */
+void sim_state_range(const struct sim_state *state, unsigned from, unsigned *ret_first,
+                     unsigned *ret_count);
+void sim_state_drop_outside(struct sim_state *state, unsigned first, unsigned count);

@@ -1,0 +1,708 @@
+#include "sim/sim_worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/sim_check.h"
+#include "sim/sim_faults.h"
+#include "sim/sim_node.h"
+#include "sim/sim_process.h"
+
+const char *sim_worker_name(const struct sim_worker *worker)
+{
+    return worker->name;
+}
+
+struct sim_worker *sim_worker_at(const struct sim *sim, unsigned node, unsigned slot)
+{
+    for (unsigned i = sim->worker_count; i-- > 0;) {
+        struct sim_worker *worker = sim->workers[i];
+        if (worker->alive && worker->node == node && worker->slot == slot && !worker->unlinked)
+            return worker;
+    }
+    return NULL;
+}
+
+/* ---- what it says ---- */
+
+static void describe_held(const struct sim_worker *worker, struct worker_report *report)
+{
+    const struct sim_state *state = &worker->state;
+    report->applied_step = state->applied_step;
+    report->frozen_layers = sim_frozen_layers(worker->sim, state->applied_step);
+    report->holds = state->holds;
+    if (state->holds)
+        sim_record_to(&state->hold, &report->record);
+    else if (state->committed.step == state->applied_step && state->applied_step > 0)
+        sim_record_to(&state->committed, &report->record);
+    unsigned first, count;
+    sim_state_range(state, 0, &first, &count);
+    if (!worker->engine || !state->units[worker->first_unit].held) {
+        report->held_first_unit = first;
+        report->held_unit_count = count;
+        sim_state_range(state, first + count, &report->old_first_unit, &report->old_unit_count);
+        return;
+    }
+    report->held_first_unit = worker->first_unit;
+    report->held_unit_count = worker->unit_count;
+    if (first < worker->first_unit) {
+        report->old_first_unit = first;
+        report->old_unit_count = MIN(count, worker->first_unit - first);
+    } else {
+        sim_state_range(state, worker->first_unit + worker->unit_count, &report->old_first_unit,
+                        &report->old_unit_count);
+    }
+}
+
+static void describe_lost(const struct sim_worker *worker, struct worker_report *report)
+{
+    const struct sim_mesh *mesh = worker->mesh;
+    for (unsigned i = 0; i < mesh->lost_count; i++) {
+        const struct plan_worker *lost = &worker->plan->workers[mesh->lost_ranks[i]];
+        snprintf(report->lost[report->lost_count++], sizeof(report->lost[0]), "%s/%u", lost->node,
+                 lost->slot);
+    }
+}
+
+/* Planted bugs: what a worker says of itself is not so. */
+static void lie(const struct sim_worker *worker, struct worker_report *report)
+{
+    if (!report->holds)
+        return;
+    if (worker->sim->bug == BUG_IGNORED_HOLD) {
+        report->holds = false;
+        report->record.step = 0;
+    } else if (worker->sim->bug == BUG_MOVE_OF_OTHER_STEP) {
+        report->holds = false;
+        report->applied_step++;
+        report->record.step = 0;
+    }
+}
+
+static void describe(const struct sim_worker *worker, enum worker_phase phase,
+                     struct worker_report *ret_report)
+{
+    *ret_report = (struct worker_report){
+        .slot = worker->slot,
+        .instance = worker->instance,
+        .phase = phase,
+        .generation = phase == WORKER_PREPARED ? MAX(worker->generation, worker->prepared)
+                                               : worker->generation,
+    };
+    ret_report->checkpoint_lost = worker->checkpoint_lost;
+    describe_held(worker, ret_report);
+    if (phase == WORKER_STUCK && worker->mesh != NULL)
+        describe_lost(worker, ret_report);
+    lie(worker, ret_report);
+}
+
+void worker_say(struct sim_worker *worker, const struct control_message *message)
+{
+    if (message->type == CONTROL_STATUS)
+        *worker->kept_status = message->status;
+    else if (message->type == CONTROL_CHECKPOINT)
+        worker->kept_checkpoint = message->checkpoint;
+    if (worker->process != NULL && worker->accepted)
+        sim_process_hear(worker->process, message);
+}
+
+void worker_report(struct sim_worker *worker, enum worker_phase phase)
+{
+    AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
+    message->type = CONTROL_STATUS;
+    describe(worker, phase, &message->status);
+    worker->phase = phase;
+    sim_trace(worker->sim, "  %s says %s of %llu, applied %llu%s", worker->name,
+              worker_phase_word(phase), (unsigned long long)message->status.generation,
+              (unsigned long long)message->status.applied_step,
+              message->status.holds ? " and holds" : "");
+    worker_say(worker, message);
+}
+
+void sim_worker_accept(struct sim_worker *worker, struct worker_process *process)
+{
+    AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
+    worker->process = process;
+    worker->accepted = true;
+    message->type = CONTROL_STATUS;
+    message->status = *worker->kept_status;
+    sim_process_hear(process, message);
+    if (worker->kept_checkpoint.step == 0)
+        return;
+    message->type = CONTROL_CHECKPOINT;
+    message->checkpoint = worker->kept_checkpoint;
+    sim_process_hear(process, message);
+}
+
+/* ---- what it is told ---- */
+
+static void order_free(struct sim_order *order)
+{
+    plan_free(order->plan);
+    free(order);
+}
+
+static void break_off(struct sim_worker *worker)
+{
+    worker->cancelled = true;
+    if (worker->mesh != NULL && worker->mesh->state != SIM_MESH_FAILED)
+        sim_mesh_fail(worker->mesh,
+                      worker->mesh->state == SIM_MESH_OPENING ? -ECANCELED : -ECONNRESET);
+}
+
+/* On the control thread. */
+static void observe(struct sim_worker *worker, const struct sim_order *order)
+{
+    if (order->type == CONTROL_STOP) {
+        worker->stopping = true;
+        break_off(worker);
+    } else if (order->type == CONTROL_SWITCH) {
+        if (order->plan->generation <= worker->generation)
+            return;
+        if (order->plan->planned)
+            worker->announced = order->plan->generation;
+        else
+            break_off(worker);
+    } else if (order->type == CONTROL_PREPARE) {
+        worker->cancelled = true;
+        if (worker->mesh != NULL && worker->mesh->state == SIM_MESH_OPENING)
+            sim_mesh_fail(worker->mesh, -ECANCELED);
+    } else if (order->type == CONTROL_CHECKPOINT) {
+        worker->kept_checkpoint.step = 0; /* answered */
+    }
+}
+
+static void take_orders(void *context)
+{
+    struct sim_worker *worker = context;
+    worker->order_pump = NULL;
+    while (worker->orders != NULL && worker->orders->due_ns <= worker->sim->now_ns) {
+        struct sim_order *order = worker->orders, **end = &worker->mailbox;
+        worker->orders = order->next;
+        observe(worker, order);
+        while (*end != NULL)
+            end = &(*end)->next;
+        order->next = NULL;
+        *end = order;
+    }
+    if (worker->orders != NULL)
+        worker->order_pump =
+            sim_post(worker->sim, worker->orders->due_ns, &worker->pause, take_orders, worker);
+    sim_worker_wake(worker);
+}
+
+void sim_worker_order(struct sim_worker *worker, struct sim_order *order)
+{
+    struct sim_order **end = &worker->orders;
+    uint64_t due_ns = sim_transit(worker->sim, worker->node, worker->node);
+    for (; *end != NULL; end = &(*end)->next)
+        due_ns = MAX(due_ns, (*end)->due_ns);
+    order->due_ns = due_ns;
+    order->next = NULL;
+    *end = order;
+    if (worker->order_pump == NULL)
+        worker->order_pump = sim_post(worker->sim, due_ns, &worker->pause, take_orders, worker);
+}
+
+static void handle(struct sim_worker *worker, struct sim_order *order)
+{
+    switch (order->type) {
+    case CONTROL_PREPARE:
+        if (worker->phase == WORKER_STARTING || worker->phase == WORKER_PREPARED) {
+            worker->prepared = order->plan->generation;
+            worker_report(worker, WORKER_PREPARED);
+        }
+        break;
+    case CONTROL_SWITCH:
+        if (!(order->plan->planned && worker->phase == WORKER_STUCK) &&
+            order->plan->generation > worker->generation &&
+            (worker->pending == NULL || order->plan->generation > worker->pending->generation)) {
+            plan_free(worker->pending);
+            worker->pending = order->plan;
+            order->plan = NULL;
+        }
+        break;
+    case CONTROL_CHECKPOINT:
+        if (order->committed) {
+            worker->recorded_step = MAX(worker->recorded_step, order->step);
+            sim_disk_retain(worker->sim, order->kept_from, order->step);
+        } else {
+            worker->refused_step = order->step;
+        }
+        break;
+    default:
+        break;
+    }
+    order_free(order);
+}
+
+void worker_messages(struct sim_worker *worker)
+{
+    while (worker->mailbox != NULL) {
+        struct sim_order *order = worker->mailbox;
+        worker->mailbox = order->next;
+        handle(worker, order);
+    }
+}
+
+/* ---- the main thread ---- */
+
+void worker_busy(struct sim_worker *worker, uint64_t least_us, uint64_t most_us)
+{
+    worker->busy_until_ns = sim_soon(worker->sim, least_us, most_us);
+}
+
+void worker_go(struct sim_worker *worker, enum sim_point point)
+{
+    worker->point = point;
+    sim_faults_at(worker);
+}
+
+static void ring(void *context)
+{
+    struct sim_worker *worker = context;
+    worker->alarm = NULL;
+    sim_worker_wake(worker);
+}
+
+void worker_alarm(struct sim_worker *worker, uint64_t at_ns)
+{
+    sim_cancel(worker->sim, worker->alarm);
+    worker->alarm = sim_post(worker->sim, at_ns, &worker->pause, ring, worker);
+}
+
+static void close_generation(struct sim_worker *worker)
+{
+    sim_snapshot_reset(worker);
+    worker->engine = false;
+    sim_mesh_close(worker->mesh);
+    worker->mesh = NULL;
+}
+
+static void cut_wires(struct sim_worker *worker)
+{
+    worker->alive = worker->listening = false;
+    worker->mesh = NULL;
+    sim_cancel(worker->sim, worker->wake);
+    sim_cancel(worker->sim, worker->alarm);
+    sim_cancel(worker->sim, worker->order_pump);
+    worker->wake = worker->alarm = worker->order_pump = NULL;
+}
+
+void worker_exit(struct sim_worker *worker, int exit_code)
+{
+    sim_trace(worker->sim, "  %s exits with %d", worker->name, exit_code);
+    sim_mesh_close(worker->mesh);
+    cut_wires(worker);
+    if (worker->process != NULL)
+        sim_process_exited(worker->process, exit_code);
+}
+
+void sim_worker_kill(struct sim_worker *worker)
+{
+    if (!worker->alive)
+        return;
+    sim_trace(worker->sim, "  %s is killed at point %d", worker->name, worker->point);
+    sim_mesh_reset(worker->mesh);
+    cut_wires(worker);
+    if (worker->process != NULL)
+        sim_process_exited(worker->process, -9);
+}
+
+void sim_worker_pause(struct sim_worker *worker, uint64_t until_ns)
+{
+    worker->pause.until_ns = MAX(worker->pause.until_ns, until_ns);
+}
+
+static void go_stuck(struct sim_worker *worker)
+{
+    worker_report(worker, WORKER_STUCK);
+    if (worker->pending == NULL || !worker->pending->planned)
+        return;
+    plan_free(worker->pending); /* the switch that it is for will not come */
+    worker->pending = NULL;
+}
+
+void worker_broken(struct sim_worker *worker, int status)
+{
+    if (worker->stopping) {
+        worker_exit(worker, 0);
+        return;
+    }
+    worker_go(worker, POINT_WAIT);
+    if (status == -ECANCELED)
+        return;
+    if (worker->mesh != NULL)
+        sim_mesh_fail(worker->mesh, -ECONNRESET);
+    go_stuck(worker);
+}
+
+/* Before the old engine goes: a step that the survivors agreed to keep is applied. */
+static void settle(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct sim_state *state = &worker->state;
+    bool stands = plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1;
+    if (stands) {
+        struct sim_record record;
+        sim_record_from(&plan->commit, &record);
+        session_apply(worker, &record);
+        sim_state_drop_outside(state, worker->first_unit, worker->unit_count);
+    }
+    if (worker->sim->bug != BUG_KEPT_GRADIENTS)
+        state->holds = false;
+}
+
+static bool fits(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    unsigned first, count;
+    sim_state_range(&worker->state, 0, &first, &count);
+    if (plan->source != PLAN_SOURCE_MEMORY || plan->planned || count == 0 ||
+        worker->state.applied_step == plan->resume_step)
+        return true;
+    if (plan->workers[worker->rank].instance != 0)
+        return worker->sim->bug == BUG_MOVE_OF_OTHER_STEP;
+    sim_state_drop_outside(&worker->state, 0, 0); /* nobody counts on it */
+    return true;
+}
+
+static void own_range(const struct plan *plan, unsigned rank, unsigned *ret_first,
+                      unsigned *ret_count)
+{
+    unsigned stage = rank % plan->stage_count;
+    *ret_first = plan->stage_first_unit[stage];
+    *ret_count = plan->stage_first_unit[stage + 1] - *ret_first;
+}
+
+/* From a checkpoint or from the seed. */
+static bool obtain(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct sim_state *state = &worker->state;
+    const struct sim_checkpoint *checkpoint = NULL;
+    unsigned first, count;
+    own_range(plan, worker->rank, &first, &count);
+    if (plan->source == PLAN_SOURCE_CHECKPOINT) {
+        checkpoint = sim_disk_open(worker->sim, plan->restore_path);
+        if (checkpoint == NULL)
+            return false;
+    }
+    sim_state_drop_outside(state, 0, 0);
+    state->applied_step = plan->source == PLAN_SOURCE_CHECKPOINT ? checkpoint->step : 0;
+    state->committed.step = 0;
+    state->holds = false;
+    for (unsigned unit = first; unit < first + count; unit++) {
+        if (checkpoint != NULL)
+            state->units[unit] = checkpoint->units[unit];
+        else
+            state->units[unit] = (struct sim_unit){.held = true, .hash = sim_initial_hash(unit)};
+    }
+    return true;
+}
+
+static void open_links(struct sim_worker *worker)
+{
+    worker->cancelled = false;
+    worker_messages(worker);
+    if (worker->stopping || (worker->pending != NULL && !worker->pending->planned)) {
+        worker_broken(worker, -ECANCELED);
+        return;
+    }
+    sim_mesh_open(worker, worker->plan, worker->rank);
+    worker_go(worker, POINT_LINKS);
+}
+
+void worker_switch(struct sim_worker *worker)
+{
+    plan_free(worker->plan);
+    const struct plan *plan = worker->plan = worker->pending;
+    worker->pending = NULL;
+    worker->generation = plan->generation;
+    int rank = plan_find(plan, sim_node_name(worker->sim, worker->node), worker->slot);
+    settle(worker);
+    close_generation(worker);
+    if (rank < 0) {
+        worker_report(worker, WORKER_LEFT);
+        worker_exit(worker, 0);
+        return;
+    }
+    worker->rank = (unsigned)rank;
+    if (!fits(worker)) {
+        worker_broken(worker, -ESTALE);
+        return;
+    }
+    if (plan->planned)
+        worker_report(worker, WORKER_PREPARED);
+    if (worker->rank < plan->worker_count && plan->source != PLAN_SOURCE_MEMORY) {
+        worker_go(worker, POINT_RESTORE);
+        worker_busy(worker, 5000, 60000);
+        return;
+    }
+    open_links(worker);
+}
+
+static bool at_restore(struct sim_worker *worker)
+{
+    if (obtain(worker)) {
+        open_links(worker);
+    } else if (worker->stopping) {
+        worker_exit(worker, 0);
+    } else { /* the leader has to take an older checkpoint */
+        worker->checkpoint_lost = true;
+        worker_go(worker, POINT_WAIT);
+        go_stuck(worker);
+        worker->checkpoint_lost = false;
+    }
+    return worker->alive;
+}
+
+static void send_units(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    for (unsigned m = 0; m < plan->move_count; m++) {
+        const struct plan_move *move = &plan->moves[m];
+        if (move->from_rank != worker->rank)
+            continue;
+        struct sim_payload payload = {.digest = worker->state.applied_step,
+                                      .unit = worker->state.units[move->unit]};
+        if (!payload.unit.held) {
+            worker_broken(worker, -ENODATA);
+            return;
+        }
+        sim_mesh_send(worker->mesh, move->to_rank, SIM_STATE, move->unit, &payload);
+    }
+    if (worker->sim->bug == BUG_DROP_BEFORE_COMMIT && worker->rank < plan->worker_count) {
+        unsigned first, count;
+        own_range(plan, worker->rank, &first, &count);
+        sim_state_drop_outside(&worker->state, first, count);
+    }
+}
+
+static bool at_links(struct sim_worker *worker)
+{
+    struct sim_mesh *mesh = worker->mesh;
+    if (mesh->state == SIM_MESH_OPENING)
+        return false;
+    if (mesh->state == SIM_MESH_FAILED) {
+        int result = mesh->result;
+        sim_mesh_close(mesh);
+        worker->mesh = NULL;
+        worker_broken(worker, result);
+        return worker->alive;
+    }
+    worker->next_move = 0;
+    worker_go(worker, POINT_HANDOVER);
+    if (worker->plan->source == PLAN_SOURCE_MEMORY)
+        send_units(worker);
+    return worker->alive;
+}
+
+static bool take_unit(struct sim_worker *worker, const struct plan_move *move)
+{
+    struct sim_state *state = &worker->state;
+    struct sim_payload payload;
+    unsigned first, count;
+    if (!sim_mesh_take(worker->mesh, move->from_rank, SIM_STATE, 0, move->unit, &payload))
+        return false;
+    sim_state_range(state, 0, &first, &count);
+    if (count == 0) {
+        state->applied_step = payload.digest;
+        state->committed.step = 0;
+    }
+    if (payload.digest != state->applied_step && worker->sim->bug != BUG_MOVE_OF_OTHER_STEP) {
+        worker_broken(worker, -EBADMSG);
+        return true;
+    }
+    state->units[move->unit] = payload.unit;
+    worker->next_move++;
+    return true;
+}
+
+static bool at_handover(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    if (worker->mesh->state == SIM_MESH_FAILED) {
+        worker_broken(worker, -ECONNRESET);
+        return worker->alive;
+    }
+    while (worker->next_move < plan->move_count &&
+           plan->moves[worker->next_move].to_rank != worker->rank)
+        worker->next_move++;
+    if (worker->next_move < plan->move_count)
+        return take_unit(worker, &plan->moves[worker->next_move]);
+    worker->next_move = 0;
+    if (worker->rank >= plan->worker_count) {
+        worker_go(worker, POINT_DONOR);
+        return true;
+    }
+    own_range(plan, worker->rank, &worker->first_unit, &worker->unit_count);
+    worker->engine = worker->first_commit = true;
+    sim_check_begin(worker->sim, worker);
+    worker_report(worker, WORKER_RUNNING);
+    session_begin(worker);
+    return true;
+}
+
+static bool first_of_pair(const struct plan *plan, unsigned index)
+{
+    for (unsigned i = 0; i < index; i++)
+        if (plan->moves[i].from_rank == plan->moves[index].from_rank &&
+            plan->moves[i].to_rank == plan->moves[index].to_rank)
+            return false;
+    return true;
+}
+
+/* Until everybody it served has said that nothing more is needed. */
+static bool at_donor(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct sim_payload payload;
+    for (; worker->next_move < plan->move_count; worker->next_move++) {
+        const struct plan_move *move = &plan->moves[worker->next_move];
+        if (move->from_rank != worker->rank || !first_of_pair(plan, worker->next_move))
+            continue;
+        if (sim_mesh_take(worker->mesh, move->to_rank, SIM_RELEASE, 0, 0, &payload))
+            continue;
+        if (worker->mesh->state != SIM_MESH_FAILED)
+            return false;
+        worker_broken(worker, -ECONNRESET);
+        return worker->alive;
+    }
+    worker_report(worker, WORKER_LEFT);
+    worker_exit(worker, 0);
+    return false;
+}
+
+static bool at_boot(struct sim_worker *worker)
+{
+    worker->listening = true;
+    worker_report(worker, WORKER_STARTING);
+    worker_go(worker, POINT_DEVICE);
+    worker_busy(worker, 5000, 100000);
+    return true;
+}
+
+static bool port_is_taken(const struct sim_worker *worker)
+{
+    for (unsigned i = 0; i < worker->sim->worker_count; i++) {
+        const struct sim_worker *other = worker->sim->workers[i];
+        if (other != worker && other->alive && other->node == worker->node &&
+            other->slot == worker->slot && other->point > POINT_DEVICE)
+            return true;
+    }
+    return false;
+}
+
+static bool at_device(struct sim_worker *worker)
+{
+    if (worker->sim->nodes[worker->node].starts_fail) {
+        worker_exit(worker, 1);
+        return false;
+    }
+    if (port_is_taken(worker)) {
+        worker_report(worker, WORKER_REFUSED);
+        worker_exit(worker, 1);
+        return false;
+    }
+    worker_go(worker, POINT_WAIT);
+    return true;
+}
+
+static bool at_wait(struct sim_worker *worker)
+{
+    worker_messages(worker);
+    if (worker->stopping) {
+        worker_exit(worker, 0);
+        return false;
+    }
+    if (worker->pending == NULL)
+        return false;
+    worker_switch(worker);
+    return worker->alive;
+}
+
+static bool step(struct sim_worker *worker)
+{
+    switch (worker->point) {
+    case POINT_BOOT:
+        return at_boot(worker);
+    case POINT_DEVICE:
+        return at_device(worker);
+    case POINT_WAIT:
+        return at_wait(worker);
+    case POINT_RESTORE:
+        return at_restore(worker);
+    case POINT_LINKS:
+        return at_links(worker);
+    case POINT_HANDOVER:
+        return at_handover(worker);
+    case POINT_DONOR:
+        return at_donor(worker);
+    default:
+        return session_step(worker);
+    }
+}
+
+static void run(void *context)
+{
+    struct sim_worker *worker = context;
+    struct sim *sim = worker->sim;
+    worker->wake = NULL;
+    while (!sim->failed && worker->alive && worker->busy_until_ns <= sim->now_ns && step(worker))
+        ;
+    if (worker->alive && worker->busy_until_ns > sim->now_ns)
+        sim_worker_wake(worker);
+}
+
+void sim_worker_wake(struct sim_worker *worker)
+{
+    if (worker->wake == NULL && worker->alive)
+        worker->wake = sim_post(worker->sim, worker->busy_until_ns, &worker->pause, run, worker);
+}
+
+/* ---- start and end ---- */
+
+struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slot)
+{
+    struct sim_worker *worker = sim_allocate(1, sizeof(*worker));
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        if (sim->workers[i]->node == node && sim->workers[i]->slot == slot)
+            sim->workers[i]->unlinked = true; /* its socket's name is given to the new one */
+    sim->workers = realloc(sim->workers, (sim->worker_count + 1) * sizeof(struct sim_worker *));
+    assert(sim->workers != NULL);
+    sim->workers[sim->worker_count++] = worker;
+    worker->sim = sim;
+    worker->node = node;
+    worker->slot = slot;
+    worker->instance = sim_mix(sim->seed, sim->worker_count) >> 1;
+    snprintf(worker->name, sizeof(worker->name), "%.4s/%u", sim_node_name(sim, node), slot);
+    worker->alive = true;
+    worker->kept_status = sim_allocate(1, sizeof(*worker->kept_status));
+    sim_trace(sim, "  %s is started", worker->name);
+    worker_busy(worker, 2000, 60000);
+    sim_worker_wake(worker);
+    return worker;
+}
+
+static void free_orders(struct sim_order *order)
+{
+    while (order != NULL) {
+        struct sim_order *next = order->next;
+        order_free(order);
+        order = next;
+    }
+}
+
+void sim_worker_free(struct sim_worker *worker)
+{
+    sim_mesh_reset(worker->mesh);
+    cut_wires(worker);
+    free_orders(worker->orders);
+    free_orders(worker->mailbox);
+    plan_free(worker->plan);
+    plan_free(worker->pending);
+    free(worker->kept_status);
+    free(worker);
+}

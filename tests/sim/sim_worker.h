@@ -1,0 +1,147 @@
+/*
+ * A worker process, as worker/trainer.c, session.c and finish.c make it, without threads: the main
+ * thread's place in the code is a `point`, and every wait is a return. What the control thread does
+ * at once (obey STOP, break off for an unplanned plan) happens when the order arrives; everything
+ * else when the main thread next looks at its mailbox.
+ */
+#pragma once
+
+#include "elastic/control.h"
+#include "sim/sim_disk.h"
+#include "sim/sim_mesh.h"
+
+struct worker_process;
+
+enum sim_point {
+    POINT_BOOT,
+    POINT_DEVICE,
+    POINT_WAIT, /* for a plan */
+    POINT_RESTORE,
+    POINT_LINKS,
+    POINT_HANDOVER,
+    POINT_DONOR,
+    POINT_STEP,
+    POINT_FORWARD,
+    POINT_BACKWARD,
+    POINT_REDUCE,
+    POINT_GATHER, /* HOLD: the children's words */
+    POINT_ASK,    /* the parent's */
+    POINT_APPLY,  /* between COMMIT and APPLIED */
+    POINT_ANNOUNCED,
+    POINT_SHARE, /* of the last checkpoint */
+    POINT_RECORD,
+    POINT_COUNT,
+};
+
+struct sim_order {
+    struct sim_order *next;
+    uint64_t due_ns;
+    enum control_type type;
+    struct plan *plan;
+    uint64_t step, kept_from; /* of a checkpoint that firnd answers for */
+    bool committed;
+};
+
+/* worker/snapshot.c: this rank's share, and on rank 0 the commit. */
+struct sim_snapshot {
+    bool writing;
+    uint64_t done_ns;
+    struct sim_part part;
+    uint64_t begun_step, durable_step, failed_step, committed_step;
+    bool committing;
+    uint64_t commit_done_ns, commit_step, commit_generation;
+    unsigned world, commit_world;
+};
+
+/* worker/exchange.c: one round of the commit tree. */
+struct sim_round {
+    bool closing;
+    unsigned next_child;
+    struct sim_payload sum;  /* what goes up */
+    struct sim_payload down; /* what came down */
+};
+
+struct sim_worker {
+    struct sim *sim;
+    unsigned node, slot;
+    uint64_t instance;
+    char name[16];
+    bool alive, listening, unlinked; /* listening: its socket is there; unlinked: nobody finds it */
+    struct sim_pause pause;
+    struct sim_event *wake, *alarm;
+
+    /* the control socket */
+    struct worker_process *process; /* a connected daemon */
+    bool accepted;
+    struct sim_order *orders, *mailbox;
+    struct sim_event *order_pump;
+    struct worker_report *kept_status;
+    struct control_checkpoint kept_checkpoint; /* step 0: none */
+
+    /* struct trainer */
+    enum worker_phase phase;
+    struct plan *plan, *pending;
+    uint64_t prepared, generation, announced, recorded_step, refused_step;
+    bool stopping, cancelled, first_commit, checkpoint_lost;
+    struct sim_state state;
+    struct sim_mesh *mesh;
+    bool engine; /* there is one, of this rank and range: */
+    unsigned rank, first_unit, unit_count;
+
+    enum sim_point point;
+    uint64_t busy_until_ns, deadline_ns;
+    uint64_t act_digest;
+    unsigned next_move;
+    bool finish_told; /* of the two closing rounds, the second */
+    enum worker_phase leaves_as;
+    struct sim_round round;
+    struct sim_snapshot snapshot;
+    uint64_t progress_ns;
+};
+
+struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slot);
+void sim_worker_free(struct sim_worker *worker);
+/** sim_worker_at() - the living process on a slot whose socket can be found; NULL */
+struct sim_worker *sim_worker_at(const struct sim *sim, unsigned node, unsigned slot);
+const char *sim_worker_name(const struct sim_worker *worker);
+/** sim_worker_wake() - its main thread may go on */
+void sim_worker_wake(struct sim_worker *worker);
+/** sim_worker_order() - firnd wrote to it; @order is taken */
+void sim_worker_order(struct sim_worker *worker, struct sim_order *order);
+/** sim_worker_accept() - firnd connects: what is kept is said again */
+void sim_worker_accept(struct sim_worker *worker, struct worker_process *process);
+/** sim_worker_kill() - SIGKILL, or what is as sudden */
+void sim_worker_kill(struct sim_worker *worker);
+void sim_worker_pause(struct sim_worker *worker, uint64_t until_ns);
+
+/* ---- between the files of the worker ---- */
+
+void worker_go(struct sim_worker *worker, enum sim_point point);
+void worker_busy(struct sim_worker *worker, uint64_t least_us, uint64_t most_us);
+void worker_alarm(struct sim_worker *worker, uint64_t at_ns);
+void worker_report(struct sim_worker *worker, enum worker_phase phase);
+void worker_messages(struct sim_worker *worker);
+void worker_exit(struct sim_worker *worker, int exit_code);
+/** worker_broken() - the generation cannot go on for it */
+void worker_broken(struct sim_worker *worker, int status);
+void worker_say(struct sim_worker *worker, const struct control_message *message);
+/** worker_switch() - the pending plan takes over */
+void worker_switch(struct sim_worker *worker);
+
+/* sim_session.c: one step of the main thread at its point; false: it waits */
+bool session_step(struct sim_worker *worker);
+void session_begin(struct sim_worker *worker);
+void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
+/** session_apply() - the optimizer step, if all is as it should be */
+void session_apply(struct sim_worker *worker, const struct sim_record *record);
+
+/* sim_snapshot.c */
+bool sim_snapshot_due(const struct sim *sim, uint64_t step);
+bool sim_snapshot_begin(struct sim_worker *worker);
+void sim_snapshot_poll(struct sim_worker *worker);
+void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step);
+/** sim_snapshot_take_result() - tell firnd of a commit that is through */
+void sim_snapshot_take_result(struct sim_worker *worker);
+void sim_snapshot_reset(struct sim_worker *worker);
+/** sim_snapshot_forget() - what was begun last failed somewhere: it may be written again */
+void sim_snapshot_forget(struct sim_worker *worker);
