@@ -242,6 +242,26 @@ static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
     memcpy(slot->text, action->text, sizeof(slot->text));
 }
 
+/* Not one that says PREPARED with its state, between two generations. */
+static bool is_fresh(const struct agent_slot *slot)
+{
+    return slot->status.phase == WORKER_STARTING ||
+           (slot->status.phase == WORKER_PREPARED && slot->status.held_unit_count == 0);
+}
+
+/*
+ * A plan wants a new process on this slot, and the one that has just ended is not it: it had its
+ * part in an earlier generation, or was on its way out already when that plan came.
+ */
+static bool makes_room(const struct agent *agent, unsigned index)
+{
+    const struct agent_slot *slot = &agent->slots[index];
+    struct wish wish = wish_of(agent, index);
+    bool before = agent->plan != NULL && slot->status.generation < agent->plan->generation;
+    return (slot->fenced || !is_fresh(slot)) &&
+           (wish.next_fresh || (wish.worker && wish.instance == 0 && before));
+}
+
 static void take_exit(struct agent *agent, const struct agent_event *event,
                       struct agent_actions *actions)
 {
@@ -259,6 +279,8 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
         slot->end = END_DEAD;
     else
         count_death_at_start(agent, slot, event, actions);
+    if (makes_room(agent, event->slot))
+        slot->end = END_NONE;
 }
 
 /* --- what follows --- */
@@ -328,13 +350,6 @@ static void send_switch(struct agent_slot *slot, unsigned index, const struct pl
         return;
     slot->switch_sent = plan->generation;
     emit(actions, AGENT_SEND_SWITCH, index)->plan = plan;
-}
-
-/* Not one that says PREPARED with its state, between two generations. */
-static bool is_fresh(const struct agent_slot *slot)
-{
-    return slot->status.phase == WORKER_STARTING ||
-           (slot->status.phase == WORKER_PREPARED && slot->status.held_unit_count == 0);
 }
 
 /* First PREPARE, then, once that is answered and the plan is in force, SWITCH. */

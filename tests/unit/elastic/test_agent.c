@@ -263,6 +263,47 @@ static void a_dropped_plan_takes_its_workers_along(void **state)
     assert_null(entry_of(2));
 }
 
+/* The leader hears that a worker has left before its process is gone. */
+static void a_leaver_makes_room_for_the_next_plan(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_PLAN, make_plan(2, true, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    feed_status(1, 11, WORKER_LEFT, 2);
+    feed_plan(AGENT_NEXT, make_plan(3, true, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 0}));
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 0);
+    feed_exit(1, 0);
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
+}
+
+static void one_sent_away_makes_room_for_the_next_plan(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_NEXT, make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
+    feed_up(2);
+    feed_status(2, 12, WORKER_STARTING, 0);
+    feed_status(2, 12, WORKER_PREPARED, 2);
+    feed_plan(AGENT_NEXT, NULL);
+    feed_plan(AGENT_NEXT, make_plan(3, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
+    feed_exit(2, 0);
+    assert_int_equal(count_of(AGENT_SPAWN, 2), 1);
+}
+
+/* But one that was meant and is gone is told, so that the plan is given up. */
+static void one_prepared_and_dead_is_not_replaced(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_NEXT, make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
+    feed_up(2);
+    feed_status(2, 12, WORKER_STARTING, 0);
+    feed_status(2, 12, WORKER_PREPARED, 2);
+    feed_exit(2, -9);
+    assert_int_equal(count_of(AGENT_SPAWN, 2), 0);
+    assert_reported(2, WORKER_DEAD);
+}
+
 /* The same number, another plan: what was prepared for the first is not ready for the second. */
 static void prepared_means_for_this_very_plan(void **state)
 {
@@ -438,6 +479,9 @@ int main(void)
         TEST(one_that_died_between_plans_is_still_missed),
         TEST(preparing_starts_what_is_missing_and_touches_nobody_else),
         TEST(a_dropped_plan_takes_its_workers_along),
+        TEST(a_leaver_makes_room_for_the_next_plan),
+        TEST(one_sent_away_makes_room_for_the_next_plan),
+        TEST(one_prepared_and_dead_is_not_replaced),
         TEST(prepared_means_for_this_very_plan),
         TEST(a_planned_plan_lets_workers_leave_by_themselves),
         TEST(an_unplanned_plan_stops_whom_it_leaves_out),
