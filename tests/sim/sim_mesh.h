@@ -70,7 +70,7 @@ void sim_mesh_fail(struct sim_mesh *mesh, int result);
 void sim_mesh_close(struct sim_mesh *mesh);
 /** sim_mesh_reset() - its process was killed: the kernel tells the peers, where it can */
 void sim_mesh_reset(struct sim_mesh *mesh);
-void sim_mesh_send(struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, unsigned index,
+void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsigned index,
                    const struct sim_payload *payload);
 /** sim_mesh_take() - whether the message is here; a peer that left without it fails the mesh */
 bool sim_mesh_take(struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, uint64_t step,
