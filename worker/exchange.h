@@ -12,18 +12,40 @@
 #include "elastic/plan.h"
 #include "elastic/step_record.h"
 
+/*
+ * Who has the plan that comes next. A rank without it cannot follow a switch: its firnd is away, so
+ * the switch waits while training goes on.
+ */
+#define EXCHANGE_LACKING_MAX 8
+struct exchange_readiness {
+    uint64_t announced_min, announced_max; /* newest plan of those ranks that have a newer one */
+    uint64_t lacking_count;                /* ranks that have none; over the maximum: many */
+    uint64_t lacking[EXCHANGE_LACKING_MAX];
+};
+
 struct exchange_up {
     uint64_t data_digest;        /* low word of dataset_digest() */
     uint64_t checkpoint_durable; /* the newest step whose share is durable on all ranks below */
     uint64_t checkpoint_failed;  /* the newest step whose share failed on any of them; 0: none */
+    struct exchange_readiness readiness;
     struct step_record record;
 };
 
 struct exchange_down {
     uint64_t switch_generation;                     /* 0: go on */
     uint64_t checkpoint_durable, checkpoint_failed; /* over all ranks */
+    struct exchange_readiness readiness;            /* over all ranks; at the root only */
     struct step_record record;
 };
+
+/** exchange_readiness_init() - of one rank: @announced is the newest plan that it has heard of, 0:
+ * none is newer than the one in force */
+void exchange_readiness_init(struct exchange_readiness *readiness, unsigned rank,
+                             uint64_t announced);
+/** exchange_ready() - everybody whom @next needs of @plan, whose workers the ranks are, has @next
+ */
+bool exchange_ready(const struct exchange_readiness *readiness, const struct plan *plan,
+                    const struct plan *next);
 
 /**
  * exchange_run() - one round among the workers of @plan

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "worker/exchange.h"
 #include "worker/session.h"
 
 #define RETRY_NS (2 * NS_PER_SECOND)

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "worker/exchange.h"
 #include "worker/handover.h"
 #include "worker/tags.h"
 
@@ -251,6 +250,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, trainer->mesh,
                         &trainer->engine, error);
     trainer->first_commit = true;
+    memset(&trainer->readiness, 0, sizeof(trainer->readiness));
     return status;
 }
 
@@ -431,6 +431,16 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     tell_event(trainer, text);
 }
 
+/* Rank 0: the generation that follows this step; 0: none yet. */
+static uint64_t choose_switch(const struct trainer *trainer)
+{
+    const struct plan *next = trainer->pending;
+
+    return next && next->planned && exchange_ready(&trainer->readiness, trainer->plan, next)
+               ? next->generation
+               : 0;
+}
+
 static int commit_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
 {
     struct state *state = trainer->state;
@@ -446,9 +456,13 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
     up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
+    exchange_readiness_init(&up->readiness, trainer->engine->rank,
+                            announced > trainer->generation ? announced : 0);
     up->record = state->hold;
     status = exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, false, up,
-                          announced > trainer->generation ? announced : 0, down, error);
+                          choose_switch(trainer), down, error);
+    if (!status && trainer->engine->rank == 0)
+        trainer->readiness = down->readiness;
     return status && !error->code
                ? error_set(error, status, "the links broke while step %" PRIu64 " was committed",
                            state->hold.step)

@@ -11,6 +11,7 @@
 
 #include "worker/control_server.h"
 #include "worker/engine.h"
+#include "worker/exchange.h"
 #include "worker/metrics.h"
 #include "worker/options.h"
 #include "worker/snapshot.h"
@@ -32,9 +33,10 @@ struct trainer {
     struct plan *plan;    /* of the generation that runs, or ran last; NULL before the first */
     struct plan *pending; /* newer than plan; NULL when none has come */
     struct engine *engine;
-    uint64_t prepared;       /* generation of the last plan that PREPARE named */
-    bool first_commit;       /* of this generation is still to come */
-    uint64_t recorded_step;  /* of the newest checkpoint that firnd has recorded */
+    uint64_t prepared;                   /* generation of the last plan that PREPARE named */
+    bool first_commit;                   /* of this generation is still to come */
+    struct exchange_readiness readiness; /* rank 0: as of the last commit */
+    uint64_t recorded_step;              /* of the newest checkpoint that firnd has recorded */
     uint64_t refused_step;   /* of a checkpoint that firnd did not record: another generation is in
                                 force */
     uint64_t last_commit_ns; /* monotonic; 0 before the first step */

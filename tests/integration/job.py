@@ -12,6 +12,7 @@ from cluster import BIN, Cluster
 STEPS_LEAST = 1200  # of the undisturbed run
 ENDLESS = 10 ** 6  # steps of a job that goes on until its test has seen enough
 CHECKPOINT_EVERY = 40
+FREEZE_EVERY = 160
 OVER = ("completed", "cancelled", "failed")
 
 # Thirteen units, so that three stages of four layers and every number of replicas up to 12 fit. The
@@ -25,7 +26,7 @@ SPEC = {
              "validation": 0.1},
     "train": {"steps": ENDLESS, "lanes": 12, "micro_batch": 1, "micro_batches_per_lane": 1, "seed": 7,
               "optimizer": {"lr": 0.003, "warmup": 20, "schedule": "constant"}},
-    "elastic": {"freeze": {"policy": "gradient", "every": 160, "keep_active": 2}},
+    "elastic": {"freeze": {"policy": "gradient", "every": FREEZE_EVERY, "keep_active": 2}},
     "checkpoint": {"every": CHECKPOINT_EVERY, "keep": 3},
     "evaluate": {"every": 100, "batches": 4},
 }

@@ -5,7 +5,7 @@ import time
 import unittest
 
 from cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster, is_alive, kill
-from job import Job, JobTest
+from job import FREEZE_EVERY, Job, JobTest
 
 
 class Faults(JobTest):
@@ -31,7 +31,7 @@ class Faults(JobTest):
 
     def test_leading_daemon_is_killed(self):
         """Another node leads, the workers go on, and the firnd that follows takes them over."""
-        with Cluster(self.id()) as cluster:
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()
             job.wait_step(30)
             node = cluster.wait_leader()
@@ -44,7 +44,8 @@ class Faults(JobTest):
             self.taken_over(job, node, workers)
 
     def test_other_daemon_is_killed(self):
-        with Cluster(self.id()) as cluster:
+        """Layers freeze meanwhile; the switch to fewer stages waits until all can hear of it."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()
             job.wait_step(30)
             leader = cluster.wait_leader()
@@ -52,7 +53,8 @@ class Faults(JobTest):
             workers = node.workers()
             self.assertEqual(len(workers), 2)
             node.kill_daemon()
-            job.wait_step(job.step() + 60)
+            job.wait_step(FREEZE_EVERY + 60)
+            self.assertEqual(set(job.generations()), {1})
             self.assertTrue(all(map(is_alive, workers)))
             self.taken_over(job, node, workers)
 

@@ -230,6 +230,45 @@ static void test_other_gradients(void **state)
     check_disagreement(&fixture, "replicas of one stage have different gradients");
 }
 
+/* What the root learns when ranks [0, announced) have heard of generation 9, and the rest of none.
+ */
+static struct exchange_readiness learn(struct fixture *fixture, unsigned announced)
+{
+    set_up(fixture->ranks, &fixture->world, fixture->plan, 5 + announced);
+    for (unsigned i = 0; i < RANKS; i++)
+        exchange_readiness_init(&fixture->ranks[i].up.readiness, i, i < announced ? 9 : 0);
+    run_all(fixture->ranks, RANKS);
+    return fixture->ranks[0].down.readiness;
+}
+
+/* A switch waits for those whom the next plan needs, and for nobody else. */
+static void test_who_has_the_next_plan(void **state)
+{
+    struct fixture fixture;
+    struct plan *without_last = plan_of(RANKS - 1), *empty = plan_of(1);
+
+    (void)state;
+    fixture_init(&fixture, RANKS);
+    without_last->generation = empty->generation = fixture.plan->generation = 9;
+    empty->worker_count = 0; /* the first of its list only leaves */
+    empty->donor_count = 1;
+    for (unsigned announced = 0; announced <= RANKS; announced++) {
+        struct exchange_readiness readiness = learn(&fixture, announced);
+        assert_int_equal(readiness.lacking_count, RANKS - announced);
+        assert_int_equal(exchange_ready(&readiness, fixture.plan, fixture.plan),
+                         announced == RANKS);
+        assert_int_equal(exchange_ready(&readiness, fixture.plan, without_last),
+                         announced >= RANKS - 1);
+        assert_int_equal(exchange_ready(&readiness, fixture.plan, empty), announced == RANKS);
+    }
+    struct exchange_readiness newer = learn(&fixture, RANKS);
+    newer.announced_max = 10; /* somebody knows more than the root */
+    assert_false(exchange_ready(&newer, fixture.plan, without_last));
+    plan_free(without_last);
+    plan_free(empty);
+    fixture_done(&fixture);
+}
+
 static void test_a_rank_that_dies(void **state)
 {
     struct fixture fixture;
@@ -253,9 +292,10 @@ static void test_a_rank_that_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commit),          cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_closing),         cmocka_unit_test(test_other_data),
-        cmocka_unit_test(test_other_gradients), cmocka_unit_test(test_a_rank_that_dies),
+        cmocka_unit_test(test_commit),           cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_closing),          cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_other_gradients),  cmocka_unit_test(test_who_has_the_next_plan),
+        cmocka_unit_test(test_a_rank_that_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
