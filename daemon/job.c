@@ -367,8 +367,6 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
     if (entry && !decoded)
         return;
     struct plan *old = *plan;
-    if (type == AGENT_PLAN && old)
-        job->former_generation = old->generation;
     *plan = decoded;
     *revision = now;
     struct agent_event event = {.type = type, .plan = decoded};

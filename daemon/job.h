@@ -18,7 +18,6 @@ struct job {
     struct agent *agent;
     struct plan *plan, *prepared; /* keys `generation` and `next` as last seen; NULL: absent */
     int64_t plan_revision, prepared_revision;
-    uint64_t former_generation; /* in force before `plan`; 0: not known */
     struct loop_timer *tick;
     struct worker_process *processes[REPORT_WORKERS_MAX];
     bool killed[REPORT_WORKERS_MAX]; /* on our order: its end is no event */

@@ -8,6 +8,18 @@
 
 #define RETRY_NS (NS_PER_SECOND / 5)
 
+#define KNOWN_MAX 64
+
+/*
+ * A put whose answer did not come in time may still be carried out, after the one that follows it.
+ * So each carries the revision that its key had when this daemon last knew; where that has changed,
+ * the key is read and the newest value is put over what is there.
+ */
+struct known_key {
+    char *key;
+    int64_t revision;
+};
+
 struct letter {
     struct letter *next;
     char *key, *value;
@@ -19,8 +31,10 @@ struct outbox {
     struct letter *first; /* in flight while `request` is set */
     struct kv_request *request;
     struct loop_timer *retry;
-    bool waiting;    /* for the retry timer */
-    bool superseded; /* the letter in flight got a newer value meanwhile */
+    bool waiting;                      /* for the retry timer */
+    bool superseded;                   /* the letter in flight got a newer value meanwhile */
+    struct known_key known[KNOWN_MAX]; /* the oldest are forgotten first */
+    unsigned known_next;
 };
 
 static void send_first(struct outbox *outbox);
@@ -30,6 +44,27 @@ static void letter_free(struct letter *letter)
     free(letter->key);
     free(letter->value);
     free(letter);
+}
+
+static struct known_key *find_known(struct outbox *outbox, const char *key)
+{
+    for (unsigned i = 0; i < KNOWN_MAX; i++)
+        if (outbox->known[i].key && !strcmp(outbox->known[i].key, key))
+            return &outbox->known[i];
+    return NULL;
+}
+
+/* Without memory it is read again before the next put. */
+static void know(struct outbox *outbox, const char *key, int64_t revision)
+{
+    struct known_key *known = find_known(outbox, key);
+
+    if (!known) {
+        known = &outbox->known[outbox->known_next++ % KNOWN_MAX];
+        free(known->key);
+        known->key = strdup(key);
+    }
+    known->revision = revision;
 }
 
 static void on_retry(void *context)
@@ -48,6 +83,28 @@ static void try_later(struct outbox *outbox)
         log_error("a retry timer failed: %s", outbox->first ? outbox->first->key : "");
 }
 
+static void on_read(void *context, const struct kv_result *result)
+{
+    struct outbox *outbox = context;
+
+    outbox->request = NULL;
+    if (result->status) {
+        try_later(outbox);
+        return;
+    }
+    know(outbox, outbox->first->key, result->entry_count ? result->entries[0].mod_revision : 0);
+    send_first(outbox);
+}
+
+static void read_first(struct outbox *outbox)
+{
+    if (outbox->kv->range(outbox->kv->context, outbox->first->key, false, on_read, outbox,
+                          &outbox->request)) {
+        outbox->request = NULL;
+        try_later(outbox);
+    }
+}
+
 static void on_written(void *context, const struct kv_result *result)
 {
     struct outbox *outbox = context;
@@ -58,6 +115,11 @@ static void on_written(void *context, const struct kv_result *result)
         try_later(outbox);
         return;
     }
+    if (!result->succeeded) {
+        read_first(outbox);
+        return;
+    }
+    know(outbox, letter->key, result->revision);
     if (!outbox->superseded) {
         outbox->first = letter->next;
         letter_free(letter);
@@ -71,9 +133,12 @@ static void send_first(struct outbox *outbox)
 
     if (!letter || outbox->request || outbox->waiting)
         return;
+    const struct known_key *known = find_known(outbox, letter->key);
+    const struct kv_compare unchanged = {
+        .key = letter->key, .target = KV_MOD_REVISION, .value = known ? known->revision : 0};
     const struct kv_operation put = {.type = KV_PUT, .key = letter->key, .value = letter->value};
     outbox->superseded = false;
-    if (outbox->kv->txn(outbox->kv->context, NULL, 0, &put, 1, on_written, outbox,
+    if (outbox->kv->txn(outbox->kv->context, &unchanged, 1, &put, 1, on_written, outbox,
                         &outbox->request)) {
         outbox->request = NULL;
         try_later(outbox);
@@ -108,6 +173,8 @@ void outbox_free(struct outbox *outbox)
         outbox->first = letter->next;
         letter_free(letter);
     }
+    for (unsigned i = 0; i < KNOWN_MAX; i++)
+        free(outbox->known[i].key);
     free(outbox);
 }
 

@@ -75,8 +75,7 @@ static bool is_current(const struct job *job)
     uint64_t generation = job->unrecorded.generation;
 
     return job->plan && (job->plan->generation == generation ||
-                         (job->plan->planned && generation < job->plan->generation &&
-                          generation >= job->former_generation));
+                         (job->plan->planned && job->plan->follows == generation));
 }
 
 static char *record_text(const struct job *job)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -301,8 +302,12 @@ static int open_log(const struct worker_process *process)
     return open(process->log_path, flags, 0640);
 }
 
-/* In the child: its own session, so that a signal to firnd's group does not reach it. */
-static void become_worker(const struct worker_process_options *options, int log,
+/*
+ * In the child: its own session, so that a signal to firnd's group does not reach it. Until its
+ * socket is there no other firnd could find it, so it goes with this one; then it takes that back
+ * (worker/trainer.c).
+ */
+static void become_worker(const struct worker_process_options *options, pid_t parent, int log,
                           char *const arguments[])
 {
     sigset_t none;
@@ -310,6 +315,8 @@ static void become_worker(const struct worker_process_options *options, int log,
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+        _exit(126);
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
         _exit(126);
@@ -358,11 +365,12 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
         timeout,
         NULL,
     };
+    pid_t self = getpid();
     process->pid = fork();
     if (process->pid < 0)
         return -errno;
     if (process->pid == 0)
-        become_worker(options, log, (char *const *)(uintptr_t)arguments);
+        become_worker(options, self, log, (char *const *)(uintptr_t)arguments);
     process->child = true;
     return 0;
 }

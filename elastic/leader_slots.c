@@ -231,6 +231,7 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
 {
     if (plan->generation == 0)
         plan->generation = context->memory->generation_last + 1;
+    plan->follows = context->view->plan != NULL ? context->view->plan->generation : 0;
     context->memory->generation_last = MAX(context->memory->generation_last, plan->generation);
     context->decision->action = action;
     context->decision->plan = plan;

@@ -43,6 +43,8 @@ static int decode_head(const json_t *tree, struct plan *plan, struct error *erro
     if (r == 0)
         r = json_get_bool(tree, "planned", &plan->planned, error);
     if (r == 0)
+        r = json_get_u64(tree, "follows", INT64_MAX, &plan->follows, error);
+    if (r == 0)
         r = json_get_text(tree, "key", plan->key, sizeof(plan->key), error);
     return r;
 }

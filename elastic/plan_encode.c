@@ -50,10 +50,10 @@ static json_t *encode_moves(const struct plan_move *moves, unsigned count, bool 
 
 static json_t *encode_head(const struct plan *plan)
 {
-    return json_pack("{sssIsssosbss}", "job", plan->job, "generation", (json_int_t)plan->generation,
-                     "reason", plan_reason_word(plan->reason), "reason_text",
-                     wire_sentence(plan->reason_text), "planned", (int)plan->planned, "key",
-                     plan->key);
+    return json_pack(
+        "{sssIsIsssosbss}", "job", plan->job, "generation", (json_int_t)plan->generation, "follows",
+        (json_int_t)plan->follows, "reason", plan_reason_word(plan->reason), "reason_text",
+        wire_sentence(plan->reason_text), "planned", (int)plan->planned, "key", plan->key);
 }
 
 static int put(json_t *tree, const char *key, json_t *value)

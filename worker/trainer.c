@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -468,8 +469,13 @@ static int trainer_init(struct trainer *trainer, const struct worker_options *op
     trainer->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (trainer->cancel < 0)
         return error_set(error, -errno, "making an eventfd: %s", strerror(errno));
-    return control_server_start(options->socket_path, trainer_observe, trainer, &trainer->control,
-                                error);
+    int status = control_server_start(options->socket_path, trainer_observe, trainer,
+                                      &trainer->control, error);
+    /* From now on another firnd would find it: it no longer goes when the one that started it does.
+     */
+    if (!status && prctl(PR_SET_PDEATHSIG, 0))
+        status = error_set(error, -errno, "prctl: %s", strerror(errno));
+    return status;
 }
 
 static void trainer_done(struct trainer *trainer)

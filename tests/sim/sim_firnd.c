@@ -205,14 +205,21 @@ static void on_store_state(void *context, const struct error *error)
     daemon_wake(daemon);
 }
 
+static void restart(void *context)
+{
+    sim_firnd_end(context, false);
+    sim_firnd_start(context);
+}
+
 static void on_registered(void *context, enum registry_state state, const struct error *error)
 {
     struct daemon *daemon = context;
     daemon->registered = state == REGISTRY_REGISTERED;
     sim_trace(sim_now, "%s: registration %d %s", daemon->config->node, state,
               error != NULL ? error->text : "");
-    if (state == REGISTRY_REFUSED)
-        sim_fail(sim_now, "node %s is refused its own name", daemon->config->node);
+    if (state == REGISTRY_REFUSED) /* it ends, and systemd starts it again */
+        sim_post(sim_now, sim_now->now_ns, NULL, restart,
+                 &sim_now->nodes[firnd_of_daemon(daemon)->node]);
 }
 
 static void on_elected(void *context, bool leads, const char *leader)
@@ -325,7 +332,10 @@ void sim_firnd_end(struct sim_node *node, bool gently)
         return;
     sim_trace(node->sim, "%s: firnd %s", node->name, gently ? "leaves" : "is killed");
     struct daemon *daemon = &firnd->daemon;
-    firnd->client.dead = !gently; /* nothing more is sent */
+    for (unsigned i = 0; i < node->sim->worker_count; i++)
+        if (node->sim->workers[i]->node == node->index && !node->sim->workers[i]->listening)
+            sim_worker_kill(node->sim->workers[i]); /* PR_SET_PDEATHSIG */
+    firnd->client.dead = !gently;                   /* nothing more is sent */
     leading_free(daemon->leading);
     suspicion_free(daemon->suspicion);
     job_close(daemon->jobs);

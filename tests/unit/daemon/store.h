@@ -37,7 +37,9 @@ struct fake_store {
     bool in_flight;
     kv_callback done;
     void *user;
-    char key[KV_KEY_MAX], value[256]; /* of the put in flight */
+    char key[KV_KEY_MAX], value[256]; /* of the put in flight; no value: a read */
+    int64_t guard;                    /* the revision that the put counts on */
+    int64_t revision;                 /* of the last answer */
     unsigned started, cancelled;
     int refuse; /* the next txn does not start, with this code */
 };
@@ -48,23 +50,40 @@ static inline int fake_txn(void *context, const struct kv_compare *compares, siz
 {
     struct fake_store *store = context;
 
-    (void)compares;
     if (store->refuse) {
         int refuse = store->refuse;
         store->refuse = 0;
         return refuse;
     }
     assert_false(store->in_flight);
-    assert_int_equal(compare_count, 0);
+    assert_int_equal(compare_count, 1);
+    assert_string_equal(compares[0].key, operations[0].key);
+    assert_int_equal(compares[0].target, KV_MOD_REVISION);
     assert_int_equal(operation_count, 1);
     assert_int_equal(operations[0].type, KV_PUT);
     assert_int_equal(operations[0].lease, 0);
     snprintf(store->key, sizeof(store->key), "%s", operations[0].key);
     snprintf(store->value, sizeof(store->value), "%s", operations[0].value);
+    store->guard = compares[0].value;
     store->done = done;
     store->user = user;
     store->in_flight = true;
     store->started++;
+    *ret_request = &store->request;
+    return 0;
+}
+
+static inline int fake_range(void *context, const char *key, bool prefix, kv_callback done,
+                             void *user, struct kv_request **ret_request)
+{
+    struct fake_store *store = context;
+
+    assert_false(store->in_flight || prefix);
+    snprintf(store->key, sizeof(store->key), "%s", key);
+    store->value[0] = '\0';
+    store->done = done;
+    store->user = user;
+    store->in_flight = true;
     *ret_request = &store->request;
     return 0;
 }
@@ -112,7 +131,8 @@ static inline uint64_t fake_now(void *context)
 static inline void fake_store_init(struct fake_store *store)
 {
     memset(store, 0, sizeof(*store));
-    store->kv = (struct kv){.context = store, .txn = fake_txn, .cancel = fake_cancel};
+    store->kv =
+        (struct kv){.context = store, .range = fake_range, .txn = fake_txn, .cancel = fake_cancel};
     store->loop = (struct loop){
         .context = store,
         .timer_add = fake_timer_add,
@@ -125,9 +145,32 @@ static inline void fake_store_init(struct fake_store *store)
 /** fake_answer() - the put in flight ends with @status */
 static inline void fake_answer(struct fake_store *store, int status)
 {
-    const struct kv_result result = {.status = status, .succeeded = status == 0};
+    const struct kv_result result = {
+        .status = status, .succeeded = status == 0, .revision = ++store->revision};
 
     assert_true(store->in_flight);
+    store->in_flight = false;
+    store->done(store->user, &result);
+}
+
+/** fake_answer_changed() - the guard of the put in flight did not hold */
+static inline void fake_answer_changed(struct fake_store *store)
+{
+    const struct kv_result result = {.revision = ++store->revision};
+
+    assert_true(store->in_flight);
+    store->in_flight = false;
+    store->done(store->user, &result);
+}
+
+/** fake_answer_read() - the key that is being read was written at @revision; 0: it is not there */
+static inline void fake_answer_read(struct fake_store *store, int64_t revision)
+{
+    const struct kv_entry entry = {.key = store->key, .value = "", .mod_revision = revision};
+    const struct kv_result result = {.entries = &entry, .entry_count = revision ? 1 : 0};
+
+    assert_true(store->in_flight);
+    assert_string_equal(store->value, "");
     store->in_flight = false;
     store->done(store->user, &result);
 }

@@ -116,6 +116,33 @@ static void test_replaced_then_failed(void **state)
     outbox_free(outbox);
 }
 
+/* A put that was given up cannot come back over a newer one: each counts on what it last knew. */
+static void test_puts_are_guarded(void **state)
+{
+    struct fake_store store;
+    struct outbox *outbox;
+
+    (void)state;
+    open_box(&store, &outbox);
+    store.revision = 40;
+    assert_int_equal(outbox_put(outbox, "a", "1"), 0);
+    assert_int_equal(store.guard, 0);
+    fake_answer(&store, 0);
+    assert_int_equal(outbox_put(outbox, "a", "2"), 0);
+    assert_int_equal(store.guard, 41);
+    fake_answer(&store, -ETIMEDOUT);
+    fake_wait(&store);
+    assert_int_equal(store.guard, 41);
+    fake_answer_changed(&store); /* the one that was given up went through after all */
+    assert_int_equal(outbox_put(outbox, "a", "3"), 0);
+    fake_answer_read(&store, 42);
+    check_flight(&store, "a", "3");
+    assert_int_equal(store.guard, 42);
+    fake_answer(&store, 0);
+    assert_false(store.in_flight);
+    outbox_free(outbox);
+}
+
 static void test_a_put_that_cannot_start(void **state)
 {
     struct fake_store store;
@@ -155,6 +182,7 @@ int main(void)
         cmocka_unit_test(test_replaced_in_flight_is_written_again),
         cmocka_unit_test(test_tried_again_until_written),
         cmocka_unit_test(test_replaced_then_failed),
+        cmocka_unit_test(test_puts_are_guarded),
         cmocka_unit_test(test_a_put_that_cannot_start),
         cmocka_unit_test(test_free_with_mail),
     };
