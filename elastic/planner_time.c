@@ -2,9 +2,8 @@
  * Problem: thousands of layouts must be ranked in milliseconds, by a time that is true to what
  * the workers do.
  *
- * Design: the schedule (elastic/schedule.h, the very one the workers run) is simulated over stages
- * and micro-batches: an operation begins when its stage is free and its input has arrived. A closed
- * form below every simulation lets the planner skip nearly all of them.
+ * Design: the schedule that the workers run is simulated (pipeline_time.h). A closed form below
+ * every simulation lets the planner skip nearly all of them.
  *
  * Model: transfers overlap with computation and cost latency + bytes / bandwidth; the reduction
  * begins when the backwards are done (an upper estimate: it overlaps), moves each trained byte
@@ -13,17 +12,13 @@
  */
 #include "elastic/planner_time.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "elastic/lanes.h"
-#include "elastic/schedule.h"
+#include "elastic/pipeline_time.h"
 
 /* Parameter bytes that a reference slot updates in a second: AdamW reads 4 and writes 3 arrays. */
 #define OPTIMIZER_BYTES_PER_SECOND 1.5e9
-
-/* Beyond so many micro-batches the pipeline is in its steady state, and its period is measured. */
-#define SIMULATED_MICRO_BATCHES_MAX 512u
 
 void stage_costs(const struct planner_input *input, const struct layout_shape *shape,
                  const unsigned *first, struct stage_cost *ret_costs)
@@ -103,107 +98,6 @@ double time_bound(const struct planner_input *input, const struct layout_shape *
     return (bound + closing_seconds(input, shape, costs, 1)) * (1 - 1e-9);
 }
 
-/* One simulation: when each micro-batch left each stage, forward and backward; -1: not yet. */
-struct pipeline {
-    const struct stage_cost *costs;
-    unsigned stage_count, micro_batch_count;
-    double *forward_end, *backward_end; /* [stage][micro-batch] */
-    double *free_at;                    /* [stage] */
-    unsigned *done;                     /* [stage] operations */
-};
-
-static double *end_of(const struct pipeline *pipeline, bool backward, unsigned stage, unsigned m)
-{
-    double *ends = backward ? pipeline->backward_end : pipeline->forward_end;
-    return &ends[(size_t)stage * pipeline->micro_batch_count + m];
-}
-
-/* When the input of an operation is there; -1: nobody knows yet. */
-static double arrival(const struct pipeline *pipeline, unsigned stage,
-                      struct schedule_operation operation)
-{
-    double end, transfer;
-    if (operation.backward) {
-        if (stage + 1 == pipeline->stage_count)
-            return 0;
-        end = *end_of(pipeline, true, stage + 1, operation.micro_batch);
-        transfer = pipeline->costs[stage].transfer;
-    } else {
-        if (stage == 0)
-            return 0;
-        end = *end_of(pipeline, false, stage - 1, operation.micro_batch);
-        transfer = pipeline->costs[stage - 1].transfer;
-    }
-    return end < 0 ? -1 : end + transfer;
-}
-
-/* Run what can run on one stage; how many operations that were. */
-static unsigned advance_stage(struct pipeline *pipeline, unsigned stage)
-{
-    const struct stage_cost *cost = &pipeline->costs[stage];
-    struct schedule_position position = {stage, pipeline->stage_count, pipeline->micro_batch_count,
-                                         cost->has_backward};
-    unsigned total = schedule_operation_count(&position), begun = pipeline->done[stage];
-    while (pipeline->done[stage] < total) {
-        struct schedule_operation operation = schedule_operation(&position, pipeline->done[stage]);
-        double ready = arrival(pipeline, stage, operation);
-        if (ready < 0)
-            break;
-        double end = fmax(ready, pipeline->free_at[stage]) +
-                     (operation.backward ? cost->backward : cost->forward);
-        *end_of(pipeline, operation.backward, stage, operation.micro_batch) = end;
-        pipeline->free_at[stage] = end;
-        pipeline->done[stage]++;
-    }
-    return pipeline->done[stage] - begun;
-}
-
-static double run_pipeline(struct pipeline *pipeline)
-{
-    size_t cells = (size_t)pipeline->stage_count * pipeline->micro_batch_count;
-    for (size_t i = 0; i < cells; i++)
-        pipeline->forward_end[i] = pipeline->backward_end[i] = -1;
-    for (unsigned stage = 0; stage < pipeline->stage_count; stage++) {
-        pipeline->free_at[stage] = 0;
-        pipeline->done[stage] = 0;
-    }
-    unsigned advanced;
-    do {
-        advanced = 0;
-        for (unsigned stage = 0; stage < pipeline->stage_count; stage++)
-            advanced += advance_stage(pipeline, stage);
-        for (unsigned stage = pipeline->stage_count; stage-- > 0;)
-            advanced += advance_stage(pipeline, stage);
-    } while (advanced > 0);
-
-    double end = 0;
-    for (unsigned stage = 0; stage < pipeline->stage_count; stage++)
-        end = fmax(end, pipeline->free_at[stage]);
-    return end;
-}
-
-/* Seconds from the first forward to the last operation of @count micro-batches. */
-static int pipeline_seconds(const struct layout_shape *shape, const struct stage_cost *costs,
-                            unsigned count, double *ret_seconds)
-{
-    unsigned simulated = MIN(count, SIMULATED_MICRO_BATCHES_MAX);
-    size_t cells = (size_t)shape->stage_count * simulated;
-    AUTO_FREE double *ends = calloc(2 * cells + shape->stage_count, sizeof(double));
-    AUTO_FREE unsigned *done = calloc(shape->stage_count, sizeof(unsigned));
-    if (ends == NULL || done == NULL)
-        return -ENOMEM;
-    struct pipeline pipeline = {costs,        shape->stage_count, simulated, ends,
-                                ends + cells, ends + 2 * cells,   done};
-    double seconds = run_pipeline(&pipeline);
-    if (count > simulated) {
-        pipeline.micro_batch_count = simulated / 2;
-        double period = (seconds - run_pipeline(&pipeline)) / (simulated - simulated / 2);
-        seconds += period * (count - simulated);
-    }
-    *ret_seconds = seconds;
-    return 0;
-}
-
 /* Partial sums that one replica brings to the reduction, on average. */
 static double subtrees_per_replica(unsigned lanes, unsigned replicas)
 {
@@ -219,7 +113,7 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
 {
     unsigned count = micro_batch_count(input, shape);
     double seconds, busy = 0;
-    int r = pipeline_seconds(shape, costs, count, &seconds);
+    int r = pipeline_seconds(costs, shape->stage_count, count, &seconds);
     if (r < 0)
         return r;
     for (unsigned stage = 0; stage < shape->stage_count; stage++)

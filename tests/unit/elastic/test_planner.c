@@ -11,6 +11,7 @@
 
 #include "elastic/lanes.h"
 #include "elastic/partition.h"
+#include "elastic/pipeline_time.h"
 #include "elastic/planner.h"
 #include "elastic/planner_time.h"
 
@@ -140,7 +141,9 @@ static void simulation_is_the_recurrence_and_above_its_bound(void **state)
         struct time_prediction time;
         stage_costs(&world.input, &shape, cuts, costs);
         assert_int_equal(time_predict(&world.input, &shape, costs, &time), 0);
-        double naive = naive_pipeline(costs, stages, shape.lanes_held * 2);
+        double naive = naive_pipeline(costs, stages, shape.lanes_held * 2), seconds;
+        assert_int_equal(pipeline_seconds(costs, stages, shape.lanes_held * 2, &seconds), 0);
+        assert_true(seconds == naive); /* the same sums, so the same bits */
         size_t trained = 0;
         unsigned levels = 0;
         for (unsigned s = 0; s < stages; s++)
@@ -153,6 +156,19 @@ static void simulation_is_the_recurrence_and_above_its_bound(void **state)
         assert_true(time.bubble_share >= -1e-12 && time.bubble_share < 1);
     }
     world_done(&world);
+}
+
+/* The speed of the slowest of the @count fastest slots. */
+static double speed_of_best(const struct planner_input *input, unsigned count)
+{
+    double speeds[SLOTS_MAX];
+    for (unsigned i = 0; i < input->slot_count; i++) {
+        unsigned place = i;
+        for (; place > 0 && speeds[place - 1] < input->slots[i].speed; place--)
+            speeds[place] = speeds[place - 1];
+        speeds[place] = input->slots[i].speed;
+    }
+    return speeds[count - 1];
 }
 
 /* The best step over all K and R, each simulated. */
@@ -171,7 +187,8 @@ static double naive_best(const struct world *world)
             struct stage_cost stage[UNITS];
             struct time_prediction time;
             assert_int_equal(partition_min_max(costs, UNITS, k, cuts, &largest), 0);
-            struct layout_shape shape = {k, replicas, (input->lanes + replicas - 1) / replicas, 1};
+            struct layout_shape shape = {k, replicas, (input->lanes + replicas - 1) / replicas,
+                                         speed_of_best(input, k * replicas)};
             stage_costs(input, &shape, cuts, stage);
             assert_int_equal(time_predict(input, &shape, stage, &time), 0);
             best = fmin(best, time.step_seconds);
@@ -182,15 +199,21 @@ static double naive_best(const struct world *world)
 static void finds_the_best_of_all_layouts(void **state)
 {
     (void)state;
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < 200; round++) {
         struct world world;
+        unsigned frozen = next_random(2 * UNITS), kinds = 1 + next_random(3);
         world_init(&world);
         add_slots(&world, "a", 1 + next_random(30));
         world.input.lanes = 1 + next_random(24);
         world.input.devices_max = 1 + next_random(30);
         world.input.link_bytes_per_second = 1e7 * (1 + next_random(1000));
-        for (unsigned u = 0; u < UNITS; u++)
+        for (unsigned i = 0; i < world.input.slot_count; i++)
+            world.slots[i].speed = 1 - 0.3 * next_random(kinds);
+        for (unsigned u = 0; u < UNITS; u++) {
             world.units[u].forward_seconds = 0.001 * (1 + next_random(30));
+            world.units[u].trained = frozen >= UNITS || u >= frozen;
+            world.units[u].backward_seconds *= world.units[u].trained;
+        }
         assert_int_equal(run(&world), 0);
         assert_true(world.plan->predicted_step_seconds == naive_best(&world));
         double again;
