@@ -196,8 +196,8 @@ def tree(root):
                       if name not in SKIPPED_FOLDERS and (name == ".ci" or name[0] != ".")]
         for name in names:
             path = os.path.join(folder, name)
-            if not os.path.isfile(path) or os.path.islink(path):
-                continue
+            if name == ".git" or not os.path.isfile(path) or os.path.islink(path):
+                continue  # a linked work tree has a file where others have a folder
             with open(path, "rb") as content:
                 if b"\0" not in content.read(8192):
                     paths.append(os.path.relpath(path, root))
