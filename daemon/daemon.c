@@ -239,7 +239,7 @@ static void observe_leader(struct daemon *daemon)
     if (!daemon->election)
         return;
     if (!entry) {
-        election_observe(daemon->election, NULL);
+        election_observe(daemon->election, NULL, daemon->mirror.revision);
         return;
     }
     const struct kv_entry seen = {
@@ -248,8 +248,9 @@ static void observe_leader(struct daemon *daemon)
         .value_bytes = strlen(entry->value),
         .create_revision = entry->create_revision,
         .mod_revision = entry->mod_revision,
+        .lease = entry->lease,
     };
-    election_observe(daemon->election, &seen);
+    election_observe(daemon->election, &seen, daemon->mirror.revision);
 }
 
 static void on_snapshot(void *context, const struct kv_entry *entries, size_t count,

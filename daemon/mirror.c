@@ -54,6 +54,7 @@ static int put(struct mirror *mirror, const struct kv_entry *from)
         .value = strndup(from->value, from->value_bytes),
         .create_revision = from->create_revision,
         .mod_revision = from->mod_revision,
+        .lease = from->lease,
     };
 
     if (!entry.key || !entry.value || (!there && reserve_one(mirror))) {

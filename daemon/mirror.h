@@ -8,7 +8,7 @@
 
 struct mirror_entry {
     char *key, *value;
-    int64_t create_revision, mod_revision;
+    int64_t create_revision, mod_revision, lease;
 };
 
 struct mirror {

@@ -15,6 +15,10 @@
  * A campaign whose outcome is unknown (the answer was lost) is settled by reading: the key is ours
  * if it hangs on our lease. For the same reason a leader that stopped keeps trying its lease: if
  * that lives when the store is back, nobody else can have led, and it goes on.
+ *
+ * What is read and what the watch tells come on two connections, so either may be older than the
+ * other. A key is compared by its create revision; a reading that the watch has overtaken is done
+ * again, for the deletion that made it wrong will not be told twice.
  */
 #include "membership/election.h"
 
@@ -49,6 +53,7 @@ struct election {
     enum election_phase phase;
     char leader[NAME_SIZE];  /* whom the key names; "": nobody, or unknown */
     int64_t leader_revision; /* create revision of that key; 0: none is known */
+    int64_t seen_revision;   /* of the store, when the watch last told of that key */
     bool told_leads;
     char told_leader[NAME_SIZE];
     int64_t lease;           /* 0: none */
@@ -255,6 +260,8 @@ static void key_read(void *context, const struct kv_result *result)
         advance(election);
     } else if (result->status < 0) {
         retry_later(election);
+    } else if (result->revision < election->seen_revision) {
+        retry_later(election); /* the watch has overtaken it: what it says may be gone */
     } else if (result->entry_count == 0 && has_key(election)) { /* deposed */
         drop_lease(election);
         campaign(election);
@@ -355,8 +362,11 @@ static void observe_leading(struct election *election, const struct kv_entry *en
         follow(election, entry);
 }
 
-void election_observe(struct election *election, const struct kv_entry *entry)
+void election_observe(struct election *election, const struct kv_entry *entry, int64_t revision)
 {
+    if (revision < election->seen_revision && !has_key(election))
+        election->leader_revision = 0; /* the store was emptied or restored: it counts anew */
+    election->seen_revision = revision;
     if (has_key(election)) {
         observe_leading(election, entry);
     } else if (entry != NULL && entry->create_revision < election->leader_revision) {

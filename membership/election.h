@@ -22,9 +22,9 @@ typedef void (*election_callback)(void *context, bool leads, const char *leader)
 int election_start(const struct loop *loop, const struct kv *kv,
                    const struct election_options *options, election_callback changed, void *context,
                    struct election **ret_election) CHECK_RESULT;
-/** election_observe() - feed what the cluster watch saw of the key `leader` (NULL: deleted):
- * campaigns follow from it */
-void election_observe(struct election *election, const struct kv_entry *entry);
+/** election_observe() - feed what the cluster watch saw of the key `leader` (NULL: not there), its
+ * lease included, and the store's @revision of that picture: campaigns follow from it */
+void election_observe(struct election *election, const struct kv_entry *entry, int64_t revision);
 /** election_leads() - also looks at the clock: false as soon as the lease may have run out */
 bool election_leads(const struct election *election);
 const char *election_leader(const struct election *election);

@@ -160,15 +160,16 @@ static void observe_leader(struct daemon *daemon)
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry = mirror_find(&daemon->mirror, keys_leader(key, SIM_CLUSTER));
     if (entry == NULL) {
-        election_observe(daemon->election, NULL);
+        election_observe(daemon->election, NULL, daemon->mirror.revision);
         return;
     }
     const struct kv_entry seen = {.key = entry->key,
                                   .value = entry->value,
                                   .value_bytes = strlen(entry->value),
                                   .create_revision = entry->create_revision,
-                                  .mod_revision = entry->mod_revision};
-    election_observe(daemon->election, &seen);
+                                  .mod_revision = entry->mod_revision,
+                                  .lease = entry->lease};
+    election_observe(daemon->election, &seen, daemon->mirror.revision);
 }
 
 static void on_snapshot(void *context, const struct kv_entry *entries, size_t count,

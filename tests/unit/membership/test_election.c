@@ -52,21 +52,20 @@ static void snapshot(void *context, const struct kv_entry *entries, size_t count
 {
     struct candidate *candidate = context;
     const struct kv_entry *leader = NULL;
-    (void)revision;
     for (size_t i = 0; i < count; i++) {
         if (strcmp(entries[i].key, candidate->leader_key) == 0)
             leader = &entries[i];
     }
-    election_observe(candidate->election, leader);
+    election_observe(candidate->election, leader, revision);
 }
 
 static void events(void *context, const struct kv_event *list, size_t count, int64_t revision)
 {
     struct candidate *candidate = context;
-    (void)revision;
     for (size_t i = 0; i < count; i++) {
         if (strcmp(list[i].entry.key, candidate->leader_key) == 0)
-            election_observe(candidate->election, list[i].deleted ? NULL : &list[i].entry);
+            election_observe(candidate->election, list[i].deleted ? NULL : &list[i].entry,
+                             revision);
     }
 }
 
@@ -270,8 +269,8 @@ static void test_late_news_do_not_end_a_term(void **state)
     struct candidate *leader = leading(&cluster);
     const struct kv_entry history = {
         .key = leader->leader_key, .value = "z", .value_bytes = 1, .create_revision = 1};
-    election_observe(leader->election, NULL);
-    election_observe(leader->election, &history);
+    election_observe(leader->election, NULL, 1);
+    election_observe(leader->election, &history, 2);
     struct outcome after = store_range(&leader->store, "/nothing", false);
     assert_int_equal(after.status, 0);
     CLUSTER_UNTIL(&cluster, settled(&cluster));
