@@ -3,7 +3,6 @@
  * Skipped where python3 (or the one named by FIRN_PYTHON) has no torch and transformers.
  */
 #include <ftw.h>
-#include <libgen.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,8 +84,7 @@ static void write_model(struct tiny_model *tiny)
 static int run_reference(void)
 {
     const char *python = getenv("FIRN_PYTHON");
-    char source[] = __FILE__, script[512];
-    snprintf(script, sizeof(script), "%s/gpt2_reference.py", dirname(source));
+    char script[] = FIRN_SOURCE "/tests/parity/gpt2_reference.py";
     char *const arguments[] = {(char *)(python == NULL ? "python3" : python), script, folder, NULL};
     pid_t child;
     int status;

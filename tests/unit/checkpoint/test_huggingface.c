@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <libgen.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +21,7 @@
 static int run_reference(const char *path)
 {
     const char *python = getenv("FIRN_PYTHON");
-    char source[] = __FILE__, script[1024];
-    snprintf(script, sizeof(script), "%s/../../parity/safetensors_reference.py", dirname(source));
+    char script[] = FIRN_SOURCE "/tests/parity/safetensors_reference.py";
     char *const arguments[] = {(char *)(uintptr_t)(python == NULL ? "python3" : python), script,
                                (char *)(uintptr_t)path, NULL};
     pid_t child;

@@ -117,12 +117,9 @@ static void test_files_that_cannot_be_read(void **state)
     assert_true(job_file_load(folder, &spec, &error) < 0); /* a folder */
 }
 
-/* The tree that this source file lies in. */
 static void source_path(const char *below, char *ret_path, size_t path_size)
 {
-    const char *tests = strstr(__FILE__, "tests/unit/ctl/");
-    assert_non_null(tests);
-    snprintf(ret_path, path_size, "%.*s%s", (int)(tests - __FILE__), __FILE__, below);
+    snprintf(ret_path, path_size, FIRN_SOURCE "/%s", below);
 }
 
 static void test_every_example_is_a_job(void **state)

@@ -15,11 +15,9 @@ static struct bytes text;
 
 static const char *load(const char *below)
 {
-    const char *tests = strstr(__FILE__, "tests/unit/ctl/");
     char path[1024];
     struct error error = {0};
-    assert_non_null(tests);
-    snprintf(path, sizeof(path), "%.*s%s", (int)(tests - __FILE__), __FILE__, below);
+    snprintf(path, sizeof(path), FIRN_SOURCE "/%s", below);
     bytes_done(&text);
     if (file_read(path, (size_t)1 << 20, &text, &error))
         fail_msg("%s", error.text);

@@ -268,13 +268,9 @@ static void test_missing_programs_and_files(void **state)
 
 static void read_example(struct bytes *ret_text)
 {
-    const char *tests = strstr(__FILE__, "tests/unit/daemon/");
-    char example[512];
     struct error error = {0};
 
-    assert_non_null(tests);
-    snprintf(example, sizeof(example), "%.*ssystemd/firnd.yaml", (int)(tests - __FILE__), __FILE__);
-    if (file_read(example, 1 << 20, ret_text, &error))
+    if (file_read(FIRN_SOURCE "/systemd/firnd.yaml", 1 << 20, ret_text, &error))
         fail_msg("%s", error.text);
 }
 

@@ -19,14 +19,6 @@
 static const char begin[] = "<!-- table: begin";
 static const char end[] = "<!-- table: end -->\n";
 
-/* Beside this source file's own folder, wherever the build is. */
-static void doc_path(char *ret_path, size_t path_size)
-{
-    const char *tests = strstr(__FILE__, "tests/unit/elastic/");
-    assert_non_null(tests);
-    snprintf(ret_path, path_size, "%.*sdocs/job.md", (int)(tests - __FILE__), __FILE__);
-}
-
 static void update(const char *path, const char *doc, const char *table, const char *tail,
                    const char *markdown)
 {
@@ -39,10 +31,9 @@ static void update(const char *path, const char *doc, const char *table, const c
 static void test_table_is_the_schema(void **state)
 {
     (void)state;
-    char path[4096];
+    static const char path[] = FIRN_SOURCE "/docs/job.md";
     CLEANUP(bytes_done) struct bytes text = {0};
     struct error error = {0};
-    doc_path(path, sizeof(path));
     assert_int_equal(file_read(path, DOC_SIZE_MAX, &text, &error), 0);
     const char *doc = (const char *)text.data;
     const char *marker = strstr(doc, begin);
