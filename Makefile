@@ -22,8 +22,8 @@ build: packages ## build everything into build/, programs into build/bin/
 
 # Tests of whole clusters live on real clocks: a machine that stands still for seconds may fail one, twice in
 # a row is a defect.
-test: build ## run every test
-	ctest --test-dir build --output-on-failure -j2 --repeat until-pass:3
+test: build ## run every test but the slow ones, which `make chaos` runs
+	ctest --test-dir build --output-on-failure -j2 -LE slow --repeat until-pass:3
 
 asan: packages ## run unit, parity and fuzz tests under the address and undefined sanitizers
 	$(call compile,asan,build/asan)

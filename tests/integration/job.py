@@ -85,20 +85,28 @@ class Job:
         records = self.cluster.etcd.range(self.root + "checkpoints/")
         return [records[key] for key in sorted(records)]
 
-    def metrics(self):
-        """step -> its exact line, of all nodes together; nodes must not contradict each other."""
-        steps = {}
+    def lines(self):
+        """Every whole line of metrics that any node has, with the file that it is from."""
         for path in glob.glob(f"{self.cluster.folder}/?/jobs/{self.name}/metrics.jsonl"):
             with open(path, encoding="ascii") as lines:
                 for text in lines:
-                    if not text.endswith("\n"):
-                        continue
-                    line = json.loads(text)
-                    exact = " ".join(str(line[key]) for key in
-                                     ("step", "loss_bits", "grad_norm_bits", "frozen_layers"))
-                    if steps.setdefault(line["step"], exact) != exact:
-                        raise AssertionError(f"{path}: {exact}, elsewhere {steps[line['step']]}")
+                    if text.endswith("\n"):
+                        yield path, json.loads(text)
+
+    def metrics(self):
+        """step -> its exact line, of all nodes together; nodes must not contradict each other."""
+        steps = {}
+        for path, line in self.lines():
+            exact = " ".join(str(line[key]) for key in
+                             ("step", "loss_bits", "grad_norm_bits", "frozen_layers"))
+            if steps.setdefault(line["step"], exact) != exact:
+                raise AssertionError(f"{path}: {exact}, elsewhere {steps[line['step']]}")
         return steps
+
+    def newest(self, count):
+        """The lines of the last so many steps."""
+        steps = {line["step"]: line for _, line in self.lines()}
+        return [steps[step] for step in sorted(steps)[-count:]]
 
     def exact(self):
         steps = self.metrics()
@@ -118,14 +126,7 @@ class Job:
 
     def generations(self):
         """(stages, replicas) of each generation that committed a step."""
-        shapes = {}
-        for path in glob.glob(f"{self.cluster.folder}/?/jobs/{self.name}/metrics.jsonl"):
-            with open(path, encoding="ascii") as lines:
-                for text in lines:
-                    line = json.loads(text) if text.endswith("\n") else {"generation": 0}
-                    if line["generation"]:
-                        shapes[line["generation"]] = (line["stages"], line["replicas"])
-        return shapes
+        return {line["generation"]: (line["stages"], line["replicas"]) for _, line in self.lines()}
 
     def wait_step(self, step, seconds=60):
         return self.cluster.wait(f"job {self.name} is past step {step}",

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/reader.h"
+#include "integration/port_block.h"
 
 #define START_SECONDS 30
 
@@ -39,22 +40,18 @@ static void write_spec(const struct crew *crew)
     assert_int_equal(file_replace(path, text, strlen(text), 0644, &error), 0);
 }
 
-/* Ports of a block that nobody uses now; tests that run beside this one take other blocks by their
- * pid. */
-static unsigned free_ports(void)
-{
-    return 20000 + (unsigned)(getpid() % 700) * 40;
-}
-
 void crew_init(struct crew *crew, const struct job_spec *spec)
 {
     const char *base = getenv("TMPDIR");
+    int port;
 
     memset(crew, 0, sizeof(*crew));
     snprintf(crew->dir, sizeof(crew->dir), "%s/firn-crew-XXXXXX", base ? base : "/tmp");
     assert_non_null(mkdtemp(crew->dir));
     crew->spec = *spec;
-    crew->port = free_ports();
+    port = port_block_take(&crew->port_lock);
+    assert_true(port > 0);
+    crew->port = (unsigned)port;
     for (unsigned i = 0; i < CREW_MAX; i++)
         crew->workers[i].socket = -1;
     write_spec(crew);
@@ -84,6 +81,7 @@ void crew_done(struct crew *crew)
             close(crew->workers[i].socket);
         bytes_done(&crew->workers[i].received);
     }
+    close(crew->port_lock);
     snprintf(command, sizeof(command), "rm -rf '%s'", crew->dir);
     assert_int_equal(system(command), 0);
 }

@@ -24,6 +24,7 @@ struct crew {
     char dir[256];
     struct job_spec spec;
     unsigned port; /* of slot 0's links */
+    int port_lock; /* of the block that it is in */
     unsigned count;
     uint64_t generation; /* of the last plan */
     struct crew_worker workers[CREW_MAX];

@@ -1,0 +1,50 @@
+"""Orders to firn-doomed-worker: where in its work a worker is to die (see doomed_worker.c)."""
+import contextlib
+import os
+import signal
+
+from cluster import BIN
+
+DOOMED = ("--worker", BIN.rstrip("/").removesuffix("/bin") + "/tests/firn-doomed-worker")
+
+# In the order in which a worker comes by them.
+STEP = ("computing", "reducing", "holding", "held", "committing", "committed", "applied")
+SWITCH = ("linking", "linked", "handing-over", "handed-over", "settling")
+CHECKPOINT = ("saving", "saved", "recording")
+ROOT_ONLY = ("committing", "saved", "recording")  # rank 0 comes by these, nobody else
+
+
+class Order:
+    """That the worker on a slot is to get a signal when it comes by a place."""
+
+    def __init__(self, job, node, slot, place, number=signal.SIGKILL, step=0):
+        self.what = f"{number.name} for {node.name}/{slot}, {place}"
+        self.path = f"{node.data}/jobs/{job.name}/doom-{slot}"
+        job.cluster.note(f"ordered: {self.what}")
+        with open(self.path + ".new", "w", encoding="ascii") as order:
+            order.write(f"{place} {step} {number.value}\n")
+        os.replace(self.path + ".new", self.path)
+
+    def carried_out(self):
+        return not os.path.exists(self.path)
+
+    def withdraw(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self.path)
+
+
+@contextlib.contextmanager
+def disk_fault(job, nodes, number):
+    """While it lasts, writing checkpoints fails on those nodes with that errno."""
+    paths = [f"{node.data}/jobs/{job.name}/disk-fault" for node in nodes]
+    job.cluster.note(f"disks fail with {os.strerror(number)}")
+    for path in paths:
+        with open(path + ".new", "w", encoding="ascii") as fault:
+            fault.write(f"{number}\n")
+        os.replace(path + ".new", path)
+    try:
+        yield
+    finally:
+        for path in paths:
+            os.remove(path)
+        job.cluster.note("disks are well again")

@@ -1,0 +1,239 @@
+/*
+ * firn-worker, except that a test may order its end at an exact place.
+ *
+ * The program is made of the very objects of firn-worker: the linker leads the calls that a place
+ * is about through this file (--wrap, see CMakeLists.txt), so that the worker that people run has
+ * no such hook. Orders are files in the node's folder of the job, looked for at every place:
+ *
+ *   doom-<slot>        "<place> <step> <signal>": at that place, in that step or later, the signal
+ *                      is sent to this process. The order is removed first: it is for one worker.
+ *   disk-fault         "<errno>": while it is there, writing and fsync of checkpoint files fail
+ *
+ * "Later", because a test that gives an order does not stop time.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint/writer.h"
+#include "worker/engine.h"
+#include "worker/handover.h"
+#include "worker/restore.h"
+#include "worker/session.h"
+#include "worker/tags.h"
+#include "worker/trainer.h"
+
+#define PATH_SIZE (OPTIONS_PATH_SIZE + 32)
+
+static struct {
+    char doom[PATH_SIZE], disk_fault[PATH_SIZE];
+    uint64_t step; /* that is being computed or committed; of the main thread, read by others */
+} self;
+
+/* ---- orders ---- */
+
+static void pass(const char *place)
+{
+    char ordered[32];
+    uint64_t step;
+    int number, count;
+    FILE *order = fopen(self.doom, "re");
+
+    if (!order)
+        return;
+    count = fscanf(order, "%31s %" SCNu64 " %d", ordered, &step, &number);
+    fclose(order);
+    if (count != 3 || strcmp(ordered, place) != 0 ||
+        __atomic_load_n(&self.step, __ATOMIC_RELAXED) < step || unlink(self.doom))
+        return;
+    fprintf(stderr, "dies %s in step %" PRIu64 " by order\n", place, self.step);
+    kill(getpid(), number);
+}
+
+static int disk_error(void)
+{
+    int number = 0, count;
+    FILE *fault = fopen(self.disk_fault, "re");
+
+    if (!fault)
+        return 0;
+    count = fscanf(fault, "%d", &number);
+    fclose(fault);
+    return count == 1 ? -number : 0;
+}
+
+/* ---- the disk ---- */
+
+static const struct io *disk;
+
+static int faulty_write(struct io_context *context, int descriptor, const void *data,
+                        size_t size_bytes, uint64_t offset, uint64_t user)
+{
+    int status = disk_error();
+    return status ? status : disk->write(context, descriptor, data, size_bytes, offset, user);
+}
+
+static int faulty_sync(struct io_context *context, int descriptor)
+{
+    int status = disk_error();
+    return status ? status : disk->sync(context, descriptor);
+}
+
+const struct io *__real_io_probe(const char **ret_why);
+const struct io *__wrap_io_probe(const char **ret_why);
+const struct io *__wrap_io_probe(const char **ret_why)
+{
+    static struct io faulty;
+
+    disk = __real_io_probe(ret_why);
+    faulty = *disk;
+    faulty.write = faulty_write;
+    faulty.sync = faulty_sync;
+    return &faulty;
+}
+
+/* ---- the life of a worker ---- */
+
+int __real_trainer_run(const struct worker_options *options, struct error *error);
+int __wrap_trainer_run(const struct worker_options *options, struct error *error);
+int __wrap_trainer_run(const struct worker_options *options, struct error *error)
+{
+    snprintf(self.doom, sizeof(self.doom), "%s/doom-%u", options->job_dir, options->slot);
+    snprintf(self.disk_fault, sizeof(self.disk_fault), "%s/disk-fault", options->job_dir);
+    pass("starting");
+    return __real_trainer_run(options, error);
+}
+
+int __real_restore_units(struct state *state, const char *path, unsigned first, unsigned count,
+                         struct error *error);
+int __wrap_restore_units(struct state *state, const char *path, unsigned first, unsigned count,
+                         struct error *error);
+int __wrap_restore_units(struct state *state, const char *path, unsigned first, unsigned count,
+                         struct error *error)
+{
+    pass("restoring");
+    return __real_restore_units(state, path, first, count, error);
+}
+
+/* ---- the life of a generation ---- */
+
+int __real_mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_mesh,
+                     struct error *error);
+int __wrap_mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_mesh,
+                     struct error *error);
+int __wrap_mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_mesh,
+                     struct error *error)
+{
+    int status;
+
+    pass("linking");
+    status = __real_mesh_open(options, cancel, ret_mesh, error);
+    if (!status)
+        pass("linked");
+    return status;
+}
+
+int __real_handover_run(struct state *state, const struct plan *plan, unsigned rank,
+                        struct mesh *mesh, struct error *error);
+int __wrap_handover_run(struct state *state, const struct plan *plan, unsigned rank,
+                        struct mesh *mesh, struct error *error);
+int __wrap_handover_run(struct state *state, const struct plan *plan, unsigned rank,
+                        struct mesh *mesh, struct error *error)
+{
+    int status = __real_handover_run(state, plan, rank, mesh, error);
+
+    if (!status)
+        pass("handed-over");
+    return status;
+}
+
+int __real_handover_release(const struct plan *plan, unsigned rank, struct mesh *mesh);
+int __wrap_handover_release(const struct plan *plan, unsigned rank, struct mesh *mesh);
+int __wrap_handover_release(const struct plan *plan, unsigned rank, struct mesh *mesh)
+{
+    pass("settling");
+    return __real_handover_release(plan, rank, mesh);
+}
+
+/* ---- the life of a step ---- */
+
+int __real_engine_compute(struct engine *engine, struct error *error);
+int __wrap_engine_compute(struct engine *engine, struct error *error);
+int __wrap_engine_compute(struct engine *engine, struct error *error)
+{
+    int status;
+
+    __atomic_store_n(&self.step, engine->state->applied_step + 1, __ATOMIC_RELAXED);
+    pass("computing");
+    status = __real_engine_compute(engine, error);
+    if (!status)
+        pass("holding");
+    return status;
+}
+
+void __real_engine_apply(struct engine *engine, const struct step_record *record);
+void __wrap_engine_apply(struct engine *engine, const struct step_record *record);
+void __wrap_engine_apply(struct engine *engine, const struct step_record *record)
+{
+    pass("committed");
+    __real_engine_apply(engine, record);
+    pass("applied");
+}
+
+/* Messages are sent by another thread: that one is on its way is all that is known. */
+int __real_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
+                     size_t size_bytes, struct mesh_request **ret_request);
+int __wrap_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
+                     size_t size_bytes, struct mesh_request **ret_request);
+int __wrap_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
+                     size_t size_bytes, struct mesh_request **ret_request)
+{
+    static const char *const places[] = {
+        [TAG_REDUCE] = "reducing", [TAG_HOLD] = "held",          [TAG_COMMIT] = "committing",
+        [TAG_CLOSING] = "closing", [TAG_STATE] = "handing-over",
+    };
+    int status = __real_mesh_send(mesh, peer, tag, data, size_bytes, ret_request);
+    uint64_t kind = tag >> 56;
+
+    if (!status && kind < ARRAY_COUNT(places) && places[kind])
+        pass(places[kind]);
+    return status;
+}
+
+/* ---- the life of a checkpoint ---- */
+
+int __real_snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+                          struct error *error);
+int __wrap_snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+                          struct error *error);
+int __wrap_snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+                          struct error *error)
+{
+    int status = __real_snapshot_begin(snapshot, plan, rank, error);
+
+    if (!status)
+        pass("saving");
+    return status;
+}
+
+int __real_checkpoint_commit(const struct io *io, const char *folder,
+                             const struct manifest *manifest, const json_t *config,
+                             char ret_path[1024], char ret_sha256[65], struct error *error);
+int __wrap_checkpoint_commit(const struct io *io, const char *folder,
+                             const struct manifest *manifest, const json_t *config,
+                             char ret_path[1024], char ret_sha256[65], struct error *error);
+int __wrap_checkpoint_commit(const struct io *io, const char *folder,
+                             const struct manifest *manifest, const json_t *config,
+                             char ret_path[1024], char ret_sha256[65], struct error *error)
+{
+    int status;
+
+    pass("saved");
+    status = __real_checkpoint_commit(io, folder, manifest, config, ret_path, ret_sha256, error);
+    if (!status)
+        pass("recording");
+    return status;
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""A worker dies at every place in its work, one after the other in one run, and the result is the undisturbed one's.
+
+The places are those of doomed_worker.c: before a worker holds, between holding and the commit, while some
+have the commit and some have not, between the commit and the optimizer step, after it; in a switch of
+layouts before and after links and state; in a checkpoint before and after it gets its name.
+"""
+import signal
+import unittest
+
+from cluster import PIPELINE, Cluster
+from doom import CHECKPOINT, DOOMED, ROOT_ONLY, STEP, SWITCH, Order
+from job import Job, JobTest
+
+
+class Phases(JobTest):
+    def setUp(self):
+        self.turn = 0
+
+    def start(self, cluster):
+        job = Job(cluster).submit()
+        job.wait_step(20)
+        job.wait_running(6)
+        return job
+
+    def victim(self, job, place, rank):
+        """(node, slot): everybody gets a turn, so that no slot is taken for a bad one."""
+        workers = job.plan()["workers"]
+        self.turn += 1
+        worker = workers[0 if place in ROOT_ONLY else (self.turn if rank is None else rank) % len(workers)]
+        return job.cluster.nodes[worker["node"]], worker["slot"]
+
+    def scale_until(self, job, order):
+        """A layout that changes between two sizes: whoever is left out in one is wanted in the next."""
+        for devices in (4, 6) * 4:
+            job.ask(devices=devices)
+            job.cluster.wait(f"{order.what}, or {devices} workers", lambda: order.carried_out() or
+                             self.settled(job, devices))
+            if order.carried_out():
+                return
+        self.fail(f"nobody came by: {order.what}")
+
+    @staticmethod
+    def settled(job, devices):
+        lines = job.newest(10)
+        return len(lines) == 10 and {line["workers"] for line in lines} == {devices}
+
+    def die(self, job, place, number, rank=None):
+        """One worker dies there; the others go on, and it comes back."""
+        node, slot = self.victim(job, place, rank)
+        if place in SWITCH:
+            self.scale_until(job, Order(job, node, slot, place, number))
+        else:
+            order = Order(job, node, slot, place, number, job.step() + 1)
+            job.cluster.wait(order.what, order.carried_out)
+        job.wait_step(job.step() + 10)
+        job.ask(devices=6)
+        job.wait_running(6)
+
+    def all_places(self, places, numbers, ranks=(None,)):
+        with Cluster(self.id(), flags=PIPELINE + DOOMED) as cluster:
+            job = self.start(cluster)
+            for turn, (rank, place) in enumerate((rank, place) for rank in ranks for place in places):
+                if rank and place in ROOT_ONLY:
+                    continue
+                self.die(job, place, numbers[turn % len(numbers)], rank)
+            self.end(job)
+
+
+class Quick(Phases):
+    def test_in_a_step(self):
+        self.all_places(STEP, (signal.SIGKILL, signal.SIGSEGV))
+
+    def test_in_a_switch_and_in_a_checkpoint(self):
+        self.all_places(SWITCH + CHECKPOINT, (signal.SIGSEGV, signal.SIGKILL))
+
+
+class Slow(Phases):
+    def test_killed_everywhere(self):
+        self.all_places(STEP + SWITCH + CHECKPOINT, (signal.SIGKILL,), (0, 3, 5))
+
+    def test_a_bug_everywhere(self):
+        self.all_places(STEP + SWITCH + CHECKPOINT, (signal.SIGSEGV,), (0, 2, 4))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
