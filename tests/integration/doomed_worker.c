@@ -11,10 +11,10 @@
  *
  * "Later", because a test that gives an order does not stop time.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,34 +35,34 @@ static struct {
 
 /* ---- orders ---- */
 
+static bool read_order(const char *path, char ret_line[80])
+{
+    FILE *order = fopen(path, "re");
+    bool is_there = order && fgets(ret_line, 80, order);
+
+    if (order)
+        fclose(order);
+    return is_there;
+}
+
 static void pass(const char *place)
 {
-    char ordered[32];
-    uint64_t step;
-    int number, count;
-    FILE *order = fopen(self.doom, "re");
+    char line[80], *at;
+    uint64_t step = __atomic_load_n(&self.step, __ATOMIC_RELAXED);
+    size_t length = strlen(place);
 
-    if (!order)
+    if (!read_order(self.doom, line) || strncmp(line, place, length) != 0 || line[length] != ' ' ||
+        step < strtoull(line + length, &at, 10) || unlink(self.doom))
         return;
-    count = fscanf(order, "%31s %" SCNu64 " %d", ordered, &step, &number);
-    fclose(order);
-    if (count != 3 || strcmp(ordered, place) != 0 ||
-        __atomic_load_n(&self.step, __ATOMIC_RELAXED) < step || unlink(self.doom))
-        return;
-    fprintf(stderr, "dies %s in step %" PRIu64 " by order\n", place, self.step);
-    kill(getpid(), number);
+    fprintf(stderr, "dies %s in step %" PRIu64 " by order\n", place, step);
+    kill(getpid(), (int)strtol(at, NULL, 10));
 }
 
 static int disk_error(void)
 {
-    int number = 0, count;
-    FILE *fault = fopen(self.disk_fault, "re");
+    char line[80];
 
-    if (!fault)
-        return 0;
-    count = fscanf(fault, "%d", &number);
-    fclose(fault);
-    return count == 1 ? -number : 0;
+    return read_order(self.disk_fault, line) ? -(int)strtol(line, NULL, 10) : 0;
 }
 
 /* ---- the disk ---- */
