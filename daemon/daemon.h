@@ -4,8 +4,8 @@
  * loop.
  *
  * Everything is driven by the mirror of the cluster's keys: a change marks the daemon dirty, and
- * once per turn of the loop daemon_reconcile() brings jobs and plans in line with it. What decides
- * is in elastic/; this folder carries it out.
+ * once per turn of the loop jobs and plans are brought in line with it (daemon/reconcile.h). What
+ * decides is in elastic/; this folder carries it out.
  */
 #pragma once
 
@@ -51,6 +51,10 @@ struct daemon {
 /** daemon_run() - until the end. Return: the process's exit code */
 int daemon_run(const struct config *config);
 
+/** daemon_say_goodbye() - deregister, then leave; nothing when that was said already */
+void daemon_say_goodbye(struct daemon *daemon, int exit_code);
+/** daemon_leave() - end the loop; the lease runs out by itself */
+void daemon_leave(struct daemon *daemon, int exit_code);
 /** daemon_wake() - something changed: reconcile before the loop sleeps */
 void daemon_wake(struct daemon *daemon);
 /** daemon_publish_self() - the node's record changed (a slot is bad, draining) */

@@ -1,0 +1,140 @@
+#include "daemon/reconcile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/job.h"
+#include "daemon/leading.h"
+
+static void set_draining(struct daemon *daemon, bool draining, const char *why)
+{
+    if (daemon->self.draining == draining)
+        return;
+    daemon->self.draining = draining;
+    log_info("this node is %s: %s", draining ? "draining" : "ready again", why);
+    for (unsigned slot = 0; !draining && slot < daemon->self.slot_count; slot++)
+        daemon->self.slots[slot].bad[0] =
+            '\0'; /* an operator who resumes a node has looked at it */
+    daemon_publish_self(daemon);
+}
+
+static void sync_drain(struct daemon *daemon)
+{
+    char key[KV_KEY_MAX];
+    size_t length = strlen(keys_cluster(key, daemon->config->cluster));
+
+    snprintf(key + length, sizeof(key) - length, "drains/%s", daemon->config->node);
+    bool wanted = mirror_find(&daemon->mirror, key) != NULL;
+    set_draining(daemon, wanted || daemon->stopping,
+                 daemon->stopping ? "firnd is stopping" : "an operator asked for it");
+}
+
+static struct job *find_job(const struct daemon *daemon, const char *name)
+{
+    for (struct job *job = daemon->jobs; job; job = job->next)
+        if (!strcmp(job->name, name))
+            return job;
+    return NULL;
+}
+
+static void open_job(struct daemon *daemon, const char *name, const struct mirror_entry *spec_entry)
+{
+    AUTO_JSON json_t *tree = NULL;
+    AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
+    struct error error = {0};
+    struct job *job;
+
+    if (!spec ||
+        json_parse(spec_entry->value, strlen(spec_entry->value), spec_entry->key, &tree, &error) ||
+        job_spec_decode(tree, spec_entry->key, NULL, NULL, spec, &error) ||
+        job_open(daemon, name, spec, spec_entry->create_revision, &job, &error)) {
+        log_error("job %s cannot take place on this node: %s", name, error.text);
+        return;
+    }
+    job->next = daemon->jobs;
+    daemon->jobs = job;
+}
+
+static void open_new_jobs(struct daemon *daemon)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count =
+        mirror_range(&daemon->mirror, keys_cluster(prefix, daemon->config->cluster), &entries);
+
+    for (size_t i = 0; i < count; i++) {
+        char name[NAME_SIZE], leaf[128];
+        if (keys_match_job(entries[i].key, daemon->config->cluster, name, leaf) &&
+            !strcmp(leaf, "spec") && !find_job(daemon, name))
+            open_job(daemon, name, &entries[i]);
+    }
+}
+
+static void sync_jobs(struct daemon *daemon)
+{
+    struct job **link = &daemon->jobs;
+    char key[KV_KEY_MAX];
+
+    while (*link) {
+        struct job *job = *link;
+        if (mirror_find(&daemon->mirror,
+                        keys_job(key, daemon->config->cluster, job->name, "spec"))) {
+            job_sync(job);
+        } else {
+            job_gone(job);
+            if (job_idle(job)) {
+                *link = job->next;
+                job_close(job);
+                continue;
+            }
+        }
+        link = &job->next;
+    }
+}
+
+static void finish_stopping(struct daemon *daemon)
+{
+    for (const struct job *job = daemon->jobs; job; job = job->next)
+        if (!job_idle(job))
+            return;
+    if (daemon->registry)
+        log_info("everything is handed over; leaving");
+    daemon_say_goodbye(daemon, EXIT_SUCCESS);
+}
+
+static int on_reconcile(sd_event_source *source, void *context)
+{
+    struct daemon *daemon = context;
+
+    (void)source;
+    if (daemon->mirror.revision == 0)
+        return 0;
+    sync_drain(daemon);
+    open_new_jobs(daemon);
+    sync_jobs(daemon);
+    leading_run(daemon->leading);
+    if (daemon->stopping)
+        finish_stopping(daemon);
+    return 0;
+}
+
+void daemon_wake(struct daemon *daemon)
+{
+    sd_event_source_set_enabled(daemon->reconcile, SD_EVENT_ONESHOT);
+}
+
+int reconcile_init(struct daemon *daemon)
+{
+    int status = sd_event_add_defer(daemon->loop.event, &daemon->reconcile, on_reconcile, daemon);
+
+    if (status >= 0)
+        status = sd_event_source_set_enabled(daemon->reconcile, SD_EVENT_OFF);
+    return status < 0 ? status : 0;
+}
+
+void reconcile_done(struct daemon *daemon)
+{
+    daemon->reconcile = sd_event_source_disable_unref(daemon->reconcile);
+}
