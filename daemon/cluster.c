@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/inventory.h"
 #include "daemon/leading.h"
 #include "daemon/suspicion.h"
 
@@ -29,15 +30,6 @@ void daemon_publish_self(struct daemon *daemon)
         log_error("no memory to publish this node's record");
 }
 
-static uint64_t slot_memory(const struct config *config)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-
-    if (config->slot_memory_mb)
-        return (uint64_t)config->slot_memory_mb << 20;
-    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / config->slots : 0;
-}
-
 static void describe_self(struct daemon *daemon)
 {
     const struct config *config = daemon->config;
@@ -48,13 +40,6 @@ static void describe_self(struct daemon *daemon)
     self->incarnation = daemon->incarnation;
     snprintf(self->version, sizeof(self->version), "%s", FIRN_VERSION);
     self->link_port = config->link_port;
-    self->slot_count = config->slots;
-    for (unsigned slot = 0; slot < config->slots; slot++) {
-        snprintf(self->slots[slot].kind, sizeof(self->slots[slot].kind), "cpu");
-        self->slots[slot].thread_count = config->threads;
-        self->slots[slot].memory_bytes = slot_memory(config);
-        self->slots[slot].speed = 1.0;
-    }
 }
 
 /* ---- what the store tells ---- */
@@ -130,9 +115,9 @@ static void on_registered(void *context, enum registry_state state, const struct
     switch (state) {
     case REGISTRY_REGISTERED:
         log_info("node %s is registered in cluster %s with %u slots", daemon->config->node,
-                 daemon->config->cluster, daemon->config->slots);
+                 daemon->config->cluster, daemon->self.slot_count);
         sd_notifyf(0, "READY=1\nSTATUS=registered in cluster %s, %u slots", daemon->config->cluster,
-                   daemon->config->slots);
+                   daemon->self.slot_count);
         break;
     case REGISTRY_CONNECTING:
         log_warning("not registered: %s; trying on",
@@ -244,10 +229,11 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
 
 int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
 {
-    int status;
+    int status = inventory_open(daemon, &daemon->inventory, error);
 
     describe_self(daemon);
-    status = open_store(daemon, error);
+    if (!status)
+        status = open_store(daemon, error);
     return status ? status : start_membership(daemon, takeover);
 }
 
@@ -262,4 +248,5 @@ void cluster_part(struct daemon *daemon)
     outbox_free(daemon->outbox);
     etcd_free(daemon->etcd);
     mirror_done(&daemon->mirror);
+    inventory_close(daemon->inventory);
 }

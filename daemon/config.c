@@ -42,6 +42,7 @@ enum {
     KEY_RUN_DIR,
     KEY_CHECKPOINT_DIR,
     KEY_WORKER,
+    KEY_DEVICE,
     KEY_SLOTS,
     KEY_THREADS,
     KEY_SLOT_MEMORY,
@@ -79,8 +80,12 @@ static const struct key keys[KEY_COUNT] = {
         {"checkpoint_dir", TEXT, 0, 0,
          "folder that all nodes share, for jobs without checkpoint.path (default: DATA_DIR/checkpoints)"},
     [KEY_WORKER] = {"worker", TEXT, 0, 0, "the firn-worker program (default: beside firnd)"},
+    [KEY_DEVICE] =
+        {"device", TEXT, 0, 0,
+         "auto, cpu or cuda: what the slots are (default: auto, the GPUs where there are "
+         "some)"},
     [KEY_SLOTS] = {"slots", NUMBER, 1, 64, "CPU slots that this node offers (default: 1)"},
-    [KEY_THREADS] = {"threads", NUMBER, 1, 1024, "threads of a CPU slot (default: 1)"},
+    [KEY_THREADS] = {"threads", NUMBER, 1, 1024, "threads of a slot (default: 1)"},
     [KEY_SLOT_MEMORY] =
         {"slot_memory_mb", NUMBER, 1, 1u << 30,
          "memory that a slot offers to plans, in MiB (default: its share of the machine's)"},
@@ -115,6 +120,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("run_dir", KEY_RUN_DIR),
     FILE_FIELD("checkpoint_dir", KEY_CHECKPOINT_DIR),
     FILE_FIELD("worker", KEY_WORKER),
+    FILE_FIELD("device", KEY_DEVICE),
     FILE_FIELD("slots", KEY_SLOTS),
     FILE_FIELD("threads", KEY_THREADS),
     FILE_FIELD("slot_memory_mb", KEY_SLOT_MEMORY),
@@ -365,6 +371,23 @@ static int take_numbers(const struct source *source, struct config *config, stru
     return status;
 }
 
+static int take_device(const struct source *source, struct config *config, struct error *error)
+{
+    static const char *const words[] = {
+        [CONFIG_DEVICE_AUTO] = "auto", [CONFIG_DEVICE_CPU] = "cpu", [CONFIG_DEVICE_CUDA] = "cuda"};
+    const char *said = source->said->values[KEY_DEVICE];
+
+    if (!said)
+        return 0;
+    for (unsigned i = 0; i < ARRAY_COUNT(words); i++) {
+        if (!strcmp(said, words[i])) {
+            config->device = (enum config_device)i;
+            return 0;
+        }
+    }
+    return refuse(source, KEY_DEVICE, error, "\"%.64s\" is none of auto, cpu and cuda", said);
+}
+
 static int take_all(const struct source *source, struct config *config, struct error *error)
 {
     const char *log = source->said->values[KEY_LOG];
@@ -372,6 +395,8 @@ static int take_all(const struct source *source, struct config *config, struct e
 
     if (!status)
         status = take_numbers(source, config, error);
+    if (!status)
+        status = take_device(source, config, error);
     if (!status && log && strcmp(log, "journal") && strcmp(log, "stderr"))
         status = refuse(source, KEY_LOG, error, "\"%.64s\" is neither journal nor stderr", log);
     if (!status && log)

@@ -16,6 +16,9 @@
 #define CONFIG_TEXT_SIZE    512
 #define CONFIG_DEFAULT_FILE "/etc/firn/firnd.yaml"
 
+/* What the slots are. */
+enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_CUDA };
+
 struct config {
     char cluster[NAME_SIZE];
     char node[NAME_SIZE];
@@ -30,6 +33,7 @@ struct config {
     char run_dir[CONFIG_TEXT_SIZE];  /* sockets of workers */
     char checkpoint_dir[CONFIG_TEXT_SIZE];
     char worker[CONFIG_TEXT_SIZE]; /* the firn-worker program */
+    enum config_device device;
     unsigned slots, threads;
     unsigned slot_memory_mb;     /* 0: the slot's share of the machine */
     uint64_t failure_timeout_ns; /* file and flag: failure_timeout_ms */

@@ -19,6 +19,7 @@
 #include "membership/records.h"
 #include "membership/registry.h"
 
+struct inventory;
 struct job;
 struct leading;
 struct suspicion;
@@ -35,6 +36,7 @@ struct daemon {
     struct outbox *outbox;
     struct mirror mirror;
     struct node_record self;
+    struct inventory *inventory;
     uint64_t incarnation;
     bool store_away; /* said once when it goes, once when it is back */
     bool registered;

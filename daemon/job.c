@@ -219,6 +219,7 @@ static struct worker_process_options process_options(struct job *job, unsigned s
         .job_dir = job->dir,
         .checkpoint_dir = job->checkpoint_dir,
         .slot = slot,
+        .device = job->daemon->self.slots[slot].device,
     };
 }
 
@@ -227,7 +228,7 @@ static void spawn(struct job *job, unsigned slot)
     const struct worker_process_options options = process_options(job, slot);
     struct error error = {0};
 
-    if (slot >= job->daemon->config->slots || job->processes[slot]) {
+    if (slot >= job->daemon->self.slot_count || job->processes[slot]) {
         log_error("job %s: slot %u cannot start a worker: %s", job->name, slot,
                   job->processes[slot] ? "one is running there" : "this node has no such slot");
         return;
@@ -446,7 +447,7 @@ static void tell_reported(struct job *job)
 
 static void adopt_workers(struct job *job)
 {
-    for (unsigned slot = 0; slot < job->daemon->config->slots; slot++) {
+    for (unsigned slot = 0; slot < job->daemon->self.slot_count; slot++) {
         const struct worker_process_options options = process_options(job, slot);
         struct error error = {0};
         if (worker_process_adopt(&options, &job->processes[slot], &error))

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/inventory.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
 
@@ -14,9 +15,8 @@ static void set_draining(struct daemon *daemon, bool draining, const char *why)
         return;
     daemon->self.draining = draining;
     log_info("this node is %s: %s", draining ? "draining" : "ready again", why);
-    for (unsigned slot = 0; !draining && slot < daemon->self.slot_count; slot++)
-        daemon->self.slots[slot].bad[0] =
-            '\0'; /* an operator who resumes a node has looked at it */
+    if (!draining)
+        inventory_excuse(daemon->inventory);
     daemon_publish_self(daemon);
 }
 

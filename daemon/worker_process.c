@@ -323,6 +323,8 @@ static void become_worker(const struct worker_process_options *options, pid_t pa
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");
     setenv("OMP_WAIT_POLICY", "passive", 0); /* slots may share cores: waiting must not burn them */
+    if (options->device[0])                  /* the only one that it sees */
+        setenv("CUDA_VISIBLE_DEVICES", options->device, 1);
     execve(options->config->worker, arguments, environ);
     dprintf(2, "cannot run %s: %s\n", options->config->worker, strerror(errno));
     _exit(127);
@@ -363,6 +365,8 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
         options->checkpoint_dir,
         "--failure-timeout-ms",
         timeout,
+        options->device[0] ? "--device" : NULL, /* the end, for a CPU slot */
+        "cuda",
         NULL,
     };
     pid_t self = getpid();

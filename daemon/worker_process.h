@@ -27,6 +27,7 @@ struct worker_process_options {
     void *context;
     const char *job, *spec_path, *job_dir, *checkpoint_dir;
     unsigned slot;
+    const char *device; /* UUID of the GPU; "": a CPU slot */
 };
 
 /** worker_process_spawn() - start a worker; connected() follows when its socket is up */

@@ -31,10 +31,11 @@ static json_t *encode_slots(const struct node_record *record)
     json_t *slots = json_array();
 
     for (unsigned i = 0; slots && i < record->slot_count; i++) {
-        json_t *slot = json_pack("{s:s, s:i, s:I, s:f, s:s}", "kind", record->slots[i].kind,
-                                 "threads", (int)record->slots[i].thread_count, "memory_bytes",
-                                 (json_int_t)record->slots[i].memory_bytes, "speed",
-                                 record->slots[i].speed, "bad", record->slots[i].bad);
+        json_t *slot =
+            json_pack("{s:s, s:s, s:i, s:I, s:f, s:s}", "kind", record->slots[i].kind, "device",
+                      record->slots[i].device, "threads", (int)record->slots[i].thread_count,
+                      "memory_bytes", (json_int_t)record->slots[i].memory_bytes, "speed",
+                      record->slots[i].speed, "bad", record->slots[i].bad);
         if (json_array_append_new(slots, slot)) {
             json_decref(slots);
             return NULL;
@@ -57,7 +58,9 @@ static int decode_slot(const json_t *tree, struct node_record *record, unsigned 
 {
     int status = json_get_text(tree, "kind", record->slots[index].kind,
                                sizeof(record->slots[index].kind), error);
-
+    if (!status && json_has(tree, "device"))
+        status = json_get_text(tree, "device", record->slots[index].device,
+                               sizeof(record->slots[index].device), error);
     if (!status)
         status =
             json_get_unsigned(tree, "threads", 4096, &record->slots[index].thread_count, error);

@@ -27,7 +27,8 @@ struct node_record {
     char version[32];
     unsigned slot_count;
     struct {
-        char kind[16]; /* "cpu", "cuda" */
+        char kind[16];   /* "cpu", "cuda" */
+        char device[96]; /* which one: a GPU's UUID; empty for a CPU slot */
         unsigned thread_count;
         uint64_t memory_bytes;
         double speed;  /* relative to the reference slot */

@@ -210,6 +210,7 @@ static void test_mistakes_in_the_file(void **state)
         {"slots:\n", "firnd.yaml:1: slots: \"\" is not"},
         {"# slots: 3\n  slots: [1, 2]\n", "in mapping field 'slots' (line: 2"},
         {"threads: 0\n", "firnd.yaml:1: threads:"},
+        {"device: gpu\n", "firnd.yaml:1: device:"},
         {"link_port: 70000\n", "firnd.yaml:1: link_port:"},
         {"failure_timeout_ms: 99\n", "firnd.yaml:1: failure_timeout_ms: \"99\" is not"},
         {"cluster: a\n# slot: 1\nslot: 1\n", "firnd.yaml:3: slot: no such key"},
@@ -304,7 +305,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 21); /* all keys there are */
+    assert_int_equal(settings, 22); /* all keys there are */
     write_file((const char *)text.data);
     if (load(&config, &error, NULL))
         fail_msg("%s", error.text);

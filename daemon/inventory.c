@@ -1,0 +1,159 @@
+#include "daemon/inventory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/gpu_slots.h"
+#include "daemon/nvml.h"
+
+#define LOOK_NS (5 * NS_PER_SECOND)
+
+#define BACKEND "libfirn-cuda.so" /* firn-worker opens it when its slot is a GPU */
+
+struct inventory {
+    struct daemon *daemon;
+    struct nvml *nvml; /* NULL: CPU slots */
+    struct gpu_list gpus;
+    struct loop_timer *look;
+};
+
+/* ---- CPU slots ---- */
+
+static uint64_t slot_memory(const struct config *config)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+
+    if (config->slot_memory_mb)
+        return (uint64_t)config->slot_memory_mb << 20;
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / config->slots : 0;
+}
+
+static void offer_cpu(const struct config *config, struct node_record *self)
+{
+    self->slot_count = config->slots;
+    for (unsigned slot = 0; slot < config->slots; slot++) {
+        snprintf(self->slots[slot].kind, sizeof(self->slots[slot].kind), "cpu");
+        self->slots[slot].thread_count = config->threads;
+        self->slots[slot].memory_bytes = slot_memory(config);
+        self->slots[slot].speed = 1.0;
+    }
+}
+
+/* ---- GPU slots ---- */
+
+/* Beside the worker, where a build leaves it, or where `make install` puts it. */
+static int find_backend(const struct config *config, struct error *error)
+{
+    static const char *const folders[] = {"", "../lib/firn/"};
+    const char *slash = strrchr(config->worker, '/');
+    int length = slash ? (int)(slash - config->worker) + 1 : 0;
+
+    for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
+        char path[CONFIG_TEXT_SIZE + 64];
+        snprintf(path, sizeof(path), "%.*s%s%s", length, config->worker, folders[i], BACKEND);
+        if (!access(path, R_OK))
+            return 0;
+    }
+    return error_set(error, -ENOENT, "%s has no CUDA backend beside it (%s)", config->worker,
+                     BACKEND);
+}
+
+static void look(void *context)
+{
+    struct inventory *inventory = context;
+    struct daemon *daemon = inventory->daemon;
+
+    nvml_look(inventory->nvml, &inventory->gpus);
+    if (gpu_slots_update(&inventory->gpus, &daemon->self)) {
+        for (unsigned i = 0; i < daemon->self.slot_count; i++)
+            if (daemon->self.slots[i].bad[0])
+                log_warning("slot %u (%s) is out of service: %s", i, daemon->self.slots[i].device,
+                            daemon->self.slots[i].bad);
+        daemon_publish_self(daemon);
+    }
+    if (daemon->loop.loop.timer_set(daemon->loop.loop.context, inventory->look,
+                                    clock_monotonic_ns() + LOOK_NS))
+        log_error("the health of the GPUs is no longer looked at: a timer failed");
+}
+
+static int offer_gpus(struct inventory *inventory, struct error *error)
+{
+    struct daemon *daemon = inventory->daemon;
+    const struct config *config = daemon->config;
+    const struct loop *loop = &daemon->loop.loop;
+    int status = nvml_open(NVML_LIBRARY, &inventory->nvml, &inventory->gpus, error);
+
+    if (!status && inventory->gpus.count == 0)
+        status = error_set(error, -ENODEV, "the driver sees no GPU");
+    if (!status)
+        status = find_backend(config, error);
+    if (!status)
+        status = loop->timer_add(loop->context, clock_monotonic_ns() + LOOK_NS, look, inventory,
+                                 &inventory->look);
+    if (status)
+        return status;
+    unsigned ports = 65536 - config->link_port;
+    gpu_slots(&inventory->gpus, ports, config->threads, &daemon->self);
+    for (unsigned i = 0; i < daemon->self.slot_count; i++)
+        log_info(
+            "slot %u: %s, %s%s%s", i, inventory->gpus.gpus[i].name, daemon->self.slots[i].device,
+            daemon->self.slots[i].bad[0] ? ", out of service: " : "", daemon->self.slots[i].bad);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+int inventory_open(struct daemon *daemon, struct inventory **ret_inventory, struct error *error)
+{
+    enum config_device device = daemon->config->device;
+    struct error why = {0};
+    struct inventory *inventory = calloc(1, sizeof(*inventory));
+
+    if (!inventory)
+        return error_set(error, -ENOMEM, "no memory for the list of devices");
+    inventory->daemon = daemon;
+    int status = device == CONFIG_DEVICE_CPU ? -ENODEV : offer_gpus(inventory, &why);
+    if (status) {
+        nvml_close(inventory->nvml);
+        inventory->nvml = NULL;
+    }
+    if (status && device == CONFIG_DEVICE_CUDA) {
+        inventory_close(inventory);
+        return error_set(error, status, "device: cuda is asked for, but %s", why.text);
+    }
+    if (status)
+        offer_cpu(daemon->config, &daemon->self);
+    if (status && device == CONFIG_DEVICE_AUTO)
+        log_info("no GPU: CPU slots only (%s)", why.text);
+    *ret_inventory = inventory;
+    return 0;
+}
+
+void inventory_excuse(struct inventory *inventory)
+{
+    if (!inventory)
+        return;
+    struct node_record *self = &inventory->daemon->self;
+    for (unsigned slot = 0; slot < self->slot_count; slot++)
+        self->slots[slot].bad[0] = '\0';
+    for (unsigned i = 0; i < inventory->gpus.count; i++)
+        inventory->gpus.gpus[i].xid = 0;
+    if (inventory->nvml)
+        gpu_slots_update(&inventory->gpus, self);
+}
+
+void inventory_close(struct inventory *inventory)
+{
+    if (!inventory)
+        return;
+    const struct loop *loop = &inventory->daemon->loop.loop;
+    if (inventory->look)
+        loop->timer_remove(loop->context, inventory->look);
+    nvml_close(inventory->nvml);
+    free(inventory);
+}

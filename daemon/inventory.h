@@ -1,0 +1,31 @@
+/*
+ * What this node offers: its slots, from the configuration and from the GPUs that are here, and the
+ * health of the latter for as long as firnd runs.
+ *
+ * `device: auto` (the default) offers one slot for each GPU when firn-worker has its CUDA backend
+ * beside it, and CPU slots otherwise; it says which, and why. `cpu` never asks for GPUs, `cuda`
+ * refuses to start without them.
+ */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+struct daemon;
+struct inventory;
+
+/**
+ * inventory_open() - fill @daemon's own record with slots, and look after them from now on
+ *
+ * Return: 0; with `device: cuda` also -ENODEV, -ENOENT, -EIO; errno of a timer. @error says what to
+ * do.
+ */
+int inventory_open(struct daemon *daemon, struct inventory **ret_inventory,
+                   struct error *error) CHECK_RESULT;
+
+/** inventory_excuse() - an operator has looked at this node: its slots are good until the next
+ * fault. The caller publishes the record. NULL allowed */
+void inventory_excuse(struct inventory *inventory);
+
+/** inventory_close() - NULL allowed */
+void inventory_close(struct inventory *inventory);

@@ -1,0 +1,25 @@
+/* What the library of fake_nvml.c pretends to see; a test finds it under the name `fake_nvml`. */
+#pragma once
+
+#include <stdbool.h>
+
+#define FAKE_GPUS 4
+
+struct fake_nvml {
+    int init_code;
+    unsigned count;
+    struct {
+        bool broken; /* its handle is refused */
+        bool lost;
+        unsigned long long uncorrected;
+        unsigned pending_rows, failed_rows, mig;
+        int links_to; /* place of the GPU that its NVLink ends in; -1: none, -2: a switch */
+        int socket;   /* processor that it hangs on */
+    } gpus[FAKE_GPUS];
+    struct {
+        unsigned gpu;
+        unsigned long long xid;
+    } events[8];
+    unsigned event_count;
+    int initialized; /* init less shutdown */
+};
