@@ -2,7 +2,13 @@
 
 #include <isa-l/crc.h>
 #include <stdlib.h>
+/* The plain functions of a distribution's library use SSE2; the dispatched ones what the processor
+ * has, five times as fast, with the same result. */
+#ifdef __x86_64__
+#include <xxh_x86dispatch.h>
+#else
 #include <xxhash.h>
+#endif
 
 #include "base/hex.h"
 
@@ -56,6 +62,11 @@ void hash_stream_free(struct hash_stream *stream)
         return;
     XXH3_freeState(stream->state);
     free(stream);
+}
+
+void hash_stream_reset(struct hash_stream *stream)
+{
+    XXH3_128bits_reset(stream->state);
 }
 
 void hash_stream_add(struct hash_stream *stream, const void *data, size_t size_bytes)

@@ -21,6 +21,7 @@ struct hash128 hash_xxh3(const void *data, size_t size_bytes);
 struct hash_stream;                        /* an XXH3-128 in progress */
 struct hash_stream *hash_stream_new(void); /* NULL when memory is short */
 void hash_stream_free(struct hash_stream *stream);
+void hash_stream_reset(struct hash_stream *stream); /* as if new */
 void hash_stream_add(struct hash_stream *stream, const void *data, size_t size_bytes);
 struct hash128 hash_stream_result(const struct hash_stream *stream);
 

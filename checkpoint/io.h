@@ -1,5 +1,5 @@
 /*
- * File operations of a checkpoint behind one table: io_uring, a pwrite thread pool, and (tests) one
+ * File operations of a checkpoint behind one table: io_uring, a thread pool, and (tests) one
  * that injects faults or records everything for crash enumeration.
  *
  * A checkpoint writer submits large writes from a fixed staging arena and drains them; small
@@ -24,7 +24,8 @@ struct io_context;
 
 struct io {
     const char *name; /* "io_uring", "threads" */
-    /* @depth: writes in flight at most; @arena: buffers come from here (may be registered) */
+    /* @depth: writes and reads in flight at most; @arena: buffers come from here (may be
+     * registered) */
     int (*open)(unsigned depth, void *arena, size_t arena_bytes, struct io_context **ret_context,
                 struct error *error) CHECK_RESULT;
     void (*close)(struct io_context *context);
@@ -35,9 +36,13 @@ struct io {
      * drained. */
     int (*write)(struct io_context *context, int descriptor, const void *data, size_t size_bytes,
                  uint64_t offset, uint64_t user) CHECK_RESULT;
-    /* One finished write: its `user` into *ret_user. 1: it is complete (short writes, EINTR and
-       EAGAIN were resubmitted inside, bounded); negative: it failed. 0: none outstanding or,
-       without @wait, none finished yet */
+    /* Posts a read of at least @needed_bytes, at most @room_bytes: O_DIRECT reads whole blocks, and
+       a file may end inside the last one. Otherwise as write */
+    int (*read)(struct io_context *context, int descriptor, void *ret_data, size_t room_bytes,
+                size_t needed_bytes, uint64_t offset, uint64_t user) CHECK_RESULT;
+    /* One finished write or read: its `user` into *ret_user. 1: it is complete (short ones, EINTR
+       and EAGAIN were resubmitted inside, bounded); negative: it failed (-ENODATA: the file ended
+       before what was needed). 0: none outstanding or, without @wait, none finished yet */
     int (*drain)(struct io_context *context, bool wait, uint64_t *ret_user) CHECK_RESULT;
     int (*truncate)(struct io_context *context, int descriptor, uint64_t size_bytes) CHECK_RESULT;
     int (*sync)(struct io_context *context,

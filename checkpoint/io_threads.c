@@ -1,5 +1,5 @@
 /*
- * Writes through a few threads with pwrite, where io_uring is not allowed.
+ * Writes and reads through a few threads with pwrite and pread, where io_uring is not allowed.
  *
  * Slots go round through two queues under one lock: posted (threads take from it) and finished
  * (drain takes from it). Rings of depth entries cannot overflow, since a slot is in one place.
@@ -17,7 +17,7 @@
 #define THREADS_MAX 8
 
 struct slot {
-    struct io_progress write;
+    struct io_progress progress;
     int result; /* 0 or negative errno, once finished */
 };
 
@@ -52,12 +52,14 @@ static struct slot *pop(struct queue *queue)
     return slot;
 }
 
-static int write_out(struct io_progress *write)
+static int carry_out(struct io_progress *at)
 {
     int r;
     do {
-        ssize_t n = pwrite(write->descriptor, write->data, write->size_bytes, (off_t)write->offset);
-        r = io_progress_accept(write, n < 0 ? -errno : n);
+        ssize_t n = at->reading
+                        ? pread(at->descriptor, at->data, at->size_bytes, (off_t)at->offset)
+                        : pwrite(at->descriptor, at->data, at->size_bytes, (off_t)at->offset);
+        r = io_progress_accept(at, n < 0 ? -errno : n);
     } while (r == IO_PROGRESS_AGAIN);
     return r;
 }
@@ -73,7 +75,7 @@ static void *thread_main(void *argument)
             break;
         struct slot *slot = pop(&context->posted);
         pthread_mutex_unlock(&context->lock);
-        int result = write_out(&slot->write);
+        int result = carry_out(&slot->progress);
         pthread_mutex_lock(&context->lock);
         slot->result = result;
         push(&context->finished, slot);
@@ -144,7 +146,7 @@ static int threads_open(unsigned depth, void *arena, size_t arena_bytes,
     (void)arena;
     (void)arena_bytes;
     if (depth == 0 || depth > IO_DEPTH_MAX)
-        return error_set(error, -EINVAL, "threads: %u writes in flight (1 to %d are allowed)",
+        return error_set(error, -EINVAL, "threads: %u requests in flight (1 to %d are allowed)",
                          depth, IO_DEPTH_MAX);
     struct io_context *context = calloc(1, sizeof(*context));
     if (context == NULL)
@@ -164,21 +166,36 @@ static int threads_open(unsigned depth, void *arena, size_t arena_bytes,
     return 0;
 }
 
-static int threads_write(struct io_context *context, int descriptor, const void *data,
-                         size_t size_bytes, uint64_t offset, uint64_t user)
+static int start(struct io_context *context, const struct io_progress *progress)
 {
-    assert(size_bytes > 0);
     pthread_mutex_lock(&context->lock);
     bool full = context->idle.count == 0;
     if (!full) {
         struct slot *slot = pop(&context->idle);
-        slot->write = io_progress_start(descriptor, data, size_bytes, offset, user);
+        slot->progress = *progress;
         push(&context->posted, slot);
         context->outstanding++;
         pthread_cond_signal(&context->posted_changed);
     }
     pthread_mutex_unlock(&context->lock);
     return full ? -EAGAIN : 0;
+}
+
+static int threads_write(struct io_context *context, int descriptor, const void *data,
+                         size_t size_bytes, uint64_t offset, uint64_t user)
+{
+    assert(size_bytes > 0);
+    struct io_progress write = io_progress_start(descriptor, data, size_bytes, offset, user);
+    return start(context, &write);
+}
+
+static int threads_read(struct io_context *context, int descriptor, void *ret_data,
+                        size_t room_bytes, size_t needed_bytes, uint64_t offset, uint64_t user)
+{
+    assert(needed_bytes > 0 && needed_bytes <= room_bytes);
+    struct io_progress read =
+        io_progress_start_read(descriptor, ret_data, room_bytes, needed_bytes, offset, user);
+    return start(context, &read);
 }
 
 static int threads_drain(struct io_context *context, bool wait, uint64_t *ret_user)
@@ -190,7 +207,7 @@ static int threads_drain(struct io_context *context, bool wait, uint64_t *ret_us
     if (context->finished.count > 0) {
         struct slot *slot = pop(&context->finished);
         context->outstanding--;
-        *ret_user = slot->write.user;
+        *ret_user = slot->progress.user;
         r = slot->result < 0 ? slot->result : 1;
         push(&context->idle, slot);
     }
@@ -206,6 +223,7 @@ const struct io *io_threads_table(void)
         .close = threads_close,
         .create = io_step_create,
         .write = threads_write,
+        .read = threads_read,
         .drain = threads_drain,
         .truncate = io_step_truncate,
         .sync = io_step_sync,

@@ -1,9 +1,9 @@
 /*
- * Writes through io_uring.
+ * Writes and reads through io_uring.
  *
- * One slot per write in flight; the slot's index travels as the request's user data. A result that
- * leaves something to write posts the rest from the same slot. The arena is registered when the
- * kernel lets us (RLIMIT_MEMLOCK), which saves pinning its pages for every write.
+ * One slot per request in flight; the slot's index travels as the request's user data. A result
+ * that leaves something to do posts the rest from the same slot. The arena is registered when the
+ * kernel lets us (RLIMIT_MEMLOCK), which saves pinning its pages for every request.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -64,7 +64,7 @@ static int uring_open(unsigned depth, void *arena, size_t arena_bytes,
                       struct io_context **ret_context, struct error *error)
 {
     if (depth == 0 || depth > IO_DEPTH_MAX)
-        return error_set(error, -EINVAL, "io_uring: %u writes in flight (1 to %d are allowed)",
+        return error_set(error, -EINVAL, "io_uring: %u requests in flight (1 to %d are allowed)",
                          depth, IO_DEPTH_MAX);
     struct io_context *context;
     if (allocate(depth, &context) != 0)
@@ -86,25 +86,32 @@ static int uring_open(unsigned depth, void *arena, size_t arena_bytes,
     return 0;
 }
 
-static bool in_arena(const struct io_context *context, const struct io_progress *write)
+static bool in_arena(const struct io_context *context, const struct io_progress *slot)
 {
-    uintptr_t start = (uintptr_t)context->arena, at = (uintptr_t)write->data;
+    uintptr_t start = (uintptr_t)context->arena, at = (uintptr_t)slot->data;
     return context->arena != NULL && at >= start && at - start < context->arena_bytes &&
-           write->size_bytes <= context->arena_bytes - (at - start);
+           slot->size_bytes <= context->arena_bytes - (at - start);
+}
+
+static void prepare(struct io_uring_sqe *entry, const struct io_progress *slot, bool fixed)
+{
+    unsigned size = (unsigned)slot->size_bytes;
+    if (slot->reading && fixed)
+        io_uring_prep_read_fixed(entry, slot->descriptor, slot->data, size, slot->offset, 0);
+    else if (slot->reading)
+        io_uring_prep_read(entry, slot->descriptor, slot->data, size, slot->offset);
+    else if (fixed)
+        io_uring_prep_write_fixed(entry, slot->descriptor, slot->data, size, slot->offset, 0);
+    else
+        io_uring_prep_write(entry, slot->descriptor, slot->data, size, slot->offset);
 }
 
 static int post(struct io_context *context, unsigned slot)
 {
-    const struct io_progress *write = &context->slots[slot];
     struct io_uring_sqe *entry = io_uring_get_sqe(&context->ring);
     if (entry == NULL)
         return -EBUSY; /* earlier submissions failed and their blanks still fill the ring */
-    if (in_arena(context, write))
-        io_uring_prep_write_fixed(entry, write->descriptor, write->data,
-                                  (unsigned)write->size_bytes, write->offset, 0);
-    else
-        io_uring_prep_write(entry, write->descriptor, write->data, (unsigned)write->size_bytes,
-                            write->offset);
+    prepare(entry, &context->slots[slot], in_arena(context, &context->slots[slot]));
     io_uring_sqe_set_data64(entry, slot);
     int r = 0;
     for (unsigned i = 0; i < IO_RETRIES_MAX; i++) {
@@ -119,18 +126,32 @@ static int post(struct io_context *context, unsigned slot)
     return r;
 }
 
-static int uring_write(struct io_context *context, int descriptor, const void *data,
-                       size_t size_bytes, uint64_t offset, uint64_t user)
+static int start(struct io_context *context, const struct io_progress *progress)
 {
-    assert(size_bytes > 0 && size_bytes <= INT32_MAX);
+    assert(progress->size_bytes > 0 && progress->size_bytes <= INT32_MAX);
     if (context->in_flight == context->depth)
         return -EAGAIN;
     unsigned slot = context->free_slots[context->depth - context->in_flight - 1];
-    context->slots[slot] = io_progress_start(descriptor, data, size_bytes, offset, user);
+    context->slots[slot] = *progress;
     int r = post(context, slot);
     if (r == 0)
         context->in_flight++;
     return r;
+}
+
+static int uring_write(struct io_context *context, int descriptor, const void *data,
+                       size_t size_bytes, uint64_t offset, uint64_t user)
+{
+    struct io_progress write = io_progress_start(descriptor, data, size_bytes, offset, user);
+    return start(context, &write);
+}
+
+static int uring_read(struct io_context *context, int descriptor, void *ret_data, size_t room_bytes,
+                      size_t needed_bytes, uint64_t offset, uint64_t user)
+{
+    struct io_progress read =
+        io_progress_start_read(descriptor, ret_data, room_bytes, needed_bytes, offset, user);
+    return start(context, &read);
 }
 
 /* 1: a result of @ret_slot's; 0: none yet, and none is waited for. */
@@ -189,6 +210,7 @@ const struct io *io_uring_table(void)
         .close = uring_close,
         .create = io_step_create,
         .write = uring_write,
+        .read = uring_read,
         .drain = uring_drain,
         .truncate = io_step_truncate,
         .sync = io_step_sync,

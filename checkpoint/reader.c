@@ -73,7 +73,7 @@ const struct manifest *checkpoint_manifest(const struct checkpoint_reader *reade
     return &reader->manifest;
 }
 
-static const struct manifest_tensor *find_tensor(const struct checkpoint_reader *reader,
+const struct manifest_tensor *reader_find_tensor(const struct checkpoint_reader *reader,
                                                  const char *name, enum manifest_role role)
 {
     size_t low = 0, high = reader->manifest.tensor_count;
@@ -93,7 +93,7 @@ static const struct manifest_tensor *find_tensor(const struct checkpoint_reader 
     return NULL;
 }
 
-static const struct reader_file *find_file(const struct checkpoint_reader *reader, const char *name)
+const struct reader_file *reader_find_file(const struct checkpoint_reader *reader, const char *name)
 {
     for (size_t i = 0; i < reader->file_count; i++) {
         if (strcmp(reader->files[i].entry->name, name) == 0)
@@ -161,14 +161,14 @@ static int blame_chunk(const struct reader_file *file, const struct manifest_ten
 int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum manifest_role role,
                     float *ret_data, size_t count, struct error *error)
 {
-    const struct manifest_tensor *tensor = find_tensor(reader, name, role);
+    const struct manifest_tensor *tensor = reader_find_tensor(reader, name, role);
     if (tensor == NULL)
         return error_set(error, -ENOENT, "the checkpoint of step %" PRIu64 " has no tensor %s (%s)",
                          reader->manifest.step, name, manifest_role_name(role));
     if (tensor->size_bytes / sizeof(float) != count)
         return error_set(error, -EINVAL, "tensor %s (%s) has %" PRIu64 " elements, not %zu", name,
                          manifest_role_name(role), tensor->size_bytes / sizeof(float), count);
-    const struct reader_file *file = find_file(reader, tensor->file);
+    const struct reader_file *file = reader_find_file(reader, tensor->file);
     struct hash_stream *hash = hash_stream_new();
     if (hash == NULL)
         return error_set(error, -ENOMEM, "no memory to read %s", name);

@@ -17,6 +17,12 @@ struct checkpoint_reader {
     const struct manifest_tensor **by_name; /* sorted by name, then role */
 };
 
+/** reader_find_tensor() - NULL when the checkpoint has none */
+const struct manifest_tensor *reader_find_tensor(const struct checkpoint_reader *reader,
+                                                 const char *name, enum manifest_role role);
+/** reader_find_file() - of a tensor's entry: decoding checked that it is listed */
+const struct reader_file *reader_find_file(const struct checkpoint_reader *reader,
+                                           const char *name);
 /** reader_pread() - at least @size_bytes at @offset, at most @room_bytes (what O_DIRECT, which
    reads whole blocks, may deliver on top); -EBADMSG when the file ends before */
 int reader_pread(const struct reader_file *file, int descriptor, void *ret_data, size_t room_bytes,

@@ -61,6 +61,7 @@ struct kernel_adamw {
 struct kernel {
     const char *name;       /* "cpu", "cuda" */
     size_t activation_size; /* bytes of one activation element */
+    bool host_memory;       /* what allocate() gives is memory of the process like any other */
 
     int (*open)(const struct kernel_options *options, struct kernel_device **ret_device,
                 struct error *error) CHECK_RESULT;

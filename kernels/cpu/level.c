@@ -3,6 +3,7 @@
 const struct kernel OPERATION(kernel) = {
     .name = "cpu",
     .activation_size = sizeof(float),
+    .host_memory = true,
     .open = device_open,
     .close = device_close,
     .allocate = device_allocate,

@@ -83,6 +83,14 @@ static int fault_write(struct io_context *context, int descriptor, const void *d
     return fault.fail_code;
 }
 
+static int fault_read(struct io_context *context, int descriptor, void *ret_data, size_t room_bytes,
+                      size_t needed_bytes, uint64_t offset, uint64_t user)
+{
+    if (fault_now())
+        return fault.fail_code;
+    return fault.inner->read(context, descriptor, ret_data, room_bytes, needed_bytes, offset, user);
+}
+
 /* Only completions count, so that the numbering does not depend on timing. */
 static int fault_drain(struct io_context *context, bool wait, uint64_t *ret_user)
 {
@@ -145,6 +153,7 @@ static inline const struct io *fault_table(const struct io *inner)
         .close = fault_close,
         .create = fault_create,
         .write = fault_write,
+        .read = fault_read,
         .drain = fault_drain,
         .truncate = fault_truncate,
         .sync = fault_sync,

@@ -88,6 +88,16 @@ static int record_write(struct io_context *context, int descriptor, const void *
     return r;
 }
 
+static int record_read(struct io_context *context, int descriptor, void *ret_data,
+                       size_t room_bytes, size_t needed_bytes, uint64_t offset, uint64_t user)
+{
+    int r = recording.inner->read(context, descriptor, ret_data, room_bytes, needed_bytes, offset,
+                                  user);
+    if (r == 0)
+        recording.in_flight++;
+    return r;
+}
+
 static int record_drain(struct io_context *context, bool wait, uint64_t *ret_user)
 {
     int r = recording.inner->drain(context, wait, ret_user);
@@ -189,6 +199,7 @@ static inline const struct io *record_table(const struct io *inner)
         .close = record_close,
         .create = record_create,
         .write = record_write,
+        .read = record_read,
         .drain = record_drain,
         .truncate = record_truncate,
         .sync = record_sync,

@@ -106,6 +106,40 @@ static void writes_land_where_they_belong(void **state)
     free(content);
 }
 
+static void reads_bring_what_is_there(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct io *io = fixture->io;
+    static uint8_t content[3 * BLOCK + 100];
+    uint64_t user = 0;
+    memset(content, 0x5a, sizeof(content));
+    content[BLOCK + 7] = 1;
+    int descriptor = io->create(fixture->context, fixture->path, false);
+    assert_int_equal(write(descriptor, content, sizeof(content)), sizeof(content));
+    assert_int_equal(io->close_file(fixture->context, descriptor), 0);
+
+    int reading = open(fixture->path, O_RDONLY);
+    uint8_t *into = fixture->arena;
+    assert_int_equal(io->read(fixture->context, reading, into, BLOCK, BLOCK, BLOCK, 5), 0);
+    assert_int_equal(io->drain(fixture->context, true, &user), 1);
+    assert_int_equal(user, 5);
+    assert_memory_equal(into, content + BLOCK, BLOCK);
+    /* The file ends inside the room: enough is enough, and less is not. */
+    assert_int_equal(io->read(fixture->context, reading, into, BLOCK, 100, 3 * BLOCK, 6), 0);
+    assert_int_equal(io->drain(fixture->context, true, &user), 1);
+    assert_memory_equal(into, content + 3 * BLOCK, 100);
+    assert_int_equal(io->read(fixture->context, reading, into, BLOCK, 101, 3 * BLOCK, 7), 0);
+    assert_int_equal(io->drain(fixture->context, true, &user), -ENODATA);
+    assert_int_equal(user, 7);
+    for (unsigned i = 0; i < DEPTH; i++)
+        assert_int_equal(io->read(fixture->context, reading, into + i * 64, 64, 64, i, i), 0);
+    assert_int_equal(io->read(fixture->context, reading, into, 64, 64, 0, 9), -EAGAIN);
+    for (unsigned i = 0; i < DEPTH; i++)
+        assert_int_equal(io->drain(fixture->context, true, &user), 1);
+    assert_int_equal(io->drain(fixture->context, true, &user), 0);
+    close(reading);
+}
+
 static void a_failed_write_is_reported_once(void **state)
 {
     struct fixture *fixture = *state;
@@ -207,8 +241,11 @@ static void progress_knows_what_results_mean(void **state)
 {
     (void)state;
     static uint8_t data[10 * 4096];
-    struct io_progress write = {
-        .data = data, .size_bytes = sizeof(data), .offset = 4096, .granule_bytes = IO_ALIGN};
+    struct io_progress write = {.data = data,
+                                .size_bytes = sizeof(data),
+                                .needed_bytes = sizeof(data),
+                                .offset = 4096,
+                                .granule_bytes = IO_ALIGN};
     assert_int_equal(io_progress_accept(&write, 2 * 4096 + 17), IO_PROGRESS_AGAIN);
     assert_int_equal(write.offset, 3 * 4096); /* the block it broke off in comes again */
     assert_int_equal(write.size_bytes, 8 * 4096);
@@ -232,6 +269,15 @@ static void progress_knows_what_results_mean(void **state)
     write.retries = 0;
     assert_int_equal(io_progress_accept(&write, -ENOSPC), -ENOSPC);
     assert_int_equal(io_progress_accept(&write, 7 * 4096), IO_PROGRESS_DONE);
+
+    struct io_progress read = io_progress_start_read(-1, data, 4 * 4096, 3 * 4096 + 5, 0, 9);
+    read.granule_bytes = IO_ALIGN;
+    assert_int_equal(io_progress_accept(&read, 2 * 4096 + 17), IO_PROGRESS_AGAIN);
+    assert_int_equal(read.size_bytes, 2 * 4096);
+    assert_int_equal(read.needed_bytes, 4096 + 5);
+    assert_int_equal(io_progress_accept(&read, 4096 + 4), IO_PROGRESS_AGAIN);
+    assert_int_equal(io_progress_accept(&read, 0), -ENODATA);
+    assert_int_equal(io_progress_accept(&read, 5), IO_PROGRESS_DONE);
 }
 
 static void probing_says_why(void **state)
@@ -254,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BOTH(writes_land_where_they_belong),
+        BOTH(reads_bring_what_is_there),
         BOTH(a_failed_write_is_reported_once),
         BOTH(a_short_write_is_carried_on),
         BOTH(names_are_made_and_moved_with_care),

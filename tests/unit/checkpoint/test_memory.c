@@ -13,6 +13,7 @@
 #include "checkpoint/export.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/keep.h"
+#include "checkpoint/load.h"
 #include "unit/checkpoint/fault_memory.h"
 #include "unit/checkpoint/sample.h"
 
@@ -144,6 +145,29 @@ static void opening_and_reading(void **state)
     fail_each(open_and_read, NULL);
 }
 
+static int open_and_load(void)
+{
+    static float values[SAMPLE_TENSORS][8192];
+    const struct checkpoint_load_options options = {.io = io_threads_table(), .thread_count = 1};
+    struct checkpoint_wish wishes[SAMPLE_TENSORS];
+    struct checkpoint_reader *reader;
+    int r = checkpoint_open(old_path, &reader, &failure);
+    if (r != 0)
+        return r;
+    for (unsigned i = 0; i < sample.count; i++)
+        wishes[i] = (struct checkpoint_wish){sample.tensors[i].name, sample.tensors[i].role,
+                                             values[i], sample.tensors[i].count};
+    r = checkpoint_load(reader, &options, wishes, sample.count, NULL, &failure);
+    checkpoint_close(reader);
+    return r;
+}
+
+static void opening_and_loading(void **state)
+{
+    (void)state;
+    fail_each(open_and_load, NULL);
+}
+
 static int scrub(void)
 {
     struct checkpoint_reader *reader;
@@ -222,8 +246,9 @@ static void a_pin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_save),    TEST(opening_and_reading), TEST(a_scrub),
-        TEST(an_export), TEST(retention),           TEST(a_pin),
+        TEST(a_save),  TEST(opening_and_reading), TEST(opening_and_loading),
+        TEST(a_scrub), TEST(an_export),           TEST(retention),
+        TEST(a_pin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
