@@ -48,7 +48,7 @@ static void make_tensors(void)
 {
     tensor_count = 0;
     for (unsigned unit = 0; unit < UNITS; unit++) {
-        add_tensor(unit, "weight", unit == 0 ? 16411 : 192, unit == 0 ? 64 : 384);
+        add_tensor(unit, "weight", unit == 0 ? 32771 : 192, unit == 0 ? 64 : 384);
         add_tensor(unit, "bias", 1, 768);
         add_tensor(unit, "norm", 1, 192);
     }
