@@ -77,6 +77,17 @@ static int read_desired(struct view *view, const struct mirror *mirror, const ch
     return 0;
 }
 
+/*
+ * Progress of the generation in force, or of the one whose state it took over. What was reached
+ * before the job went back to a checkpoint says nothing any more: neither the step nor which layers
+ * were frozen.
+ */
+static bool speaks_of(const struct progress_record *progress, const struct plan *plan)
+{
+    return progress->generation >=
+           (plan->source == PLAN_SOURCE_MEMORY ? plan->follows : plan->generation);
+}
+
 /* State and progress are for people first: a damaged one is as good as none. */
 static void read_words(struct view *view, const struct mirror *mirror, const char *cluster,
                        const char *job)
@@ -90,8 +101,13 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
     if (state && !parse_entry(state, &state_tree, NULL) &&
         state_record_decode(state_tree, &view->state, NULL))
         memset(&view->state, 0, sizeof(view->state));
+    if (view->plan) {
+        view->view.frozen_layers = view->plan->frozen_layers;
+        view->view.progress_step = view->plan->resume_step;
+    }
     if (!progress || parse_entry(progress, &progress_tree, NULL) ||
-        progress_record_decode(progress_tree, &record, NULL))
+        progress_record_decode(progress_tree, &record, NULL) ||
+        (view->plan && !speaks_of(&record, view->plan)))
         return;
     view->view.frozen_layers = record.frozen_layers;
     view->view.progress_step = record.step;

@@ -162,9 +162,10 @@ static int decode_lost(const json_t *tree, struct worker_report *report, struct 
     return 0;
 }
 
-/* Fills @report, which is zeroed, in place: a report is large and a node has many. */
+/* Fills @report in place: a report is large and a node has many. */
 static int decode_worker(const json_t *tree, struct worker_report *report, struct error *error)
 {
+    memset(report, 0, sizeof(*report));
     int r = decode_identity(tree, report, error);
     if (r == 0)
         r = decode_state(tree, report, error);
@@ -177,7 +178,7 @@ static int decode_worker(const json_t *tree, struct worker_report *report, struc
 
 int worker_report_decode(const json_t *tree, struct worker_report *ret_report, struct error *error)
 {
-    struct worker_report report = {0};
+    struct worker_report report;
     int r = decode_worker(tree, &report, error);
     if (r == 0)
         *ret_report = report;
@@ -209,6 +210,7 @@ static int check_slots(const struct node_report *report, struct error *error)
 static int decode_node(const json_t *tree, struct node_report *report, struct error *error)
 {
     json_t *workers = NULL;
+    report->worker_count = 0;
     int r = json_get_text(tree, "node", report->node, sizeof(report->node), error);
     if (r == 0 && !name_valid(report->node))
         r = error_set(error, -EINVAL, "\"node\" is not a name");
@@ -229,12 +231,14 @@ static int decode_node(const json_t *tree, struct node_report *report, struct er
 
 int node_report_decode(const json_t *tree, struct node_report *ret_report, struct error *error)
 {
-    /* On the heap: a report of 64 workers takes megabytes. */
-    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report));
+    /* On the heap: a report of 64 workers takes megabytes, of which most nodes fill little. */
+    AUTO_FREE struct node_report *report = malloc(sizeof(*report));
     if (report == NULL)
         return error_set(error, -ENOMEM, "no memory for a node's report");
     int r = decode_node(tree, report, error);
     if (r == 0)
-        *ret_report = *report;
+        memcpy(ret_report, report,
+               offsetof(struct node_report, workers) +
+                   report->worker_count * sizeof(report->workers[0]));
     return r;
 }

@@ -62,7 +62,8 @@ json_t *node_report_encode(const struct node_report *report);
  * worker_report_decode(), node_report_decode() - -EINVAL names the key
  *
  * Unit ranges lie within STEP_RECORD_UNITS_MAX; a record, when there is one, is of applied_step + 1
- * if the worker holds that, else of applied_step and complete. A node's slots are distinct.
+ * if the worker holds that, else of applied_step and complete. A node's slots are distinct, and of
+ * @ret_report only the first worker_count workers are written.
  */
 int worker_report_decode(const json_t *tree, struct worker_report *ret_report,
                          struct error *error) CHECK_RESULT;

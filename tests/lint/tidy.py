@@ -25,7 +25,7 @@ def own_commands(root, build):
         chosen = {}
         for command in json.load(commands):
             path = os.path.relpath(os.path.join(command["directory"], command["file"]), root)
-            if path.endswith(".c") and not path.startswith(("..", "build" + os.sep, "tests/sim" + os.sep)):
+            if path.endswith(".c") and not path.startswith(("..", "build" + os.sep)):
                 chosen.setdefault(path, command)
     return chosen
 

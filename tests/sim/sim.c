@@ -36,6 +36,11 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_SWITCH_WITHOUT_FLAG] = "switch-without-flag",
     [BUG_KEPT_GRADIENTS] = "kept-gradients",
     [BUG_CHECKPOINT_NOT_DURABLE] = "checkpoint-not-durable",
+    [BUG_HOLD_BEFORE_REDUCE] = "hold-before-reduce",
+    [BUG_OTHER_CHECKPOINT] = "other-checkpoint",
+    [BUG_LATE_WORKER] = "late-worker",
+    [BUG_DEAF_LINKS] = "deaf-links",
+    [BUG_WAITS_FOR_ETCD] = "waits-for-etcd",
 };
 
 static void draw_spec(struct sim *sim)

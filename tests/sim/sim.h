@@ -45,6 +45,11 @@ enum sim_bug {
     BUG_SWITCH_WITHOUT_FLAG,
     BUG_KEPT_GRADIENTS,
     BUG_CHECKPOINT_NOT_DURABLE,
+    BUG_HOLD_BEFORE_REDUCE,
+    BUG_OTHER_CHECKPOINT,
+    BUG_LATE_WORKER,
+    BUG_DEAF_LINKS,
+    BUG_WAITS_FOR_ETCD,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

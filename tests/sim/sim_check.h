@@ -28,21 +28,37 @@ struct sim_check {
     uint64_t generation, recorded_step;
 
     struct sim_witness begun[16]; /* by generation: the step that it begins from */
+    /* By generation: which one its last commit with a switch flag announced, after which step. */
+    struct {
+        uint64_t generation, step, next;
+    } announced[16];
     unsigned memory_plans, disk_plans;
     unsigned unfenced; /* commits of a generation that was given away while out of reach */
 };
 
 struct sim_check *sim_check_new(struct sim *sim);
 /** a worker now holds the reduced gradients of applied_step + 1 */
-void sim_check_hold(struct sim *sim, const struct plan *plan, unsigned rank, uint64_t step);
-/** rank 0 of @plan commits */
-void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim_record *record);
+void sim_check_hold(struct sim *sim, struct sim_worker *worker);
+/** rank 0 of @plan commits; @next: the generation that is to begin after this step, or 0 */
+void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim_record *record,
+                      uint64_t next);
 /** a worker has applied a step to @unit */
-void sim_check_apply(struct sim *sim, const struct sim_worker *worker, unsigned unit);
+void sim_check_apply(struct sim *sim, struct sim_worker *worker, unsigned unit);
+/** a worker is about to leave its generation for a planned one */
+void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const struct plan *next);
+/** a worker says something of itself: what it must have kept is there, what it claims is so */
+void sim_check_report(struct sim *sim, const struct sim_worker *worker,
+                      const struct worker_report *report);
+/** its plan lets it begin anew: it need not keep anything */
+void sim_check_forget(struct sim_worker *worker);
+/** a message of @generation is received on a link of @worker's mesh */
+void sim_check_frame(struct sim *sim, const struct sim_worker *worker, uint64_t generation);
 /** a generation begins on a worker: all that it owns is at one step */
 void sim_check_begin(struct sim *sim, const struct sim_worker *worker);
 /** a checkpoint appears on disk */
 void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoint);
+/** sim_check_newest_record() - the step of the newest record in the store; 0: none */
+uint64_t sim_check_newest_record(const struct sim *sim);
 /** a transaction of @client is about to be carried out */
 void sim_check_write(struct sim *sim, uint64_t client, const struct kv_operation *operation);
 /** faults are over: does training go on, and end, in time? Called now and then; true: the job is

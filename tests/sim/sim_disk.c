@@ -31,8 +31,10 @@ void sim_disk_path(uint64_t step, char *ret_path, size_t size)
 
 const struct sim_checkpoint *sim_disk_open(const struct sim *sim, const char *path)
 {
-    uint64_t step;
-    return sscanf(path, FOLDER "step-%" SCNu64, &step) == 1 ? sim_disk_find(sim, step) : NULL;
+    size_t length = strlen(FOLDER "step-");
+    return strncmp(path, FOLDER "step-", length) == 0
+               ? sim_disk_find(sim, strtoull(path + length, NULL, 10))
+               : NULL;
 }
 
 static const struct sim_part *find_part(const struct sim_disk *disk, uint64_t step,

@@ -368,10 +368,10 @@ const char *sim_node_name(const struct sim *sim, unsigned index)
 
 struct sim_node *sim_node_by_http(const struct sim *sim, const char *url)
 {
-    unsigned last;
-    return sscanf(url, "http://10.0.0.%u:", &last) == 1 && last >= 1 && last <= sim->node_count
-               ? &sim->nodes[last - 1]
-               : NULL;
+    static const char prefix[] = "http://10.0.0.";
+    bool known = strncmp(url, prefix, strlen(prefix)) == 0;
+    unsigned long last = known ? strtoul(url + strlen(prefix), NULL, 10) : 0;
+    return last >= 1 && last <= sim->node_count ? &sim->nodes[last - 1] : NULL;
 }
 
 void sim_node_disturb(struct sim_node *node)

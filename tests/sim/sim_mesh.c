@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/sim_check.h"
 #include "sim/sim_node.h"
 #include "sim/sim_worker.h"
 
@@ -171,6 +172,7 @@ void sim_mesh_reset(struct sim_mesh *mesh)
 
 static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *message)
 {
+    sim_check_frame(mesh->sim, mesh->worker, message->generation);
     struct sim_message **end = &mesh->inbox;
     while (*end != NULL)
         end = &(*end)->next;
@@ -348,7 +350,9 @@ static void attempt(void *context)
                                  : NULL;
     if (there != NULL && there->state == SIM_MESH_OPENING) {
         struct sim_peer *me = find_peer(there, mesh->rank);
-        bool same = there->generation == mesh->generation && strcmp(there->key, mesh->key) == 0 &&
+        bool late = sim->bug == BUG_LATE_WORKER && there->generation > mesh->generation;
+        bool same = (late || (there->generation == mesh->generation &&
+                              strcmp(there->key, mesh->key) == 0)) &&
                     me != NULL && there->rank == peer->rank;
         if (same) {
             make_link(peer, me);
@@ -402,7 +406,8 @@ static void tick(void *context)
             continue;
         if (!attentive || is_heard(mesh, peer)) {
             peer->heard_ns = sim->now_ns;
-        } else if (sim->now_ns - peer->heard_ns >= SIM_FAILURE_TIMEOUT) {
+        } else if (sim->now_ns - peer->heard_ns >= SIM_FAILURE_TIMEOUT &&
+                   sim->bug != BUG_DEAF_LINKS) {
             if (mesh->state == SIM_MESH_OPENING) {
                 forget_link(peer);
                 continue;

@@ -24,9 +24,16 @@ enum sim_tag {
     SIM_RELEASE,
 };
 
+/* Who has the plan that comes next (worker/exchange.h). */
+struct sim_readiness {
+    uint64_t announced_min, announced_max; /* newest plan of those ranks that have a newer one */
+    uint64_t lacking;                      /* ranks that have none, a bit each */
+};
+
 /* What a message carries: as much of it as its tag needs. */
 struct sim_payload {
     uint64_t step;
+    struct sim_readiness readiness;
     uint64_t switch_generation, durable_step, failed_step;
     uint64_t digest;
     struct sim_unit unit;

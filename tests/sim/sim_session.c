@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/sim_check.h"
+#include "sim/sim_store.h"
 #include "sim/sim_worker.h"
 
 #define RETRY_NS           (2 * NS_PER_SECOND)
@@ -44,6 +45,7 @@ static bool take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uin
 
 void session_begin(struct sim_worker *worker)
 {
+    worker->readiness = (struct sim_readiness){0};
     worker_go(worker, POINT_STEP);
 }
 
@@ -58,6 +60,10 @@ static bool at_step(struct sim_worker *worker)
         worker->pending->worker_count > 0) {
         worker_switch(worker);
         return worker->alive;
+    }
+    if (worker->sim->bug == BUG_WAITS_FOR_ETCD && worker->sim->store->down) {
+        worker_alarm(worker, worker->sim->now_ns + RECORD_LOOK_NS);
+        return false;
     }
     if (worker->state.applied_step >= worker->sim->spec.train.steps) {
         session_finish(worker, WORKER_FINISHED);
@@ -98,22 +104,7 @@ static void send_to_replicas(struct sim_worker *worker)
     worker->round.next_child = 0;
 }
 
-static bool at_backward(struct sim_worker *worker)
-{
-    struct sim_payload payload = {.step = next_step(worker), .digest = worker->act_digest};
-    bool broken;
-    if (!is_last_stage(worker) &&
-        !take(worker, worker->rank + 1, SIM_GRADIENT, payload.step, &payload, &broken))
-        return broken && worker->alive;
-    worker->act_digest = payload.digest;
-    if (stage_of(worker) > 0)
-        sim_mesh_send(worker->mesh, worker->rank - 1, SIM_GRADIENT, 0, &payload);
-    send_to_replicas(worker);
-    worker_go(worker, POINT_REDUCE);
-    worker_busy(worker, 1000, 6000);
-    return true;
-}
-
+/* This rank's part of the record. */
 static void hold(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -127,7 +118,24 @@ static void hold(struct sim_worker *worker)
          is_last_stage(worker) && lane < plan->replica_first_lane[replica + 1]; lane++)
         state->hold.losses[lane] = sim_loss(lane, step, worker->act_digest);
     state->holds = true;
-    sim_check_hold(worker->sim, plan, worker->rank, step);
+}
+
+static bool at_backward(struct sim_worker *worker)
+{
+    struct sim_payload payload = {.step = next_step(worker), .digest = worker->act_digest};
+    bool broken;
+    if (!is_last_stage(worker) &&
+        !take(worker, worker->rank + 1, SIM_GRADIENT, payload.step, &payload, &broken))
+        return broken && worker->alive;
+    worker->act_digest = payload.digest;
+    if (stage_of(worker) > 0)
+        sim_mesh_send(worker->mesh, worker->rank - 1, SIM_GRADIENT, 0, &payload);
+    send_to_replicas(worker);
+    if (worker->sim->bug == BUG_HOLD_BEFORE_REDUCE)
+        hold(worker);
+    worker_go(worker, POINT_REDUCE);
+    worker_busy(worker, 1000, 6000);
+    return true;
 }
 
 static void begin_round(struct sim_worker *worker, bool closing)
@@ -140,6 +148,10 @@ static void begin_round(struct sim_worker *worker, bool closing)
         .durable_step = worker->snapshot.durable_step,
         .failed_step = worker->snapshot.failed_step,
     };
+    if (worker->announced > worker->generation)
+        round->sum.readiness.announced_min = round->sum.readiness.announced_max = worker->announced;
+    else
+        round->sum.readiness.lacking = (uint64_t)1 << worker->rank;
     if (closing)
         sim_record_init(&round->sum.record, worker->state.applied_step);
     else
@@ -167,7 +179,9 @@ static bool at_reduce(struct sim_worker *worker)
                      (unsigned long long)next_step(worker), rank, worker->rank,
                      (unsigned long long)plan->generation);
     }
+    worker->gradients_step = next_step(worker);
     hold(worker);
+    sim_check_hold(worker->sim, worker);
     sim_snapshot_poll(worker);
     begin_round(worker, false);
     return true;
@@ -189,6 +203,24 @@ static void apply_early(struct sim_worker *worker)
     state->holds = false;
 }
 
+/* Planted bug: the record can be complete without this one's word. */
+static bool adds_nothing(const struct sim_worker *worker, unsigned child)
+{
+    unsigned stage = child % worker->plan->stage_count;
+    unsigned unit = worker->plan->stage_first_unit[stage];
+    return stage + 1 < worker->plan->stage_count &&
+           step_record_is_known(worker->round.sum.record.squares[unit]);
+}
+
+static void merge_readiness(struct sim_readiness *sum, const struct sim_readiness *part)
+{
+    if (part->announced_min != 0)
+        sum->announced_min = sum->announced_min != 0 ? MIN(sum->announced_min, part->announced_min)
+                                                     : part->announced_min;
+    sum->announced_max = MAX(sum->announced_max, part->announced_max);
+    sum->lacking |= part->lacking;
+}
+
 static bool at_gather(struct sim_worker *worker)
 {
     struct sim_round *round = &worker->round;
@@ -200,8 +232,8 @@ static bool at_gather(struct sim_worker *worker)
     for (; round->next_child < count; round->next_child++) {
         enum sim_tag tag = round->closing ? SIM_CLOSING : SIM_HOLD;
         if (worker->sim->bug == BUG_COMMIT_WITHOUT_HOLDS && !round->closing &&
-            sim_record_complete(&round->sum.record))
-            break;
+            adds_nothing(worker, first + round->next_child))
+            continue;
         if (!take(worker, first + round->next_child, tag, round->sum.step, &payload, &broken))
             return broken && worker->alive;
         if (!sim_record_merge(&round->sum.record, &payload.record)) {
@@ -211,11 +243,29 @@ static bool at_gather(struct sim_worker *worker)
         }
         round->sum.durable_step = MIN(round->sum.durable_step, payload.durable_step);
         round->sum.failed_step = MAX(round->sum.failed_step, payload.failed_step);
+        merge_readiness(&round->sum.readiness, &payload.readiness);
     }
     if (worker->rank > 0)
         sim_mesh_send(worker->mesh, plan_tree_parent(worker->rank),
                       round->closing ? SIM_CLOSING : SIM_HOLD, 0, &round->sum);
     worker_go(worker, POINT_ASK);
+    return true;
+}
+
+/* Everybody whom the next plan needs of this one has it. */
+static bool is_ready(const struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan, *next = worker->pending;
+    const struct sim_readiness *readiness = &worker->readiness;
+    if (readiness->announced_min != next->generation ||
+        readiness->announced_max != next->generation)
+        return false;
+    if (next->worker_count == 0) /* all write the last checkpoint together */
+        return readiness->lacking == 0;
+    for (unsigned rank = 0; rank < plan->worker_count; rank++)
+        if ((readiness->lacking >> rank & 1) != 0 &&
+            plan_find(next, plan->workers[rank].node, plan->workers[rank].slot) >= 0)
+            return false;
     return true;
 }
 
@@ -227,12 +277,15 @@ static void decide_commit(struct sim_worker *worker)
         return;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
         round->down.durable_step = worker->snapshot.durable_step;
-    round->down.switch_generation = worker->announced > worker->generation ? worker->announced : 0;
+    bool follows = worker->pending != NULL && worker->pending->planned && is_ready(worker);
+    round->down.switch_generation = follows ? worker->pending->generation : 0;
+    worker->readiness = round->sum.readiness;
     if (!sim_record_complete(&round->down.record))
         sim_fail(worker->sim, "step %llu: the record is incomplete at the root",
                  (unsigned long long)round->down.step);
     else
-        sim_check_commit(worker->sim, worker->plan, &round->down.record);
+        sim_check_commit(worker->sim, worker->plan, &round->down.record,
+                         round->down.switch_generation);
 }
 
 static void send_down(struct sim_worker *worker)
@@ -295,7 +348,9 @@ void session_apply(struct sim_worker *worker, const struct sim_record *record)
     for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count;
          unit++) {
         struct sim_unit *held = &state->units[unit];
-        held->hash = sim_apply_unit(held->hash, record->step, digest);
+        /* Without this step's gradients the optimizer takes whatever is in the buffers. */
+        held->hash = sim_apply_unit(held->hash, record->step,
+                                    digest + (record->step - worker->gradients_step));
         held->step++;
         sim_check_apply(worker->sim, worker, unit);
     }

@@ -45,12 +45,19 @@ void sim_record_init(struct sim_record *record, uint64_t step)
         record->losses[lane] = step_record_unknown();
 }
 
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 static bool merge_value(double *into, double from)
 {
     if (!step_record_is_known(from))
         return true;
     if (step_record_is_known(*into))
-        return memcmp(into, &from, sizeof(from)) == 0;
+        return bits_of(*into) == bits_of(from);
     *into = from;
     return true;
 }
@@ -77,9 +84,7 @@ bool sim_record_complete(const struct sim_record *record)
 
 static uint64_t mix_value(uint64_t digest, double value)
 {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return sim_mix(digest, bits);
+    return sim_mix(digest, bits_of(value));
 }
 
 uint64_t sim_record_digest(const struct sim_record *record)

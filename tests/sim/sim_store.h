@@ -66,5 +66,5 @@ void sim_store_put(struct sim_store *store, const char *key, const char *value);
 void sim_store_delete(struct sim_store *store, const char *key);
 void sim_store_set_down(struct sim_store *store, bool down);
 void sim_store_compact(struct sim_store *store);
-/** sim_store_lease_client() - whose lease a key hangs on; 0: none */
-uint64_t sim_store_lease_client(const struct sim_store *store, const char *key);
+/** sim_store_lease_client() - whose lease the key @name hangs on; 0: none */
+uint64_t sim_store_lease_client(const struct sim_store *store, const char *name);

@@ -9,8 +9,8 @@ int store_txn(struct sim_store *store, uint64_t client, const struct kv_compare 
               bool *ret_succeeded);
 int64_t store_grant(struct sim_store *store, uint64_t client, int64_t ttl_seconds);
 /** store_keep_alive() - its time to live, 0: gone */
-int64_t store_keep_alive(struct sim_store *store, int64_t lease);
-void store_revoke(struct sim_store *store, int64_t lease);
+int64_t store_keep_alive(struct sim_store *store, int64_t id);
+void store_revoke(struct sim_store *store, int64_t id);
 /** store_range() - keys that are @key, or begin with it; count into *ret_count */
 const struct sim_store_key *store_range(const struct sim_store *store, const char *key, bool prefix,
                                         size_t *ret_count);

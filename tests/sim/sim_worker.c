@@ -94,6 +94,7 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
     describe_held(worker, ret_report);
     if (phase == WORKER_STUCK && worker->mesh != NULL)
         describe_lost(worker, ret_report);
+    sim_check_report(worker->sim, worker, ret_report);
     lie(worker, ret_report);
 }
 
@@ -276,6 +277,7 @@ static void close_generation(struct sim_worker *worker)
 {
     sim_snapshot_reset(worker);
     worker->engine = false;
+    worker->gradients_step = 0;
     sim_mesh_close(worker->mesh);
     worker->mesh = NULL;
 }
@@ -365,6 +367,7 @@ static bool fits(struct sim_worker *worker)
     if (plan->workers[worker->rank].instance != 0)
         return worker->sim->bug == BUG_MOVE_OF_OTHER_STEP;
     sim_state_drop_outside(&worker->state, 0, 0); /* nobody counts on it */
+    sim_check_forget(worker);
     return true;
 }
 
@@ -386,10 +389,13 @@ static bool obtain(struct sim_worker *worker)
     own_range(plan, worker->rank, &first, &count);
     if (plan->source == PLAN_SOURCE_CHECKPOINT) {
         checkpoint = sim_disk_open(worker->sim, plan->restore_path);
+        if (worker->sim->bug == BUG_OTHER_CHECKPOINT && checkpoint != NULL)
+            checkpoint = &worker->sim->disk->checkpoints[0];
         if (checkpoint == NULL)
             return false;
     }
     sim_state_drop_outside(state, 0, 0);
+    sim_check_forget(worker);
     state->applied_step = plan->source == PLAN_SOURCE_CHECKPOINT ? checkpoint->step : 0;
     state->committed.step = 0;
     state->holds = false;
@@ -416,6 +422,7 @@ static void open_links(struct sim_worker *worker)
 
 void worker_switch(struct sim_worker *worker)
 {
+    sim_check_switch(worker->sim, worker, worker->pending);
     plan_free(worker->plan);
     const struct plan *plan = worker->plan = worker->pending;
     worker->pending = NULL;

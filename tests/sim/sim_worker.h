@@ -61,6 +61,15 @@ struct sim_round {
     struct sim_payload down; /* what came down */
 };
 
+/*
+ * What a worker has done, as the checkers saw it, whatever it says or remembers itself: the step
+ * of each unit when it applied last, and the last step whose reduced gradients it had.
+ */
+struct sim_ledger {
+    uint64_t kept[SIM_UNITS];
+    uint64_t hold_generation, hold_step;
+};
+
 struct sim_worker {
     struct sim *sim;
     unsigned node, slot;
@@ -87,6 +96,7 @@ struct sim_worker {
     struct sim_mesh *mesh;
     bool engine; /* there is one, of this rank and range: */
     unsigned rank, first_unit, unit_count;
+    uint64_t gradients_step; /* whose reduced gradients lie in the engine's buffers; 0: none */
 
     enum sim_point point;
     uint64_t busy_until_ns, deadline_ns;
@@ -97,6 +107,8 @@ struct sim_worker {
     struct sim_round round;
     struct sim_snapshot snapshot;
     uint64_t progress_ns;
+    struct sim_readiness readiness; /* rank 0: as of the last commit */
+    struct sim_ledger ledger;
 };
 
 struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slot);

@@ -266,10 +266,52 @@ static void test_wishes_and_words(void **state)
     put_leaf(&mirror, "demo", "progress", "{");
     put_leaf(&mirror, "demo", "state", "[]");
     view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.progress_step, 0);
+    assert_int_equal(view->view.progress_step, view->plan->resume_step);
     assert_string_equal(view->state.state, "");
     view_free(view);
     mirror_done(&mirror);
+}
+
+/* The view of a plan of generation 7 that follows 6, with progress of @generation. */
+static void check_progress(enum plan_source source, uint64_t generation, bool counts)
+{
+    struct progress_record progress = {
+        .generation = generation, .step = 4000, .steps = STEPS, .frozen_layers = 5};
+    struct plan *plan = sample_plan();
+    struct mirror mirror = {0};
+    char key[KV_KEY_MAX];
+
+    put_spec(&mirror, "demo");
+    snprintf(plan->job, sizeof(plan->job), "demo");
+    plan->generation = 7;
+    plan->follows = 6;
+    plan->frozen_layers = 2;
+    if (source != PLAN_SOURCE_MEMORY) {
+        plan->source = source;
+        plan->has_commit = false;
+        plan->move_count = plan->donor_count = plan->history_count = 0;
+        plan->resume_step = 30;
+        snprintf(plan->restore_path, sizeof(plan->restore_path), "/checkpoints/demo/30");
+    }
+    put_tree(&mirror, keys_job(key, CLUSTER, "demo", "generation"), plan_encode(plan));
+    put_tree(&mirror, keys_job(key, CLUSTER, "demo", "progress"),
+             progress_record_encode(&progress));
+    struct view *view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.progress_step, counts ? 4000 : plan->resume_step);
+    assert_int_equal(view->view.frozen_layers, counts ? 5 : 2);
+    view_free(view);
+    plan_free(plan);
+    mirror_done(&mirror);
+}
+
+static void test_progress_of_a_life_that_is_over(void **state)
+{
+    (void)state;
+    check_progress(PLAN_SOURCE_MEMORY, 7, true);
+    check_progress(PLAN_SOURCE_MEMORY, 6, true);
+    check_progress(PLAN_SOURCE_MEMORY, 5, false); /* 6 may have begun from a checkpoint */
+    check_progress(PLAN_SOURCE_CHECKPOINT, 7, true);
+    check_progress(PLAN_SOURCE_CHECKPOINT, 6, false);
 }
 
 static void test_damaged_keys_are_refused(void **state)
@@ -385,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_plans_and_reports),
         cmocka_unit_test(test_wishes_and_words),
+        cmocka_unit_test(test_progress_of_a_life_that_is_over),
         cmocka_unit_test(test_damaged_keys_are_refused),
         cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_slots_of_other_jobs_are_busy),

@@ -1,0 +1,177 @@
+/*
+ * What may be written to the store: plans by the leader, forward, and without losing a step that
+ * lives; records of checkpoints by the generation that made them.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "elastic/plan.h"
+#include "membership/keys.h"
+#include "membership/records.h"
+#include "sim/sim_check.h"
+#include "sim/sim_faults.h"
+#include "sim/sim_node.h"
+
+#define CALM_NS (6 * NS_PER_SECOND) /* untouched for so long: the leader must know of it */
+
+uint64_t sim_check_newest_record(const struct sim *sim)
+{
+    char prefix[KV_KEY_MAX];
+    uint64_t newest = 0;
+    keys_job(prefix, SIM_CLUSTER, SIM_JOB, "checkpoints/");
+    for (size_t i = 0; i < sim->store->key_count; i++)
+        if (strncmp(sim->store->keys[i].key, prefix, strlen(prefix)) == 0)
+            newest = strtoull(sim->store->keys[i].key + strlen(prefix), NULL, 10);
+    return newest;
+}
+
+/* Somebody of whom the leader cannot but know. */
+static bool is_clearly_there(const struct sim *sim, const struct sim_worker *worker)
+{
+    const struct sim_node *node = &sim->nodes[worker->node];
+    return worker->alive && !worker->unlinked && worker->pause.until_ns <= sim->now_ns &&
+           node->up && node->firnd != NULL && node->firnd_pause.until_ns <= sim->now_ns &&
+           sim_reachable(sim, worker->node, SIM_STORE_PLACE) &&
+           (node->disturbed_ns == 0 || node->disturbed_ns + CALM_NS <= sim->now_ns);
+}
+
+static bool lives(const struct sim *sim, unsigned unit, uint64_t step)
+{
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        if (is_clearly_there(sim, sim->workers[i]) && sim->workers[i]->state.units[unit].held &&
+            sim->workers[i]->state.units[unit].step == step)
+            return true;
+    return false;
+}
+
+static void check_fallback(struct sim *sim, const struct plan *plan)
+{
+    uint64_t disturbed_ns = sim->faults->store_disturbed_ns, committed = sim->check->committed_step;
+    if (sim->store->down || (disturbed_ns != 0 && disturbed_ns + CALM_NS > sim->now_ns) ||
+        sim->store->late_requests_percent > 0)
+        return;
+    for (uint64_t step = committed; step > plan->resume_step && step + 1 >= committed; step--) {
+        bool all = true;
+        for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+            all = all && lives(sim, unit, step);
+        if (all)
+            sim_fail(sim, "generation %llu goes back to step %llu although step %llu lives: %s",
+                     (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
+                     (unsigned long long)step, plan->reason_text);
+    }
+}
+
+/* A step that the leader lets stand is committed by its plan. */
+static void check_ordered_commit(struct sim *sim, const struct plan *plan)
+{
+    struct sim_record record;
+    if (!plan->has_commit)
+        return;
+    sim_record_from(&plan->commit, &record);
+    if (sim_record_digest(&record) != sim->check->record_digests[record.step])
+        sim_fail(sim, "generation %llu lets step %llu stand with other values than it has",
+                 (unsigned long long)plan->generation, (unsigned long long)record.step);
+    sim->check->committed_step = MAX(sim->check->committed_step, record.step);
+    sim->check->committed_ever = MAX(sim->check->committed_ever, record.step);
+}
+
+/* Where a generation starts: from memory without losing a step, or from the newest record. */
+static void check_source(struct sim *sim, const struct plan *plan)
+{
+    struct sim_check *check = sim->check;
+    if (!plan->planned)
+        check->given_away = plan->generation;
+    if (plan->source == PLAN_SOURCE_MEMORY) {
+        check->memory_plans++;
+        check_ordered_commit(sim, plan);
+        if (plan->worker_count == 0 || plan->planned ||
+            plan->resume_step + 1 >= check->committed_step)
+            return;
+        if (plan->resume_step < sim_check_newest_record(sim))
+            sim_fail(sim, "generation %llu goes on from step %llu, but that of %llu is on disk",
+                     (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
+                     (unsigned long long)sim_check_newest_record(sim));
+        check_fallback(sim, plan); /* all that somebody kept from an earlier generation */
+        check->committed_step = plan->resume_step;
+        return;
+    }
+    check->disk_plans++;
+    if (plan->resume_step != sim_check_newest_record(sim))
+        sim_fail(sim, "generation %llu starts from step %llu, but a checkpoint of %llu is recorded",
+                 (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
+                 (unsigned long long)sim_check_newest_record(sim));
+    if (plan->reason == PLAN_REASON_FAILURE)
+        check_fallback(sim, plan);
+    check->committed_step = plan->resume_step;
+}
+
+static struct plan *decode_plan(struct sim *sim, const char *text)
+{
+    AUTO_JSON json_t *tree = NULL;
+    struct error error;
+    struct plan *plan = NULL;
+    if (json_parse(text, strlen(text), "a plan", &tree, &error) < 0 ||
+        plan_decode(tree, &plan, &error) < 0)
+        sim_fail(sim, "a plan that nobody can follow: %s", error.text);
+    return plan;
+}
+
+static void check_generation(struct sim *sim, const struct kv_operation *operation)
+{
+    struct sim_check *check = sim->check;
+    if (operation->type == KV_DELETE)
+        return;
+    struct plan *plan = decode_plan(sim, operation->value);
+    if (plan == NULL)
+        return;
+    sim_trace(sim, "GENERATION %llu%s: %s", (unsigned long long)plan->generation,
+              plan->planned ? " (planned)" : "", plan->reason_text);
+    if (plan->generation <= check->generation)
+        sim_fail(sim, "generation %llu is written after %llu", (unsigned long long)plan->generation,
+                 (unsigned long long)check->generation);
+    check->generation = plan->generation;
+    check_source(sim, plan);
+    plan_free(plan);
+}
+
+static void check_record(struct sim *sim, const struct kv_operation *operation)
+{
+    char key[KV_KEY_MAX];
+    struct checkpoint_record record;
+    AUTO_JSON json_t *tree = NULL;
+    const struct sim_store_key *generation =
+        sim_store_find(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "generation"));
+    struct plan *plan = generation != NULL ? decode_plan(sim, generation->value) : NULL;
+    if (operation->type == KV_DELETE || plan == NULL ||
+        json_parse(operation->value, strlen(operation->value), "a record", &tree, NULL) < 0 ||
+        checkpoint_record_decode(tree, &record, NULL) < 0) {
+        plan_free(plan);
+        return;
+    }
+    sim_trace(sim, "CHECKPOINT of step %llu is recorded", (unsigned long long)record.step);
+    if (record.generation > plan->generation || record.generation < sim->check->given_away)
+        sim_fail(sim, "a checkpoint of generation %llu is recorded in generation %llu",
+                 (unsigned long long)record.generation, (unsigned long long)plan->generation);
+    /* A request that was given up may be carried out very late, and bring back an old record of
+     * this generation: nobody reads it, for there are newer ones. */
+    if (record.step > sim_check_newest_record(sim) && sim_disk_find(sim, record.step) == NULL)
+        sim_fail(sim, "the checkpoint of step %llu is recorded, but not on disk",
+                 (unsigned long long)record.step);
+    plan_free(plan);
+}
+
+void sim_check_write(struct sim *sim, uint64_t client, const struct kv_operation *operation)
+{
+    char job[NAME_SIZE], leaf[128], leader_key[KV_KEY_MAX];
+    if (!keys_match_job(operation->key, SIM_CLUSTER, job, leaf))
+        return;
+    bool plans = strcmp(leaf, "generation") == 0 || strcmp(leaf, "next") == 0;
+    if (plans && sim_store_lease_client(sim->store, keys_leader(leader_key, SIM_CLUSTER)) != client)
+        sim_fail(sim, "somebody who does not lead writes %s", leaf);
+    if (strncmp(leaf, "reports/", strlen("reports/")) == 0 && operation->type == KV_PUT)
+        sim_trace(sim, "%s = %.600s", leaf, operation->value);
+    if (strcmp(leaf, "generation") == 0)
+        check_generation(sim, operation);
+    else if (strncmp(leaf, "checkpoints/", strlen("checkpoints/")) == 0)
+        check_record(sim, operation);
+}
