@@ -15,9 +15,11 @@
 
 static const char usage[] =
     "firn-sim [--seeds A..B | --seed S] [--bug NAME] [--seconds N] [--keep-going] [--trace]\n"
+    "firn-sim --bugs [--seeds A..B]\n"
     "  --seeds A..B   run these seeds (default 1..1000)\n"
     "  --seed S       run one\n"
     "  --bug NAME     break a rule on purpose: succeeds when some seed notices\n"
+    "  --bugs         break every rule in turn: succeeds when all are noticed\n"
     "  --seconds N    begin no seed after N seconds of processor time\n"
     "  --keep-going   report every failing seed, not only the first\n"
     "  --trace        say what happens\n"
@@ -27,7 +29,7 @@ struct options {
     uint64_t first, last;
     enum sim_bug bug;
     double seconds;
-    bool trace, keep_going;
+    bool trace, keep_going, all_bugs;
 };
 
 struct tally {
@@ -105,6 +107,27 @@ static int run_all(const struct options *options)
     return (tally.failures > 0) == (options->bug != BUG_NONE) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* Every rule, broken by itself: some seed has to notice. */
+static int run_bugs(const struct options *given)
+{
+    bool good = true;
+    for (unsigned bug = BUG_NONE + 1; bug < BUG_COUNT; bug++) {
+        struct options options = *given;
+        struct tally tally = {0};
+        options.bug = (enum sim_bug)bug;
+        printf("%-22s ", sim_bug_names[bug]);
+        uint64_t seed = options.first;
+        while (seed <= options.last && run_seed(&options, seed, &tally))
+            seed++;
+        if (tally.failures == 0)
+            printf("is not noticed by seeds %" PRIu64 "..%" PRIu64 "\n", options.first,
+                   options.last);
+        good = good && tally.failures > 0;
+        fflush(stdout);
+    }
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static bool parse_bug(const char *name, enum sim_bug *ret_bug)
 {
     for (unsigned bug = 0; bug < BUG_COUNT; bug++)
@@ -132,11 +155,15 @@ static void list_bugs(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option flags[] = {
-        {"seeds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 's'},
-        {"bug", required_argument, NULL, 'b'},   {"seconds", required_argument, NULL, 'n'},
-        {"keep-going", no_argument, NULL, 'k'},  {"trace", no_argument, NULL, 't'},
-        {"list-bugs", no_argument, NULL, 'l'},   {0}};
+    static const struct option flags[] = {{"seeds", required_argument, NULL, 's'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"bug", required_argument, NULL, 'b'},
+                                          {"seconds", required_argument, NULL, 'n'},
+                                          {"keep-going", no_argument, NULL, 'k'},
+                                          {"trace", no_argument, NULL, 't'},
+                                          {"list-bugs", no_argument, NULL, 'l'},
+                                          {"bugs", no_argument, NULL, 'a'},
+                                          {0}};
     struct options options = {.first = 1, .last = 1000};
     bool good = true;
     int flag;
@@ -151,6 +178,8 @@ int main(int argc, char **argv)
             return list_bugs(), EXIT_SUCCESS;
         else if (flag == 't')
             options.trace = true;
+        else if (flag == 'a')
+            options.all_bugs = true;
         else
             good = options.keep_going = flag == 'k';
     }
@@ -161,5 +190,5 @@ int main(int argc, char **argv)
     signal(SIGABRT, on_abort);
     setvbuf(stdout, NULL, _IOLBF, 0);
     log_set_sink(ignore_log, NULL);
-    return run_all(&options);
+    return options.all_bugs ? run_bugs(&options) : run_all(&options);
 }
