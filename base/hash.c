@@ -28,6 +28,37 @@ uint32_t hash_crc32c(uint32_t crc, const void *data, size_t size_bytes)
     return ~state;
 }
 
+/*
+ * A CRC is a polynomial over GF(2), reflected: the highest bit is x^0. To have B follow A is to
+ * multiply A's by x^(8 * size of B), modulo the CRC's polynomial. The inversions at both ends
+ * cancel.
+ */
+#define CRC_POLYNOMIAL 0x82F63B78u
+#define CRC_ONE        (1u << 31)
+#define CRC_X8         (1u << 23)
+
+static uint32_t crc_multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (; a != 0; a <<= 1) {
+        if (a & CRC_ONE)
+            product ^= b;
+        b = b & 1 ? b >> 1 ^ CRC_POLYNOMIAL : b >> 1;
+    }
+    return product;
+}
+
+uint32_t hash_crc32c_join(uint32_t crc_a, uint32_t crc_b, uint64_t size_b_bytes)
+{
+    uint32_t shift = CRC_ONE, power = CRC_X8;
+    for (; size_b_bytes != 0; size_b_bytes >>= 1) {
+        if (size_b_bytes & 1)
+            shift = crc_multiply(shift, power);
+        power = crc_multiply(power, power);
+    }
+    return crc_multiply(shift, crc_a) ^ crc_b;
+}
+
 static struct hash128 from_xxhash(XXH128_hash_t hash)
 {
     return (struct hash128){hash.high64, hash.low64};

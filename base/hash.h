@@ -15,6 +15,8 @@ struct hash128 {
 
 /** hash_crc32c() - Castagnoli CRC, standard reflected form; @crc is 0 or the value so far */
 uint32_t hash_crc32c(uint32_t crc, const void *data, size_t size_bytes);
+/** hash_crc32c_join() - the CRC of A followed by B, from theirs and the size of B */
+uint32_t hash_crc32c_join(uint32_t crc_a, uint32_t crc_b, uint64_t size_b_bytes);
 
 struct hash128 hash_xxh3(const void *data, size_t size_bytes);
 

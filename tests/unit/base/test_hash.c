@@ -87,9 +87,26 @@ static void texts_round_trip_and_others_are_refused(void **state)
     assert_false(hash128_parse("", &back));
 }
 
+static void test_crc32c_join(void **state)
+{
+    (void)state;
+    static uint8_t data[70000];
+    static const size_t cuts[] = {0, 1, 8, 4096, 65535, sizeof(data)};
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (uint8_t)(i * 2654435761u >> 24);
+    uint32_t whole = hash_crc32c(0, data, sizeof(data));
+    for (size_t i = 0; i < ARRAY_COUNT(cuts); i++) {
+        size_t rest = sizeof(data) - cuts[i];
+        assert_int_equal(hash_crc32c_join(hash_crc32c(0, data, cuts[i]),
+                                          hash_crc32c(0, data + cuts[i], rest), rest),
+                         whole);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crc32c_join),
         cmocka_unit_test(crc32c_matches_the_standard),
         cmocka_unit_test(crc32c_continues),
         cmocka_unit_test(xxh3_matches_its_reference),

@@ -1,0 +1,39 @@
+/*
+ * Brings a committed checkpoint into the store: carries out what the sender (object_sender.h)
+ * orders. Blocks until it is done; for a thread of its own.
+ */
+#pragma once
+
+#include "checkpoint/object.h"
+#include "checkpoint/object_retry.h"
+
+struct object_send_options {
+    const char *folder;          /* of the checkpoint, on disk */
+    const char *manifest_sha256; /* of its commit record */
+    const char *prefix;          /* of the store's settings; may be empty */
+    uint64_t part_bytes;         /* 0: default */
+    struct object_watch watch;
+};
+
+/**
+ * object_send() - until its manifest is in the store
+ *
+ * The files are open from the start, so retention may remove the checkpoint meanwhile. Every chunk
+ * is compared with its CRC before it is sent: a checkpoint that is damaged on disk does not get
+ * there.
+ *
+ * Return: 0, also when it was there; -EIO: damaged on disk, @error names file and chunk; what
+ * the store and the files return; -ECANCELED.
+ */
+int object_send(const struct object_store *store, const struct object_send_options *options,
+                struct error *error) CHECK_RESULT;
+
+/**
+ * object_expire() - what may go from the store, now that @step is complete there
+ *
+ * See object_catalog_expired(). Also gives up uploads that were begun for @step or earlier and are
+ * of no use any more. *ret_oldest: the step of the oldest complete one that stays.
+ */
+int object_expire(const struct object_store *store, const char *prefix, const char *job,
+                  uint64_t step, const char *manifest_sha256, unsigned keep, uint64_t *ret_oldest,
+                  struct error *error) CHECK_RESULT;
