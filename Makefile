@@ -5,8 +5,13 @@ JOBS    ?= $(shell nproc)
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
+# Of `make chaos`; without SEED another one each time, which is printed.
+SEED    ?=
+MINUTES ?= 2
+RATE    ?= 20
+
 .DEFAULT_GOAL := build
-.PHONY: build packages test asan tsan demo bench lint format install clean help
+.PHONY: build packages test asan tsan chaos demo bench lint format install clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -32,6 +37,11 @@ asan: packages ## run unit, parity and fuzz tests under the address and undefine
 tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan)
 	ctest --test-dir build/tsan --output-on-failure -j2 -R '^unit_(base|comm|checkpoint|worker)'
+
+chaos: build ## slow tests of faults, then random faults: SEED=, MINUTES=, RATE= (a minute)
+	ctest --test-dir build --output-on-failure -L slow
+	FIRN_BIN=$(CURDIR)/build/bin FIRN_SEED=$(SEED) FIRN_CHAOS_SECONDS=$$(($(MINUTES) * 60)) \
+	    FIRN_CHAOS_RATE=$(RATE) PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_chaos.py
 
 demo: build ## train a small model, kill a worker, and compare with the undisturbed run
 	examples/demo.sh

@@ -368,7 +368,9 @@ static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
 {
     struct agent_slot *slot = &agent->slots[index];
     const struct plan *plan = agent->plan;
-    if (!plan->planned) {
+    /* One that has slept through a generation: that one ran without what this one holds. */
+    bool outdated = slot->status.generation < plan->follows;
+    if (!plan->planned || (outdated && slot->status.phase == WORKER_STUCK)) {
         stop(agent, index, now_ns, actions);
     } else if (slot->status.phase != WORKER_STUCK) {
         send_switch(slot, index, plan, actions); /* it leaves by itself at the boundary */

@@ -75,6 +75,15 @@ struct leader_view {
 
 #define LEADER_AVOIDED_MAX 16
 
+/* A slot where preparing failed or whose worker fell silent, left alone for a while. */
+struct leader_avoided {
+    char node[NAME_SIZE];
+    unsigned slot;
+    uint64_t incarnation; /* of its daemon: a new one may try again */
+    unsigned timeouts;    /* how long; doubled each time that it happens soon again; 0: no entry */
+    uint64_t until_ns;
+};
+
 struct leader_memory {
     uint64_t generation;       /* the one the times below are about */
     uint64_t failure_seen_ns;  /* 0: none */
@@ -84,13 +93,7 @@ struct leader_memory {
     uint64_t published_ns;
     uint64_t better_seen_ns;
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
-    /* Slots where preparing failed, left alone for a while; the oldest is forgotten first. */
-    struct {
-        char node[NAME_SIZE];
-        unsigned slot;
-        uint64_t incarnation; /* of its daemon: a new one may try again */
-        uint64_t until_ns;
-    } avoided[LEADER_AVOIDED_MAX];
+    struct leader_avoided avoided[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */
     unsigned avoided_next;
 };
 

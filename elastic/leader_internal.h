@@ -28,8 +28,11 @@ int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsign
 /** slot_pool_add_free() - every slot on which a process may be started now */
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool) CHECK_RESULT;
 
-/** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one */
-#define LEADER_AVOID_TIMEOUTS 20 /* of failure_timeout */
+/** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one: two
+ * failure time-outs the first time (a cable that was out for a moment must not cost half a minute),
+ * twice as long each time that it happens again within the longest */
+#define LEADER_AVOID_TIMEOUTS_MIN 2
+#define LEADER_AVOID_TIMEOUTS_MAX 32
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);
 
 /** leader_devices_max(), leader_devices_min() - what the user asked for last */

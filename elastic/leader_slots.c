@@ -52,16 +52,24 @@ int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsign
     return 0;
 }
 
+static struct leader_avoided *find_avoided(const struct leader_context *context,
+                                           const struct leader_node *node, unsigned slot)
+{
+    for (unsigned i = 0; i < LEADER_AVOIDED_MAX; i++) {
+        struct leader_avoided *avoided = &context->memory->avoided[i];
+        if (avoided->timeouts && avoided->slot == slot &&
+            avoided->incarnation == node->incarnation && strcmp(avoided->node, node->name) == 0)
+            return avoided;
+    }
+    return NULL;
+}
+
 static bool is_avoided(const struct leader_context *context, const struct leader_node *node,
                        unsigned slot)
 {
-    for (unsigned i = 0; i < LEADER_AVOIDED_MAX; i++)
-        if (context->memory->avoided[i].until_ns > context->view->now_ns &&
-            context->memory->avoided[i].slot == slot &&
-            context->memory->avoided[i].incarnation == node->incarnation &&
-            strcmp(context->memory->avoided[i].node, node->name) == 0)
-            return true;
-    return false;
+    const struct leader_avoided *avoided = find_avoided(context, node, slot);
+
+    return avoided && avoided->until_ns > context->view->now_ns;
 }
 
 /* Nobody is there, or only a process without state that any plan may take over. */
@@ -82,16 +90,24 @@ static bool is_vacant(const struct leader_context *context, const char *node, un
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot)
 {
     struct leader_memory *memory = context->memory;
+    uint64_t now_ns = context->view->now_ns, timeout_ns = context->view->failure_timeout_ns;
     const struct leader_node *node = roster_node(&context->roster, node_name);
     if (node == NULL || is_avoided(context, node, slot))
         return;
-    unsigned entry = memory->avoided_next++ % LEADER_AVOIDED_MAX;
-    snprintf(memory->avoided[entry].node, sizeof(memory->avoided[entry].node), "%s", node_name);
-    memory->avoided[entry].incarnation = node->incarnation;
-    memory->avoided[entry].slot = slot;
-    memory->avoided[entry].until_ns =
-        context->view->now_ns + LEADER_AVOID_TIMEOUTS * context->view->failure_timeout_ns;
-    leader_wake(context, memory->avoided[entry].until_ns);
+    struct leader_avoided *avoided = find_avoided(context, node, slot);
+    unsigned timeouts = LEADER_AVOID_TIMEOUTS_MIN;
+    if (!avoided)
+        avoided = &memory->avoided[memory->avoided_next++ % LEADER_AVOIDED_MAX];
+    else if (now_ns < avoided->until_ns + LEADER_AVOID_TIMEOUTS_MAX * timeout_ns)
+        timeouts = MIN(2 * avoided->timeouts, (unsigned)LEADER_AVOID_TIMEOUTS_MAX);
+    *avoided = (struct leader_avoided){
+        .incarnation = node->incarnation,
+        .slot = slot,
+        .timeouts = timeouts,
+        .until_ns = now_ns + timeouts * timeout_ns,
+    };
+    snprintf(avoided->node, sizeof(avoided->node), "%s", node_name);
+    leader_wake(context, avoided->until_ns);
 }
 
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)

@@ -164,6 +164,8 @@ class Cluster:
             self.show()
         else:
             shutil.rmtree(self.folder)
+            if os.environ.get("FIRN_TIMELINE"):
+                print(f"\n==== {self.purpose}", *self.timeline, sep="\n")
 
     def launch(self):
         """Every node that does not run; returns when all are registered."""
@@ -171,6 +173,12 @@ class Cluster:
             if not node.process:
                 node.launch()
         self.wait_registered(*self.nodes)
+
+    def add(self, name, slots, flags=None):
+        """Another node, which launch() starts."""
+        flags = next(iter(self.nodes.values())).flags if flags is None else flags
+        self.nodes[name] = Node(self, name, slots, flags)
+        return self.nodes[name]
 
     def add_twin(self, name):
         """Another firnd that says it is that node, with folders and ports of its own."""

@@ -52,6 +52,7 @@ class Job:
         self.name, self.steps = self.spec["name"], self.spec["train"]["steps"]
         self.wish = {"state": "running", "devices": 0, "stages": 0, "replicas": 0}
         self.root = f"/firn/v1/{cluster.name}/jobs/{self.name}/"
+        self.read = {}  # of metrics, by path
 
     def submit(self, **wishes):
         self.ask(**wishes)
@@ -80,6 +81,11 @@ class Job:
     def plan(self):
         return self.key("generation")
 
+    def team(self):
+        """Who trains by the plan in force: without those who only hand over what they hold."""
+        plan = self.plan()
+        return plan.get("workers", [])[:plan.get("stages", 0) * plan.get("replicas", 0)]
+
     def checkpoints(self):
         """Records, oldest first."""
         records = self.cluster.etcd.range(self.root + "checkpoints/")
@@ -88,10 +94,16 @@ class Job:
     def lines(self):
         """Every whole line of metrics that any node has, with the file that it is from."""
         for path in glob.glob(f"{self.cluster.folder}/?/jobs/{self.name}/metrics.jsonl"):
-            with open(path, encoding="ascii") as lines:
-                for text in lines:
-                    if text.endswith("\n"):
-                        yield path, json.loads(text)
+            with open(path, "rb") as file:
+                file_id = os.fstat(file.fileno()).st_ino  # another one when a history has been put before it
+                known = self.read.setdefault((path, file_id), [0, []])  # bytes, and the lines in them
+                file.seek(known[0])
+                whole = file.read().rpartition(b"\n")
+            if whole[1]:
+                known[0] += len(whole[0]) + 1
+                known[1] += [json.loads(text) for text in whole[0].split(b"\n")]
+            for line in known[1]:
+                yield path, line
 
     def metrics(self):
         """step -> its exact line, of all nodes together; nodes must not contradict each other."""
@@ -113,7 +125,7 @@ class Job:
         return [steps[step] for step in sorted(steps)]
 
     def step(self):
-        return max(self.metrics(), default=0)
+        return max((line["step"] for _, line in self.lines()), default=0)
 
     def events(self, kind=None):
         """Every event that any node has written, in order of time."""
@@ -136,7 +148,7 @@ class Job:
         """Every worker of a plan of so many says that it runs in it."""
         def running():
             plan = self.plan()
-            if len(plan.get("workers", [])) != workers:
+            if plan.get("stages", 0) * plan.get("replicas", 0) != workers:
                 return None
             reports = self.cluster.etcd.range(f"{self.root}reports/{plan['generation']}/")
             phases = [worker["phase"] for report in reports.values() for worker in report["workers"]

@@ -1,87 +1,57 @@
 #!/usr/bin/env python3
-"""Random faults for a while, then equality: FIRN_SEED=n runs the same faults again, at their own times."""
+"""Random faults for a while, then equality, and how much of the time was put to use.
+
+FIRN_SEED=n runs the same faults again, at their own times; FIRN_CHAOS_SECONDS and FIRN_CHAOS_RATE (faults a
+minute) say how long and how many: `make chaos SEED=n MINUTES=m RATE=r`.
+"""
+import contextlib
 import os
 import random
-import signal
 import time
 import unittest
 
-from cluster import PIPELINE, Cluster, kill
-from job import Job, JobTest
+from chaos import DEVICES, Chaos
+from cluster import PIPELINE, Cluster
+from doom import DOOMED
+from job import FREEZE_EVERY, Job, JobTest
+from network import Network
 
 SECONDS = float(os.environ.get("FIRN_CHAOS_SECONDS", "25"))
+RATE = float(os.environ.get("FIRN_CHAOS_RATE", "60"))
+SETTLED_STEP = FREEZE_EVERY + 60  # nothing freezes after it, so steps last alike
 
 
-class Chaos(JobTest):
-    def setUp(self):
-        seed = int(os.environ.get("FIRN_SEED", random.randrange(10 ** 6)))
-        self.seed, self.random = seed, random.Random(seed)
-
-    def worker(self, cluster):
-        """Any that lives, on any node; (None, None) when there is none."""
-        alive = [(node, pid) for node in cluster.nodes.values() for pid in node.workers()]
-        return self.random.choice(alive) if alive else (None, None)
-
-    def kill_worker(self, cluster, _):
-        node, pid = self.worker(cluster)
-        if pid:
-            number = self.random.choice([signal.SIGKILL, signal.SIGSEGV])
-            cluster.note(f"worker {pid} of {node.name} gets {number.name}")
-            kill(pid, number)
-
-    def kill_two_workers(self, cluster, job):
-        self.kill_worker(cluster, job)
-        self.kill_worker(cluster, job)
-
-    def stop_worker(self, cluster, _):
-        node, pid = self.worker(cluster)
-        if pid:
-            seconds = self.random.choice([0.2, 3.0])
-            cluster.note(f"worker {pid} of {node.name} stops for {seconds} s")
-            kill(pid, signal.SIGSTOP)
-            self.rest(cluster, seconds)
-            kill(pid, signal.SIGCONT)
-
-    def kill_node(self, cluster, _):
-        node = self.random.choice(list(cluster.nodes.values()))
-        node.kill()
-        self.rest(cluster, self.random.uniform(0, 4))
-        node.launch()
-
-    def kill_daemon(self, cluster, _):
-        node = self.random.choice(list(cluster.nodes.values()))
-        node.kill_daemon()
-        self.rest(cluster, self.random.uniform(0, 4))
-        node.launch()
-
-    def kill_etcd(self, cluster, _):
-        cluster.note("etcd is killed")
-        cluster.etcd.kill()
-        self.rest(cluster, self.random.uniform(0, 3))
-        cluster.etcd.launch()
-        cluster.wait("etcd is healthy again", cluster.etcd.healthy)
-
-    def scale(self, _, job):
-        job.ask(devices=self.random.randint(2, 6))
-
-    def rest(self, cluster, seconds):
-        until = time.monotonic() + seconds
-        cluster.wait(f"{seconds:.1f} s are over", lambda: time.monotonic() > until)
+class ChaosTest(JobTest):
+    def steps_per_second(self, job, seconds):
+        job.wait_running(DEVICES)
+        began, first = time.monotonic(), job.step()
+        job.cluster.wait("the undisturbed rate is measured",
+                         lambda: time.monotonic() - began > seconds, seconds + 60)
+        return (job.step() - first) / (time.monotonic() - began)
 
     def test_random_faults(self):
-        faults = [self.kill_worker, self.kill_worker, self.kill_two_workers, self.stop_worker,
-                  self.kill_node, self.kill_daemon, self.kill_etcd, self.scale]
-        with Cluster(f"{self.id()} with FIRN_SEED={self.seed}", flags=PIPELINE) as cluster:
+        seed = int(os.environ.get("FIRN_SEED") or random.randrange(10 ** 6))
+        measured = max(2.0, SECONDS / 10)
+        network = None
+        with contextlib.suppress(unittest.SkipTest):
+            network = Network()
+        print(f"seed {seed}", flush=True)
+        with Cluster(f"{self.id()} with FIRN_SEED={seed}", flags=PIPELINE + DOOMED, network=network) as cluster:
             job = Job(cluster).submit()
-            job.wait_step(1)
-            while time.monotonic() - cluster.began < SECONDS:
-                self.rest(cluster, self.random.expovariate(1))
-                self.random.choice(faults)(cluster, job)
-            job.ask(devices=0)
-            cluster.wait_registered(*cluster.nodes)
-            job.wait_running(6)
-            job.wait_step(job.step() + 40)
+            job.wait_step(SETTLED_STEP)
+            rates = [self.steps_per_second(job, measured)]
+            chaos, began, first = Chaos(cluster, job, random.Random(seed)), time.monotonic(), job.step()
+            chaos.disturb(SECONDS, RATE / 60)
+            steps, seconds = job.step() - first, time.monotonic() - began
+            job.ask(devices=DEVICES)
+            cluster.wait_registered("a", "b", "c")
+            rates.append(self.steps_per_second(job, measured))
             self.end(job)
+        faults = ", ".join(f"{count} {name}" for name, count in sorted(chaos.count.items()))
+        rate = sum(rates) / len(rates)
+        print(f"{sum(chaos.count.values())} faults in {seconds:.0f} s ({faults}): {steps} steps committed, "
+              f"goodput {steps / seconds / rate:.0%} of {rate:.0f} steps/s undisturbed "
+              f"({', '.join(f'{each:.0f}' for each in rates)}), exact", flush=True)
 
 
 if __name__ == "__main__":

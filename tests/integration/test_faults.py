@@ -139,25 +139,6 @@ class Faults(JobTest):
             job.wait_running(6)
             self.end(job)
 
-    def test_etcd_dies_and_comes_back(self):
-        with Cluster(self.id(), flags=PIPELINE) as cluster:
-            job = Job(cluster).submit()
-            job.wait_step(50)
-            cluster.note("etcd is killed")
-            cluster.etcd.kill()
-            gone, step = time.monotonic(), job.step()
-            cluster.wait("every lease has run out", lambda: time.monotonic() - gone > 15)
-            self.assertGreater(job.step(), step + 100, "training waited for etcd")
-            cluster.etcd.launch()
-            cluster.wait("etcd is healthy again", cluster.etcd.healthy)
-            cluster.wait_registered("a", "b", "c")
-            step = job.step()
-            job.wait_step(step + 50)
-            self.assertEqual(job.events("stuck"), [])
-            job.ask(state="cancelled")
-            job.wait_state("cancelled")
-            self.assert_exact(job)
-
     def test_drain_and_resume(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()

@@ -25,7 +25,7 @@ class Phases(JobTest):
 
     def victim(self, job, place, rank):
         """(node, slot): everybody gets a turn, so that no slot is taken for a bad one."""
-        workers = job.plan()["workers"]
+        workers = job.team()
         self.turn += 1
         worker = workers[0 if place in ROOT_ONLY else (self.turn if rank is None else rank) % len(workers)]
         return job.cluster.nodes[worker["node"]], worker["slot"]

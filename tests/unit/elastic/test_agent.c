@@ -359,6 +359,18 @@ static void a_stuck_worker_outlives_a_planned_plan_without_it(void **state)
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
 }
 
+/* Its node was cut off while generation 2 went on without it, and hears of generation 3 first. */
+static void one_that_slept_through_a_generation_is_stopped_at_once(void **state)
+{
+    (void)state;
+    run_two();
+    feed_status(1, 11, WORKER_STUCK, 1);
+    struct plan *plan = make_plan(3, true, 1, (unsigned[]){0}, (uint64_t[]){10});
+    plan->follows = 2;
+    feed_plan(AGENT_PLAN, plan);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+}
+
 static void the_end_of_the_job_ends_everybody(void **state)
 {
     (void)state;
@@ -486,6 +498,7 @@ int main(void)
         TEST(a_planned_plan_lets_workers_leave_by_themselves),
         TEST(an_unplanned_plan_stops_whom_it_leaves_out),
         TEST(a_stuck_worker_outlives_a_planned_plan_without_it),
+        TEST(one_that_slept_through_a_generation_is_stopped_at_once),
         TEST(the_end_of_the_job_ends_everybody),
         TEST(an_empty_plan_reports_who_has_left),
         TEST(a_new_daemon_picks_up_running_workers),

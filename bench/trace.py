@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""A trace of a spot fleet against a real cluster on this machine: how much of what it had was put to use.
+
+trace.py TRACE [--nodes N] [--gap S] [--events E] [--share P] [--policy firn|restart|both]
+
+TRACE is a .csv of `milliseconds,add|remove,node`, or a .json of {"metadata": {"gap_seconds": s}, "data":
+[nodes available, ...]}. Its fleet is thinned out to N seats (whatever happens on every so many-th seat is
+kept) and its time compressed, so that an event comes every S seconds on average; the first E events are
+played. A node is one slot with P of a processor (a control group, so that devices are alike). Taking a node
+away is SIGKILL of its daemon and worker at once, without a notice.
+
+Goodput: steps committed, of those that the slots would have committed at the speed that so many slots had
+undisturbed in the same run. Beside it, the policy "restart": at every event all workers are
+killed and the job begins again from its newest checkpoint, as elastic launchers do. That costs less here than
+there: a firn-worker starts in a fraction of a second.
+"""
+import argparse
+import bisect
+import contextlib
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+
+from cgroup import Share
+from local_cluster import FIRNCTL, STEADY_STEPS, Cluster, Report
+
+CHECKPOINT_EVERY = 50  # steps
+MEASURE_SECONDS = 4
+
+JOB = f"""
+name: spot
+model: {{family: gpt2, layers: 6, width: 64, heads: 4, context: 64, vocab: 256, tied: true}}
+data: {{format: bytes, path: /usr/include/linux, validation: 0.05}}
+train: {{steps: 1000000, lanes: 24, micro_batch: 1, seed: 1, optimizer: {{lr: 1e-3}}}}
+elastic: {{devices: {{min: 1, max: 64}}, freeze: {{policy: none}}}}
+checkpoint: {{every: {CHECKPOINT_EVERY}}}
+"""
+
+
+# ---- the trace ----
+
+def read_fleet(path):
+    """[(seconds, nodes present)], a pair a moment at which something changed."""
+    moments = {}
+    if path.endswith(".json"):
+        with open(path, encoding="ascii") as file:
+            trace = json.load(file)
+        present = 0
+        for index, count in enumerate(trace["data"]):
+            if count != present:
+                moments[index * trace["metadata"]["gap_seconds"]] = set(range(count))
+            present = count
+    else:
+        present = set()
+        with open(path, encoding="ascii") as file:
+            for milliseconds, what, node in csv.reader(file):
+                present = present | {node} if what == "add" else present - {node}
+                moments[int(milliseconds) / 1000] = present
+    return sorted(moments.items())
+
+
+def seat(fleet):
+    """The same with numbers of seats: whoever comes takes the lowest that is free, and keeps it."""
+    seats, seated = {}, []
+    for seconds, present in fleet:
+        seats = {node: number for node, number in seats.items() if node in present}
+        free = (number for number in range(len(present)) if number not in set(seats.values()))
+        for node in sorted(present - seats.keys(), key=str):
+            seats[node] = next(free)
+        seated.append((seconds, set(seats.values())))
+    return seated
+
+
+def thin_out(seated, nodes):
+    """Only every so many-th seat; moments at which nothing changes for these are left out."""
+    most = max(max(seats, default=0) for _, seats in seated) + 1
+    kept = {number * most // nodes: number for number in range(nodes)}
+    thinned = []
+    for seconds, seats in seated:
+        left = {kept[number] for number in seats if number in kept}
+        if left and (not thinned or thinned[-1][1] != left):  # a fleet of nobody has no speed to compare with
+            thinned.append((seconds, left))
+    return thinned
+
+
+def compress(moments, gap, events):
+    """From 0 on, with an event every @gap seconds on average; the last pair ends the trace."""
+    first, last = moments[0][0], moments[-1][0]
+    factor = gap * (len(moments) - 1) / (last - first)
+    played = [((seconds - first) * factor, seats) for seconds, seats in moments]
+    return played[:events + 1], factor
+
+
+# ---- the fleet ----
+
+class Fleet(Cluster):
+    """Nodes of one slot, some of them there."""
+
+    def __init__(self, nodes, share):
+        super().__init__(nodes, 1)
+        self.shares = contextlib.ExitStack()
+        self.groups = [self.shares.enter_context(Share(f"node{number}", share)) for number in range(nodes)]
+
+    def __enter__(self):
+        super().__enter__()
+        self.names = [node["name"] for node in self.status()]
+        for group, node in zip(self.groups, self.status()):
+            group.add(node["firnd"]["pid"])
+        self.present = set(range(self.nodes))
+        return self
+
+    def __exit__(self, kind, error, trace):
+        super().__exit__(kind, error, trace)
+        self.shares.close()
+
+    def be(self, seats):
+        """Exactly those nodes are there."""
+        status = {node["name"]: node for node in self.status()}
+        for number in self.present - seats:
+            node = status[self.names[number]]
+            for pid in (node["firnd"]["pid"], *(worker["pid"] for worker in node["workers"])):
+                kill(pid)
+        for number in seats - self.present:
+            self.start(number)
+        self.present = seats
+
+    def start(self, number):
+        """By a firnctl within the node's group, which its children inherit."""
+        subprocess.run([FIRNCTL, "local", "start", self.names[number], "--dir", self.folder], check=True,
+                       env=self.environment, stdout=subprocess.DEVNULL, timeout=60,
+                       preexec_fn=lambda: self.groups[number].add(os.getpid()))
+
+    def kill_all_workers(self):
+        for node in self.status():
+            for worker in node["workers"]:
+                kill(worker["pid"])
+
+    def speed(self):
+        """Steps a second of those who are there, undisturbed."""
+        self.steady(len(self.present))
+        began, first = time.monotonic(), max(self.lines())
+        wait_until(began + MEASURE_SECONDS)
+        return (max(self.lines()) - first) / (time.monotonic() - began)
+
+
+def kill(pid):
+    with contextlib.suppress(ProcessLookupError, TypeError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def wait_until(moment):
+    while time.monotonic() < moment:
+        time.sleep(min(0.05, max(moment - time.monotonic(), 0)))
+
+
+# ---- the run ----
+
+def measure_speeds(fleet, counts):
+    """Slots -> steps a second."""
+    speeds = {}
+    for count in sorted(counts, reverse=True):
+        fleet.be(set(range(count)))
+        speeds[count] = fleet.speed()
+    return speeds
+
+
+def play(fleet, moments, restart):
+    """(steps committed, [(seconds, slots)]) as it really went."""
+    fleet.be(moments[0][1])
+    fleet.steady(len(moments[0][1]))
+    began, first, went = time.monotonic(), max(fleet.lines()), [(0.0, len(moments[0][1]))]
+    for seconds, seats in moments[1:-1]:
+        wait_until(began + seconds)
+        fleet.be(seats)
+        if restart:
+            fleet.kill_all_workers()
+        went.append((time.monotonic() - began, len(seats)))
+    wait_until(began + moments[-1][0])
+    went.append((time.monotonic() - began, 0))
+    return max(fleet.lines()) - first, went
+
+
+def capacity(went, speeds):
+    """Steps that the slots could have committed."""
+    return sum(speeds[slots] * (until - since)
+               for (since, slots), (until, _) in zip(went, went[1:]))
+
+
+def run(report, policy, moments, arguments):
+    counts = {len(seats) for _, seats in moments[:-1]}
+    with Fleet(arguments.nodes, arguments.share) as fleet:
+        path = fleet.folder + "/spot.yaml"
+        with open(path, "w", encoding="ascii") as file:
+            file.write(JOB)
+        fleet.submit(path, "spot")
+        speeds = measure_speeds(fleet, counts)
+        steps, went = play(fleet, moments, policy == "restart")
+        lines = fleet.lines()
+        generations = len({line["generation"] for line in lines.values()})
+    could = capacity(went, speeds)
+    report.say(f"{policy}: {steps} steps of {could:.0f} that the slots could have done in {went[-1][0]:.0f} s: "
+               f"goodput {steps / could:.0%} ({generations} generations; undisturbed steps/s by slots: "
+               f"{', '.join(f'{slots}: {speeds[slots]:.1f}' for slots in sorted(speeds))})",
+               **{policy: {"steps": steps, "could": could, "goodput": steps / could, "speeds": speeds,
+                           "seconds": went[-1][0]}})
+
+
+def main():
+    parser = argparse.ArgumentParser(description="goodput under a spot trace")
+    parser.add_argument("trace")
+    parser.add_argument("--nodes", type=int, default=8, help="seats of one slot")
+    parser.add_argument("--gap", type=float, default=15, help="seconds between two events, on average")
+    parser.add_argument("--events", type=int, default=20, help="how many of the trace are played")
+    parser.add_argument("--skip", type=int, default=0, help="events that are left out at the beginning")
+    parser.add_argument("--share", type=float, default=0.2, help="of a processor for every node")
+    parser.add_argument("--policy", choices=("firn", "restart", "both"), default="both")
+    arguments = parser.parse_args()
+    moments = thin_out(seat(read_fleet(arguments.trace)), arguments.nodes)
+    moments, factor = compress(moments[arguments.skip:], arguments.gap, arguments.events)
+    slots = capacity([(seconds, len(seats)) for seconds, seats in moments],
+                     range(arguments.nodes + 1)) / moments[-1][0]
+    report = Report("trace", f"{os.path.basename(arguments.trace)}: {arguments.nodes} seats, {len(moments) - 2} "
+                    f"events in {moments[-1][0]:.0f} s (time x {1 / factor:.0f}), {slots:.1f} slots on average")
+    for policy in ("firn", "restart") if arguments.policy == "both" else (arguments.policy,):
+        run(report, policy, moments, arguments)
+    report.write()
+
+
+main()

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""What etcd does to a job: nothing, as long as somebody still has its data."""
+import signal
+import time
+import unittest
+
+from cluster import BIN, PIPELINE, Cluster, kill
+from job import Job, JobTest
+
+
+class Outage(JobTest):
+    """etcd does not answer for a while."""
+
+    def train_through(self, cluster, seconds):
+        """Training goes on meanwhile, for that long at least."""
+        job, gone = cluster.job, time.monotonic()
+        job.wait_step(job.step() + 100)
+        cluster.wait(f"{seconds} s are over", lambda: time.monotonic() - gone > seconds, seconds + 60)
+        job.wait_step(job.step() + 50)
+
+    def undisturbed_so_far(self, job):
+        self.assertEqual(job.events("stuck"), [])
+        self.assertEqual(len({line["generation"] for line in job.newest(50)}), 1)
+
+    def away(self, seconds):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            cluster.job = job = Job(cluster).submit()
+            job.wait_step(50)
+            cluster.note("etcd is killed")
+            cluster.etcd.kill()
+            self.train_through(cluster, seconds)
+            cluster.etcd.launch()
+            cluster.wait("etcd is healthy again", cluster.etcd.healthy)
+            cluster.wait_registered("a", "b", "c")
+            self.undisturbed_so_far(job)
+            job.ask(devices=4)  # decisions are made again
+            job.wait_running(4)
+            self.end(job)
+
+
+class Quick(Outage):
+    def test_away_for_longer_than_every_lease(self):
+        self.away(12)
+
+    def test_quorum_is_lost_and_found(self):
+        with Cluster(self.id(), flags=PIPELINE, members=3) as cluster:
+            cluster.job = job = Job(cluster).submit()
+            job.wait_step(50)
+            first, second, _ = cluster.etcd.members
+            cluster.note("one member of etcd is killed")
+            first.kill()
+            cluster.wait("the other two go on", cluster.etcd.healthy)
+            job.ask(devices=4)
+            job.wait_running(4)
+            cluster.note("another one is killed: no quorum")
+            second.kill()
+            self.train_through(cluster, 5)
+            cluster.etcd.launch()
+            cluster.wait("etcd is healthy again", cluster.etcd.healthy)
+            cluster.wait_registered("a", "b", "c")
+            self.undisturbed_so_far(job)
+            job.ask(devices=6)
+            job.wait_running(6)
+            self.end(job)
+
+    def test_compacted_under_a_watch(self):
+        """Nobody could watch while etcd came to a revision from which nothing older can be had."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(6)
+            job.wait_step(50)
+            cluster.note("every firnd stops")
+            for node in cluster.nodes.values():
+                kill(node.process.pid, signal.SIGSTOP)
+            cluster.etcd.kill()
+            cluster.etcd.launch()
+            cluster.wait("etcd is healthy again", cluster.etcd.healthy)
+            for devices in (5, 3, 4):
+                job.ask(devices=devices)
+            cluster.etcd.compact()
+            cluster.note("etcd is compacted, and every firnd continues")
+            for node in cluster.nodes.values():
+                kill(node.process.pid, signal.SIGCONT)
+            job.wait_running(4)
+            job.ask(devices=6)
+            job.wait_running(6)
+            self.assertEqual(job.events("stuck"), [])
+            self.end(job)
+
+
+class Slow(Outage):
+    def test_away_for_a_minute(self):
+        self.away(60)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

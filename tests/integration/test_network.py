@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Cables that are cut and mended: nobody says goodbye, and nobody who was away changes anything."""
+import time
+import unittest
+
+from cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster
+from job import Job, JobTest
+from network import Network
+
+LEASE_SECONDS = 10
+
+
+class Cables(JobTest):
+    def cluster(self):
+        return Cluster(self.id(), flags=PIPELINE, network=Network())
+
+    def start(self, cluster):
+        job = Job(cluster).submit()
+        job.wait_running(6)
+        job.wait_step(50)
+        return job
+
+    def nodes_of(self, job):
+        return {worker["node"] for worker in job.team()}
+
+    def others_go_on(self, job, node):
+        job.cluster.wait(f"a plan without node {node.name}", lambda: node.name not in self.nodes_of(job))
+        job.wait_step(job.step() + 20)
+
+    def comes_back(self, job, node):
+        """Whatever ran there has been sent away or is taken on again; all slots work."""
+        node.mend()
+        job.cluster.wait_registered(node.name)
+        job.wait_running(6)
+        job.wait_step(job.step() + 20)
+
+    @staticmethod
+    def follower(cluster):
+        leader = cluster.wait_leader()
+        return next(node for node in cluster.nodes.values() if node is not leader)
+
+
+class Quick(Cables):
+    def test_a_node_loses_its_cable(self):
+        """Only silence tells; its workers can do nothing, and join again when the cable is mended."""
+        with self.cluster() as cluster:
+            job = self.start(cluster)
+            node = self.follower(cluster)
+            node.cut()
+            self.others_go_on(job, node)
+            self.comes_back(job, node)
+            self.end(job)
+
+    def test_the_leading_node_loses_its_cable(self):
+        with self.cluster() as cluster:
+            job = self.start(cluster)
+            node = cluster.wait_leader()
+            node.cut()
+            self.others_go_on(job, node)
+            self.assertIsNot(cluster.wait_leader(), node)
+            self.comes_back(job, node)
+            self.end(job)
+
+
+class Slow(Cables):
+    def away(self, choose):
+        """For longer than every lease and every time-out."""
+        with self.cluster() as cluster:
+            job = self.start(cluster)
+            node = choose(cluster)
+            node.cut()
+            gone = time.monotonic()
+            self.others_go_on(job, node)
+            cluster.wait("its lease is over", lambda: time.monotonic() - gone >
+                         2 * LEASE_SECONDS + FAILURE_TIMEOUT_MS / 1000)
+            self.comes_back(job, node)
+            self.end(job)
+
+    def test_isolated_for_longer_than_its_lease(self):
+        self.away(self.follower)
+
+    def test_leader_isolated_for_longer_than_its_lease(self):
+        self.away(Cluster.wait_leader)
+
+    def test_a_node_goes_for_good(self):
+        """Its processes are killed while nobody can hear of it, and it starts anew."""
+        with self.cluster() as cluster:
+            job = self.start(cluster)
+            node = self.follower(cluster)
+            node.cut()
+            node.kill()
+            self.others_go_on(job, node)
+            node.mend()
+            node.launch()
+            job.wait_running(6)
+            self.end(job)
+
+    def test_two_of_three_nodes_are_isolated(self):
+        """One node is left, whether or not it has every unit."""
+        with self.cluster() as cluster:
+            job = self.start(cluster)
+            cluster.wait("a checkpoint is committed", job.checkpoints)
+            leader = cluster.wait_leader()
+            others = [node for node in cluster.nodes.values() if node is not leader]
+            for node in others:
+                node.cut()
+            for node in others:
+                self.others_go_on(job, node)
+            for node in others:
+                node.mend()
+            cluster.wait_registered(*cluster.nodes)
+            job.wait_running(6)
+            self.end(job)
+
+    def test_two_nodes_lose_each_other(self):
+        """Both reach etcd and the third: a layout is found that does without one of them."""
+        with self.cluster() as cluster:
+            job = self.start(cluster)
+            one, other = list(cluster.nodes.values())[:2]
+            cluster.note("nodes a and b lose each other")
+            cluster.network.part(one.cable, other.cable)
+            cluster.wait("the generation breaks", lambda: job.events("stuck"))
+            job.wait_step(job.step() + 40)
+            cluster.note("and find each other")
+            cluster.network.part(one.cable, other.cable, apart=False)
+            job.wait_running(6)
+            self.end(job)
+
+    def test_cables_are_cut_again_and_again(self):
+        with self.cluster() as cluster:
+            job = self.start(cluster)
+            for turn in range(6):
+                node = list(cluster.nodes.values())[turn % 3]
+                node.cut()
+                self.others_go_on(job, node)
+                self.comes_back(job, node)
+            self.end(job)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
