@@ -30,6 +30,9 @@ static const struct flag worker = {"worker", "SLOT", FLAG_NUMBER,
                                    0,        63,     "kill only the worker on this slot"};
 static const struct flag name = {"name", "NAME", FLAG_TEXT,
                                  0,      0,      "call the job this instead of what the file says"};
+static const struct flag from_checkpoint = {
+    "from", "PATH", FLAG_TEXT,
+    0,      0,      "begin from this checkpoint, or the newest of this folder of them"};
 static const struct flag wait = {
     "wait", NULL, FLAG_SWITCH, 0, 0, "stay, show progress, exit 0 only when the job has completed"};
 static const struct flag devices = {"devices", "N",  FLAG_NUMBER,
@@ -132,7 +135,7 @@ const struct command commands[] = {
          "Every mistake in the file is shown with its line. A name that is taken is refused; "
          "--name gives\nanother one. With fewer slots than elastic.devices.min the job waits "
          "and says for what.",
-     .flags = {&name, &wait, &devices, &stages, &replicas, &set, &json},
+     .flags = {&name, &from_checkpoint, &wait, &devices, &stages, &replicas, &set, &json},
      .run = run_job_submit},
     {.name = "job list",
      .operands = "",

@@ -10,6 +10,7 @@
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/job_file.h"
+#include "ctl/job_from.h"
 #include "ctl/job_settings.h"
 #include "ctl/job_wish.h"
 #include "ctl/output.h"
@@ -51,37 +52,62 @@ static void warn_missing_data(const struct job_spec *spec)
  * The spec and the first wish, if no such job exists. What a node may still have written about an
  * earlier job of this name while that was being removed goes with it.
  */
-static int send_job(struct store *store, const char *job, const char *spec, const char *desired,
+struct job_texts {
+    char *spec, *desired;
+    char *checkpoint; /* NULL: from step 0 */
+    uint64_t checkpoint_step;
+};
+
+static int send_job(struct store *store, const char *job, const struct job_texts *texts,
                     bool *ret_succeeded, struct error *error)
 {
     static const char *const stale[] = {"state", "progress", "generation", "next"};
-    char keys[2 + ARRAY_COUNT(stale)][KV_KEY_MAX];
+    char keys[3 + ARRAY_COUNT(stale)][KV_KEY_MAX];
     struct kv_operation operations[ARRAY_COUNT(keys)];
+    size_t count = 2;
     const struct kv_compare absent = {.key = keys_job(keys[0], store->cluster, job, "spec"),
                                       .target = KV_CREATE_REVISION,
                                       .value = 0};
 
-    operations[0] = (struct kv_operation){.type = KV_PUT, .key = keys[0], .value = spec};
-    operations[1] = (struct kv_operation){
-        .type = KV_PUT, .key = keys_job(keys[1], store->cluster, job, "desired"), .value = desired};
-    for (size_t i = 0; i < ARRAY_COUNT(stale); i++)
-        operations[2 + i] = (struct kv_operation){
-            .type = KV_DELETE, .key = keys_job(keys[2 + i], store->cluster, job, stale[i])};
-    return store_txn(store, &absent, 1, operations, ARRAY_COUNT(operations), ret_succeeded, error);
+    operations[0] = (struct kv_operation){.type = KV_PUT, .key = keys[0], .value = texts->spec};
+    operations[1] = (struct kv_operation){.type = KV_PUT,
+                                          .key = keys_job(keys[1], store->cluster, job, "desired"),
+                                          .value = texts->desired};
+    for (size_t i = 0; i < ARRAY_COUNT(stale); i++, count++)
+        operations[count] = (struct kv_operation){
+            .type = KV_DELETE, .key = keys_job(keys[count], store->cluster, job, stale[i])};
+    if (texts->checkpoint) {
+        operations[count] = (struct kv_operation){
+            .type = KV_PUT,
+            .key = keys_checkpoint(keys[count], store->cluster, job, texts->checkpoint_step),
+            .value = texts->checkpoint};
+        count++;
+    }
+    return store_txn(store, &absent, 1, operations, count, ret_succeeded, error);
 }
 
-static int write_job(struct store *store, const struct job_spec *spec,
-                     const struct desired_record *desired, struct error *error)
+static char *text_of(json_t *tree)
 {
-    AUTO_JSON json_t *spec_tree = job_spec_encode(spec);
-    AUTO_JSON json_t *desired_tree = desired_record_encode(desired);
-    AUTO_FREE char *spec_text = spec_tree ? json_text(spec_tree) : NULL;
-    AUTO_FREE char *desired_text = desired_tree ? json_text(desired_tree) : NULL;
+    char *text = tree ? json_text(tree) : NULL;
+
+    json_decref(tree);
+    return text;
+}
+
+/* @from: NULL, or where it begins. */
+static int write_job(struct store *store, const struct job_spec *spec,
+                     const struct desired_record *desired, const struct checkpoint_record *from,
+                     struct error *error)
+{
+    AUTO_FREE char *spec_text = text_of(job_spec_encode(spec));
+    AUTO_FREE char *desired_text = text_of(desired_record_encode(desired));
+    AUTO_FREE char *from_text = from ? text_of(checkpoint_record_encode(from)) : NULL;
+    const struct job_texts texts = {spec_text, desired_text, from_text, from ? from->step : 0};
     bool succeeded = false;
 
-    if (!spec_text || !desired_text)
+    if (!spec_text || !desired_text || (from && !from_text))
         return error_set(error, -ENOMEM, "no memory for the job");
-    int status = send_job(store, spec->name, spec_text, desired_text, &succeeded, error);
+    int status = send_job(store, spec->name, &texts, &succeeded, error);
     if (!status && !succeeded)
         status = error_set(error, -EEXIST,
                            "there is a job \"%s\" already; --name gives this one another name, "
@@ -103,18 +129,22 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
     CLEANUP(store_close) struct store store = {0};
     struct desired_record desired = {.wish = RECORD_RUNNING};
+    struct checkpoint_record checkpoint;
+    const char *from = arguments_text(arguments, "from", NULL);
     bool json = arguments_has(arguments, "json"), wait = arguments_has(arguments, "wait");
     int status = spec ? load(arguments, spec, error) : -ENOMEM;
 
     if (!status)
         status = job_wish_scale(arguments, spec, &desired, error);
+    if (!status && from)
+        status = job_from_checkpoint(from, spec, &checkpoint, error);
     if (!status)
         status = store_open(arguments, &store, error);
     if (status)
         return status;
     uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);
     warn_missing_data(spec);
-    status = write_job(&store, spec, &desired, error);
+    status = write_job(&store, spec, &desired, from ? &checkpoint : NULL, error);
     if (status)
         return status;
     if (json)
