@@ -1,0 +1,416 @@
+/*
+ * What a cluster of many nodes asks of its etcd: 10, 100 and 1,000 nodes on this machine against
+ * one real etcd (with fsync). The nodes are firnd's own code in a few processes
+ * (bench/many_nodes.h), their workers are on paper.
+ *
+ *   register  all nodes start at once -> all are registered and know the leader
+ *   plan      a job is submitted -> every worker is in generation 1, and its node's word of that is
+ * in etcd: planned, prepared, published, acknowledged failure   a worker dies and all the others
+ * are stuck -> the same for the generation after steady    while nothing changes: etcd's processor
+ * time, what it writes and sends, a node's own
+ *
+ * Processor time is reported beside the time on the clock: on a machine that carries all nodes and
+ * etcd at once the clock says little about a cluster in which each has its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "bench/etcd_process.h"
+#include "bench/many_nodes.h"
+#include "bench/measure.h"
+#include "membership/etcd.h"
+#include "membership/keys.h"
+#include "membership/poll_loop.h"
+#include "membership/records.h"
+
+#define PROCESSES   4
+#define JOB         "wide"
+#define DEADLINE_NS (90 * NS_PER_SECOND)
+#define STEADY_NS   (10 * NS_PER_SECOND)
+#define RETRY_NS    (50 * NS_PER_MS)
+#define AIM_SECONDS 3.0
+
+struct crowd {
+    unsigned node_count, process_count;
+    char folder[64];
+    struct etcd_process etcd;
+    struct many_state *states; /* of the processes; shared with them */
+    pid_t processes[PROCESSES];
+    int gate, news;
+    struct poll_loop *loop;
+    struct etcd *client;
+    const struct kv *kv;
+};
+
+/* ---- asking etcd, one thing at a time ---- */
+
+struct question {
+    bool done;
+    int status;
+    bool succeeded;
+    size_t entry_count, running_count;
+};
+
+/* Nodes that say that their worker trains. */
+static size_t count_running(const struct kv_result *result)
+{
+    size_t running = 0;
+
+    for (size_t i = 0; i < result->entry_count; i++)
+        running += strstr(result->entries[i].value, "\"phase\":\"running\"") != NULL;
+    return running;
+}
+
+static void answered(void *context, const struct kv_result *result)
+{
+    struct question *question = context;
+
+    question->done = true;
+    question->status = result->status;
+    question->succeeded = result->succeeded;
+    question->entry_count = result->entry_count;
+    question->running_count = count_running(result);
+}
+
+static void await_answer(struct crowd *crowd, struct question *question, int started)
+{
+    if (started ||
+        poll_loop_run(crowd->loop, &question->done, clock_monotonic_ns() + DEADLINE_NS) ||
+        question->status)
+        measure_die("etcd does not answer");
+}
+
+static void put(struct crowd *crowd, const char *leaf, json_t *tree)
+{
+    char key[KV_KEY_MAX];
+    struct question question = {0};
+    struct kv_request *request;
+    AUTO_JSON json_t *owned = tree;
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    const struct kv_operation operation = {
+        .type = KV_PUT, .key = keys_job(key, MANY_CLUSTER, JOB, leaf), .value = text};
+
+    if (!text)
+        measure_die("no memory for the job");
+    await_answer(
+        crowd, &question,
+        crowd->kv->txn(crowd->kv->context, NULL, 0, &operation, 1, answered, &question, &request));
+    if (!question.succeeded)
+        measure_die("etcd refuses the job");
+}
+
+static struct question reports(struct crowd *crowd, uint64_t generation)
+{
+    char prefix[KV_KEY_MAX];
+    struct question question = {0};
+    struct kv_request *request;
+
+    await_answer(crowd, &question,
+                 crowd->kv->range(crowd->kv->context,
+                                  keys_report(prefix, MANY_CLUSTER, JOB, generation, ""), true,
+                                  answered, &question, &request));
+    return question;
+}
+
+/* A member that has just been started refuses connections for a while. */
+static void await_etcd(struct crowd *crowd)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+    struct question question = {.status = -ECONNREFUSED};
+    struct kv_request *request;
+    bool never = false;
+
+    while (question.status && clock_monotonic_ns() < deadline_ns) {
+        question = (struct question){0};
+        int r = crowd->kv->range(crowd->kv->context, "/", false, answered, &question, &request);
+        if (r || poll_loop_run(crowd->loop, &question.done, deadline_ns))
+            break;
+        if (question.status &&
+            poll_loop_run(crowd->loop, &never, clock_monotonic_ns() + RETRY_NS) != -ETIMEDOUT)
+            break;
+    }
+    if (question.status || !question.done)
+        measure_die("etcd does not answer");
+}
+
+/* ---- the crowd ---- */
+
+static void fork_nodes(struct crowd *crowd, unsigned process, int gate)
+{
+    unsigned first = crowd->node_count * process / crowd->process_count;
+    unsigned end = crowd->node_count * (process + 1) / crowd->process_count;
+    const struct many_options options = {crowd->etcd.url, crowd->folder, first,
+                                         end - first,     gate,          crowd->news};
+
+    fflush(NULL);
+    crowd->processes[process] = fork();
+    if (crowd->processes[process] < 0)
+        measure_die("fork: %s", strerror(errno));
+    if (crowd->processes[process] > 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(crowd->gate);
+    _exit(many_nodes_run(&options, &crowd->states[process]));
+}
+
+static void start_nodes(struct crowd *crowd)
+{
+    int gate[2];
+
+    crowd->process_count = MIN(crowd->node_count, (unsigned)PROCESSES);
+    crowd->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    crowd->states = mmap(NULL, PROCESSES * sizeof(*crowd->states), PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (crowd->news < 0 || crowd->states == MAP_FAILED || pipe2(gate, O_CLOEXEC))
+        measure_die("starting nodes: %s", strerror(errno));
+    crowd->gate = gate[1];
+    for (unsigned i = 0; i < crowd->process_count; i++)
+        fork_nodes(crowd, i, gate[0]);
+    close(gate[0]);
+}
+
+static void stop_nodes(struct crowd *crowd)
+{
+    close(crowd->gate);
+    for (unsigned i = 0; i < crowd->process_count; i++)
+        while (waitpid(crowd->processes[i], NULL, 0) < 0 && errno == EINTR)
+            ;
+    munmap(crowd->states, PROCESSES * sizeof(*crowd->states));
+    close(crowd->news);
+}
+
+static struct many_state total(const struct crowd *crowd)
+{
+    struct many_state all = {0};
+
+    for (unsigned i = 0; i < crowd->process_count; i++) {
+        const struct many_state *state = &crowd->states[i];
+        all.registered += state->registered;
+        all.following += state->following;
+        all.leads += state->leads;
+        if (state->generation > all.generation) {
+            all.generation = state->generation;
+            all.running = 0;
+        }
+        all.running += state->generation == all.generation ? state->running : 0;
+    }
+    return all;
+}
+
+static bool all_registered(const struct crowd *crowd, const struct many_state *all, uint64_t wanted)
+{
+    (void)wanted;
+    return all->registered == crowd->node_count && all->following == crowd->node_count &&
+           all->leads == 1;
+}
+
+static bool all_running(const struct crowd *crowd, const struct many_state *all, uint64_t wanted)
+{
+    return all->generation >= wanted && all->running == crowd->node_count;
+}
+
+/* Sleeps in poll until the processes have news. */
+static void await_crowd(const struct crowd *crowd, const char *what, uint64_t wanted,
+                        bool (*reached)(const struct crowd *crowd, const struct many_state *all,
+                                        uint64_t wanted))
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS, count;
+    struct many_state all = total(crowd);
+
+    while (!reached(crowd, &all, wanted)) {
+        uint64_t now_ns = clock_monotonic_ns();
+        if (now_ns >= deadline_ns)
+            measure_die("%s: not within %llu s: %u of %u nodes registered, %u follow, %u lead, %u "
+                        "run generation %llu",
+                        what, (unsigned long long)(DEADLINE_NS / NS_PER_SECOND), all.registered,
+                        crowd->node_count, all.following, all.leads, all.running,
+                        (unsigned long long)all.generation);
+        struct pollfd news = {.fd = crowd->news, .events = POLLIN};
+        poll(&news, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1);
+        if (read(crowd->news, &count, sizeof(count)) < 0 && errno != EAGAIN)
+            measure_die("the nodes' news: %s", strerror(errno));
+        all = total(crowd);
+    }
+}
+
+/* Every worker is in a generation from @wanted on, and etcd knows it of every node. */
+static void await_generation(struct crowd *crowd, const char *what, uint64_t wanted)
+{
+    await_crowd(crowd, what, wanted, all_running);
+    while (reports(crowd, total(crowd).generation).running_count < crowd->node_count)
+        await_crowd(crowd, what, wanted, all_running);
+}
+
+/* ---- what it costs ---- */
+
+struct cost {
+    double seconds, etcd_cpu, nodes_cpu;
+    struct etcd_counters counters;
+};
+
+static struct cost cost_now(struct crowd *crowd)
+{
+    struct cost cost = {.seconds = measure_now(), .etcd_cpu = process_cpu(crowd->etcd.pid)};
+
+    for (unsigned i = 0; i < crowd->process_count; i++)
+        cost.nodes_cpu += process_cpu(crowd->processes[i]);
+    cost.counters = etcd_process_counters(&crowd->etcd, crowd->loop);
+    return cost;
+}
+
+static void report(struct measure *measure, const struct crowd *crowd, const char *phase,
+                   const struct cost *from, const struct cost *to)
+{
+    char key[64];
+    double seconds = to->seconds - from->seconds, etcd = to->etcd_cpu - from->etcd_cpu;
+    double nodes = to->nodes_cpu - from->nodes_cpu, each = 1.0 / crowd->node_count;
+    double writes = to->counters.proposals - from->counters.proposals;
+    double sent = to->counters.sent_bytes - from->counters.sent_bytes;
+
+    printf("%6u nodes  %-9s %7.2f s; processor: etcd %6.2f s, a node %7.2f ms; etcd wrote %6.0f "
+           "(%.1f a node), sent %7.1f MB (%.1f kB a node)\n",
+           crowd->node_count, phase, seconds, etcd, 1e3 * nodes * each, writes, writes * each,
+           sent / 1e6, sent / 1e3 * each);
+    const struct {
+        const char *what;
+        double value;
+    } figures[] = {{"seconds", seconds},
+                   {"etcd_cpu_seconds", etcd},
+                   {"node_cpu_seconds", nodes * each},
+                   {"etcd_writes", writes},
+                   {"etcd_sent_bytes", sent}};
+    for (size_t i = 0; i < ARRAY_COUNT(figures); i++) {
+        snprintf(key, sizeof(key), "%u_%s_%s", crowd->node_count, phase, figures[i].what);
+        measure_number(measure, key, figures[i].value);
+    }
+}
+
+/* ---- the phases ---- */
+
+static json_t *job_tree(unsigned lanes)
+{
+    return json_pack(
+        "{s:s, s:{s:s, s:i, s:i, s:i, s:i, s:i}, s:{s:s, s:s}, s:{s:i, s:i, s:i, s:i}, s:{s:{s:s}}}",
+        "name", JOB, "model", "family", "gpt2", "layers", 24, "width", 1024, "heads", 16, "context",
+        1024, "vocab", 50257, "data", "format", "bytes", "path", "/data", "train", "steps", 1000000,
+        "lanes", (int)lanes, "micro_batch", 4, "micro_batches_per_lane", 8, "elastic", "freeze",
+        "policy", "none");
+}
+
+static void submit(struct crowd *crowd)
+{
+    /* All slots: 10 stages on whole tens of replicas, else one. */
+    unsigned stages = crowd->node_count % 10 == 0 ? 10 : 1;
+    const struct desired_record desired = {
+        .wish = RECORD_RUNNING, .stages = stages, .replicas = crowd->node_count / stages};
+
+    put(crowd, "desired", desired_record_encode(&desired));
+    put(crowd, "spec", job_tree(crowd->node_count / stages));
+}
+
+static void stay_quiet(struct crowd *crowd)
+{
+    bool never = false;
+
+    if (poll_loop_run(crowd->loop, &never, clock_monotonic_ns() + STEADY_NS) != -ETIMEDOUT)
+        measure_die("the loop ended early");
+}
+
+static void run_phases(struct crowd *crowd, struct measure *measure)
+{
+    struct cost from = cost_now(crowd), to;
+    const char open[PROCESSES] = {0};
+
+    if (write(crowd->gate, open, crowd->process_count) != (ssize_t)crowd->process_count)
+        measure_die("the gate: %s", strerror(errno));
+    await_crowd(crowd, "register", 0, all_registered);
+    to = cost_now(crowd);
+    report(measure, crowd, "register", &from, &to);
+    double storm = to.seconds - from.seconds;
+
+    from = cost_now(crowd);
+    submit(crowd);
+    await_generation(crowd, "plan", 1);
+    to = cost_now(crowd);
+    report(measure, crowd, "plan", &from, &to);
+    double whole = storm + to.seconds - from.seconds;
+
+    uint64_t generation = total(crowd).generation;
+    from = cost_now(crowd);
+    for (unsigned i = 0; i < crowd->process_count; i++)
+        crowd->states[i].fail_generation = generation;
+    await_generation(crowd, "failure", generation + 1);
+    to = cost_now(crowd);
+    report(measure, crowd, "failure", &from, &to);
+
+    from = cost_now(crowd);
+    stay_quiet(crowd);
+    to = cost_now(crowd);
+    report(measure, crowd, "steady", &from, &to);
+    printf("%6u nodes  registered and in generation 1 after %.2f s: %s the aim of %.0f s\n",
+           crowd->node_count, whole, whole <= AIM_SECONDS ? "within" : "OVER", AIM_SECONDS);
+}
+
+static void measure_crowd(struct measure *measure, unsigned node_count)
+{
+    struct crowd crowd = {.node_count = node_count};
+    struct error error = {0};
+
+    /* What firnds write lies in memory: a thousand of them do not share a disk in earnest. */
+    snprintf(crowd.folder, sizeof(crowd.folder), "/dev/shm/firn-bench-XXXXXX");
+    if (!mkdtemp(crowd.folder))
+        measure_die("%s: %s", crowd.folder, strerror(errno));
+    etcd_process_start(&crowd.etcd);
+    crowd.loop = poll_loop_new();
+    const struct etcd_options options = {.endpoints = crowd.etcd.url,
+                                         .request_timeout_ns = 10 * NS_PER_SECOND};
+    if (!crowd.loop || etcd_new(poll_loop_table(crowd.loop), &options, &crowd.client, &error))
+        measure_die("etcd's client: %s", error.text);
+    crowd.kv = etcd_kv(crowd.client);
+    await_etcd(&crowd);
+    start_nodes(&crowd);
+    run_phases(&crowd, measure);
+    stop_nodes(&crowd);
+    etcd_free(crowd.client);
+    etcd_process_stop(&crowd.etcd);
+    poll_loop_free(crowd.loop);
+    remove_folder(crowd.folder);
+}
+
+static void allow_many_connections(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int main(int argc, char **argv)
+{
+    static const unsigned sizes[] = {10, 100, 1000};
+    unsigned only = measure_count(argc, argv, "--nodes", 1);
+    bool one_size = measure_option(argc, argv, "--nodes", NULL) != NULL;
+    struct measure *measure = measure_begin(
+        "control_plane", "many nodes against one etcd, all on this machine", argc, argv);
+
+    allow_many_connections();
+    if (one_size)
+        measure_crowd(measure, only);
+    for (size_t i = 0; !one_size && i < ARRAY_COUNT(sizes); i++)
+        measure_crowd(measure, sizes[i]);
+    return measure_end(measure);
+}

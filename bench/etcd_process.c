@@ -1,0 +1,164 @@
+#include "bench/etcd_process.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "bench/measure.h"
+#include "membership/http.h"
+
+#define PROGRAM     "/usr/bin/etcd"
+#define ANSWER_NS   (10 * NS_PER_SECOND)
+#define DEPTH_MAX   16
+#define BACKEND_MAX "8589934592" /* bytes of history */
+
+/* A port that is free now; the kernel does not give it out again soon. */
+static unsigned free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (bind(descriptor, (struct sockaddr *)&address, size) ||
+        getsockname(descriptor, (struct sockaddr *)&address, &size))
+        measure_die("no free port: %s", strerror(errno));
+    close(descriptor);
+    return ntohs(address.sin_port);
+}
+
+void etcd_process_start(struct etcd_process *ret_etcd)
+{
+    const char *base = getenv("TMPDIR");
+    char peer[64], cluster[80], log[96];
+
+    if (snprintf(ret_etcd->folder, sizeof(ret_etcd->folder), "%s/etcd-XXXXXX",
+                 base ? base : "/tmp") >= (int)sizeof(ret_etcd->folder))
+        measure_die("TMPDIR is too long");
+    if (access(PROGRAM, X_OK) || !mkdtemp(ret_etcd->folder))
+        measure_die("%s, %s: %s", PROGRAM, ret_etcd->folder, strerror(errno));
+    snprintf(ret_etcd->url, sizeof(ret_etcd->url), "http://127.0.0.1:%u", free_port());
+    snprintf(peer, sizeof(peer), "http://127.0.0.1:%u", free_port());
+    snprintf(cluster, sizeof(cluster), "default=%s", peer);
+    snprintf(log, sizeof(log), "%s/log", ret_etcd->folder);
+    fflush(NULL);
+    pid_t benchmark = getpid();
+    ret_etcd->pid = fork();
+    if (ret_etcd->pid < 0)
+        measure_die("fork: %s", strerror(errno));
+    if (ret_etcd->pid > 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != benchmark)
+        _exit(1); /* it has ended already */
+    int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    execl(PROGRAM, "etcd", "--data-dir", ret_etcd->folder, "--listen-client-urls", ret_etcd->url,
+          "--advertise-client-urls", ret_etcd->url, "--listen-peer-urls", peer,
+          "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
+          "--quota-backend-bytes", BACKEND_MAX, "--log-level", "warn", (char *)NULL);
+    _exit(127);
+}
+
+void etcd_process_stop(struct etcd_process *etcd)
+{
+    kill(etcd->pid, SIGKILL);
+    while (waitpid(etcd->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    remove_folder(etcd->folder);
+}
+
+/* ---- counters ---- */
+
+struct page {
+    bool done;
+    struct etcd_counters *counters;
+};
+
+/* The sum of the values of all lines "name{...} value" and "name value". */
+static double sum_of(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    double sum = 0;
+
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, length) == 0 && (line[length] == ' ' || line[length] == '{')) {
+            size_t end = strcspn(line, "\n"), at = end;
+            while (at > 0 && line[at - 1] != ' ')
+                at--;
+            sum += strtod(line + at, NULL);
+        }
+    }
+    return sum;
+}
+
+static void on_page(void *context, const struct http_answer *answer)
+{
+    struct page *page = context;
+    const char *text = (const char *)answer->body;
+
+    page->done = true;
+    if (answer->status || answer->code != 200)
+        return;
+    page->counters->proposals = sum_of(text, "etcd_server_proposals_applied_total");
+    page->counters->sent_bytes = sum_of(text, "etcd_network_client_grpc_sent_bytes_total");
+}
+
+struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, struct poll_loop *loop)
+{
+    const struct http_client_options options = {0};
+    struct etcd_counters counters = {0};
+    struct page page = {.counters = &counters};
+    struct http_client *client;
+    struct http_request *request;
+    char url[96];
+
+    snprintf(url, sizeof(url), "%s/metrics", etcd->url);
+    if (http_client_new(poll_loop_table(loop), &options, &client) ||
+        http_get(client, url, ANSWER_NS, NULL, on_page, &page, &request) ||
+        poll_loop_run(loop, &page.done, clock_monotonic_ns() + ANSWER_NS))
+        measure_die("etcd does not tell its counters");
+    http_client_free(client);
+    return counters;
+}
+
+double process_cpu(pid_t pid)
+{
+    char path[64], line[1024];
+    unsigned long user = 0, system = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "r");
+    const char *fields = file && fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+    if (!fields || sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                          &system) != 2)
+        user = system = 0;
+    if (file)
+        fclose(file);
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
+void remove_folder(const char *path)
+{
+    if (nftw(path, remove_one, DEPTH_MAX, FTW_DEPTH | FTW_PHYS))
+        fprintf(stderr, "%s is left: %s\n", path, strerror(errno));
+}

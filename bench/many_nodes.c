@@ -1,0 +1,119 @@
+#include "bench/many_nodes.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "bench/paper_worker.h"
+#include "daemon/cluster.h"
+#include "daemon/reconcile.h"
+
+#define TURN_US 20000 /* a look at the gate at least so often */
+
+struct node {
+    struct config config;
+    struct daemon daemon;
+};
+
+static int node_start(struct node *node, const struct many_options *options, unsigned index)
+{
+    struct config *config = &node->config;
+    struct daemon *daemon = &node->daemon;
+    struct error error = {0};
+
+    snprintf(config->cluster, sizeof(config->cluster), MANY_CLUSTER);
+    snprintf(config->node, sizeof(config->node), "n%04u", index);
+    snprintf(config->endpoints, sizeof(config->endpoints), "%s", options->endpoints);
+    snprintf(config->address, sizeof(config->address), "10.%u.%u.1", index / 250, index % 250);
+    snprintf(config->http, sizeof(config->http), "10.%u.%u.1:7400", index / 250, index % 250);
+    snprintf(config->data_dir, sizeof(config->data_dir), "%.300s/%s", options->folder,
+             config->node);
+    snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), "%.300s/checkpoints",
+             options->folder);
+    config->link_port = 7600;
+    config->slots = 1;
+    config->threads = 1;
+    config->slot_memory_mb = 1 << 16;
+    config->failure_timeout_ns = 1500000000;
+    daemon->config = config;
+    daemon->incarnation = index + 1;
+    int r = event_loop_init(&daemon->loop);
+    if (r == 0)
+        r = reconcile_init(daemon);
+    if (r == 0)
+        r = cluster_join(daemon, 0, &error);
+    if (r < 0)
+        fprintf(stderr, "node %s cannot start: %s\n", config->node, error.text);
+    return r;
+}
+
+/* Whether somebody may want to know. */
+static bool publish(const struct node *nodes, unsigned count, struct many_state *state)
+{
+    unsigned registered = 0, following = 0, leads = 0;
+    uint64_t generation = paper_workers_newest();
+    unsigned running = generation ? paper_workers_running(generation) : 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct daemon *daemon = &nodes[i].daemon;
+        registered += daemon->registered;
+        following += election_leader(daemon->election)[0] != '\0';
+        leads += election_leads(daemon->election);
+    }
+    bool changed = registered != state->registered || following != state->following ||
+                   leads != state->leads || generation != state->generation ||
+                   running != state->running;
+    state->registered = registered;
+    state->following = following;
+    state->leads = leads;
+    state->generation = generation;
+    state->running = running;
+    return changed;
+}
+
+/* The first of this cluster's nodes that does not lead; every process finds the same. */
+static void break_if_told(const struct node *nodes, struct many_state *state, uint64_t *broken)
+{
+    uint64_t told = state->fail_generation;
+
+    if (told == *broken)
+        return;
+    *broken = told;
+    const char *leader = election_leader(nodes[0].daemon.election);
+    paper_workers_break(told, strcmp(leader, "n0000") ? "n0000" : "n0001");
+}
+
+static bool gate_gone(int gate)
+{
+    struct pollfd look = {.fd = gate};
+
+    return poll(&look, 1, 0) == 1 && look.revents & POLLHUP;
+}
+
+int many_nodes_run(const struct many_options *options, struct many_state *state)
+{
+    struct node *nodes = calloc(options->count, sizeof(*nodes));
+    sd_event *event;
+    uint64_t broken = 0;
+    char open;
+
+    log_set_level(LOG_LEVEL_ERROR);
+    if (!nodes || sd_event_default(&event) < 0 || read(options->gate, &open, 1) != 1)
+        return 1;
+    for (unsigned i = 0; i < options->count; i++)
+        if (node_start(&nodes[i], options, options->first + i) < 0)
+            return 1;
+    while (!gate_gone(options->gate)) {
+        const uint64_t one = 1;
+        if (sd_event_run(event, TURN_US) < 0)
+            return 1;
+        break_if_told(nodes, state, &broken);
+        if (publish(nodes, options->count, state) &&
+            write(options->news, &one, sizeof(one)) != sizeof(one))
+            return 1;
+    }
+    return 0;
+}
