@@ -153,6 +153,7 @@ static void switch_to(struct worker_process *process, const struct plan *plan)
     }
     unsigned stage = (unsigned)rank % plan->stage_count;
     process->running = plan->generation;
+    process->lost[0] = '\0';
     process->first_unit = plan->stage_first_unit[stage];
     process->unit_count = plan->stage_first_unit[stage + 1] - process->first_unit;
     will_say(process, SAY_RUNNING);

@@ -82,7 +82,7 @@ static int list_json(const struct cluster *cluster, struct error *error)
 static void add_row(struct text_table *table, const struct cluster_job *job)
 {
     const struct progress_record *progress = &job->progress;
-    char loss[FORMAT_SIZE], rate[FORMAT_SIZE], layout[64];
+    char loss[FORMAT_SIZE], rate[FORMAT_SIZE], layout[LAYOUT_WORDS_SIZE];
     bool runs = job->plan && job->plan->worker_count && !cluster_job_over(job);
 
     text_table_cell(table, "%s", job->name);
@@ -93,7 +93,7 @@ static void add_row(struct text_table *table, const struct cluster_job *job)
         table, "%s",
         format_count(runs && job->has_progress ? progress->tokens_per_second : NAN, rate));
     text_table_cell(table, "%u/%u", progress->frozen_layers, job->spec->model.layers);
-    text_table_cell(table, "%s", runs ? layout_words(job->plan, layout, sizeof(layout)) : "-");
+    text_table_cell(table, "%s", runs ? layout_words(job->plan, layout) : "-");
     text_table_cell(table, "%s%s%s", progress->alarm[0] ? "ALARM: " : "", progress->alarm,
                     progress->alarm[0] ? "" : job->state.text);
 }
@@ -177,16 +177,16 @@ static void show_wish(const struct cluster_job *job)
 static int show_layout(const struct cluster_job *job, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
-    char words[64];
+    char words[LAYOUT_WORDS_SIZE];
 
     if (!job->plan)
         return 0;
     printf("generation  %" PRIu64 ": %s (%s: %s)\n", job->plan->generation,
-           layout_words(job->plan, words, sizeof(words)), plan_reason_word(job->plan->reason),
+           layout_words(job->plan, words), plan_reason_word(job->plan->reason),
            job->plan->reason_text);
     if (job->next)
         printf("preparing   generation %" PRIu64 ": %s (%s)\n", job->next->generation,
-               layout_words(job->next, words, sizeof(words)), job->next->reason_text);
+               layout_words(job->next, words), job->next->reason_text);
     if (layout_append(job->plan, job->progress.frozen_layers, 12, &text))
         return error_set(error, -ENOMEM, "no memory for the layout");
     fwrite(text.data, 1, text.size_bytes, stdout);

@@ -5,14 +5,12 @@
 #include "ctl/format.h"
 #include "ctl/text_table.h"
 
-const char *layout_words(const struct plan *plan, char *text, size_t size)
+const char *layout_words(const struct plan *plan, char text[LAYOUT_WORDS_SIZE])
 {
     if (!plan || !plan->worker_count)
-        snprintf(text, size, "nothing runs");
+        snprintf(text, LAYOUT_WORDS_SIZE, "nothing runs");
     else
-        snprintf(text, size, "%u stage%s x %u replica%s", plan->stage_count,
-                 plan->stage_count == 1 ? "" : "s", plan->replica_count,
-                 plan->replica_count == 1 ? "" : "s");
+        plan_layout_words(plan->stage_count, plan->replica_count, text);
     return text;
 }
 

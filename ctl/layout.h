@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "base/bytes.h"
-#include "elastic/plan.h"
+#include "elastic/plan_words.h"
 
 /** layout_append() - a line for each stage: "stage 0  embedding, layers 0-1  a/0 a/1  frozen"; 0 or
  * -ENOMEM
@@ -12,6 +12,6 @@
 int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned indent,
                   struct bytes *into) CHECK_RESULT;
 /** layout_words() - "3 stages x 2 replicas", or "nothing runs" for an empty plan */
-const char *layout_words(const struct plan *plan, char *text, size_t size);
+const char *layout_words(const struct plan *plan, char text[LAYOUT_WORDS_SIZE]);
 /** layout_json() - the plan without its secret; new reference, NULL when memory is short */
 json_t *layout_json(const struct plan *plan);

@@ -15,12 +15,7 @@
 #include "ctl/text_table.h"
 #include "elastic/planner.h"
 
-/* Rough figures of a CPU slot and a local link, as firnd's own; what matters is their proportion.
- */
-#define REFERENCE_FLOPS                 2e10
-#define REFERENCE_LINK_BYTES_PER_SECOND 1e9
-#define REFERENCE_LINK_LATENCY_SECONDS  100e-6
-#define CHOICES_SHOWN                   12
+#define CHOICES_SHOWN 12
 
 struct dry_run {
     struct job_spec *spec;
@@ -106,28 +101,17 @@ static int ask_slots(const struct arguments *arguments, struct dry_run *run, str
 
 static int plan_layout(const struct arguments *arguments, struct dry_run *run, struct error *error)
 {
-    unsigned unit_count = job_spec_unit_count(run->spec);
-    unsigned devices =
-        (unsigned)arguments_number(arguments, "devices", run->spec->elastic.devices_max);
-
-    run->units = calloc(unit_count, sizeof(*run->units));
+    run->units = calloc(job_spec_unit_count(run->spec), sizeof(*run->units));
     run->plan = plan_new();
     if (!run->units || !run->plan)
         return error_set(error, -ENOMEM, "no memory");
-    planner_units(run->spec, run->frozen_layers, REFERENCE_FLOPS, run->units);
-    run->input = (struct planner_input){
-        .units = run->units,
-        .unit_count = unit_count,
-        .slots = run->slots,
-        .slot_count = run->slot_count,
-        .devices_max = devices,
-        .lanes = run->spec->train.lanes,
-        .micro_batches_per_lane = run->spec->train.micro_batches_per_lane,
-        .link_bytes_per_second = REFERENCE_LINK_BYTES_PER_SECOND,
-        .link_latency_seconds = REFERENCE_LINK_LATENCY_SECONDS,
-        .stages_wanted = (unsigned)arguments_number(arguments, "stages", 0),
-        .replicas_wanted = (unsigned)arguments_number(arguments, "replicas", 0),
-    };
+    planner_job(run->spec, run->frozen_layers, run->units, &run->input);
+    run->input.slots = run->slots;
+    run->input.slot_count = run->slot_count;
+    run->input.devices_max =
+        (unsigned)arguments_number(arguments, "devices", run->spec->elastic.devices_max);
+    run->input.stages_wanted = (unsigned)arguments_number(arguments, "stages", 0);
+    run->input.replicas_wanted = (unsigned)arguments_number(arguments, "replicas", 0);
     return planner_run(&run->input, run->plan, run->choices, &run->choice_count, error);
 }
 
@@ -190,7 +174,7 @@ static int tell_choices(const struct dry_run *run)
 static int tell_text(const struct dry_run *run, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes layout = {0};
-    char words[64];
+    char words[LAYOUT_WORDS_SIZE];
 
     printf("job %s on %u slots, %u lanes x %u micro-batches", run->spec->name, run->slot_count,
            run->spec->train.lanes, run->spec->train.micro_batches_per_lane);
@@ -201,7 +185,7 @@ static int tell_text(const struct dry_run *run, struct error *error)
         return error_set(error, -ENOMEM, "no memory for the table");
     if (run->choice_count > CHOICES_SHOWN)
         printf("and %u more that are slower\n", run->choice_count - CHOICES_SHOWN);
-    printf("\n%s:\n%.*s", layout_words(run->plan, words, sizeof(words)), (int)layout.size_bytes,
+    printf("\n%s:\n%.*s", layout_words(run->plan, words), (int)layout.size_bytes,
            layout.data ? (const char *)layout.data : "");
     printf(
         "\nTimes are estimates from arithmetic and bytes; their proportions are what decides.\n");

@@ -34,14 +34,13 @@ static void describe_numbers(const struct cluster_job *job, char *text, size_t s
 int watch_line(const struct cluster_job *job, struct bytes *into)
 {
     const struct progress_record *progress = &job->progress;
-    char numbers[NUMBERS_SIZE], layout[64];
+    char numbers[NUMBERS_SIZE], layout[LAYOUT_WORDS_SIZE];
 
     describe_numbers(job, numbers, sizeof(numbers));
-    return bytes_append_format(into, "step %" PRIu64 "/%" PRIu64 "  %s  %s  frozen %u/%u%s%s\n",
-                               progress->step, job->spec->train.steps, numbers,
-                               layout_words(job->plan, layout, sizeof(layout)),
-                               progress->frozen_layers, job->spec->model.layers,
-                               progress->alarm[0] ? "  ALARM: " : "", progress->alarm);
+    return bytes_append_format(
+        into, "step %" PRIu64 "/%" PRIu64 "  %s  %s  frozen %u/%u%s%s\n", progress->step,
+        job->spec->train.steps, numbers, layout_words(job->plan, layout), progress->frozen_layers,
+        job->spec->model.layers, progress->alarm[0] ? "  ALARM: " : "", progress->alarm);
 }
 
 static enum terminal_color state_color(const struct cluster_job *job)
@@ -72,7 +71,7 @@ static int append_progress(const struct cluster_job *job, struct bytes *into)
 int watch_picture(const struct cluster_job *job, struct bytes *into)
 {
     const struct progress_record *progress = &job->progress;
-    char words[64];
+    char words[LAYOUT_WORDS_SIZE];
     int status = bytes_append_format(into, "\n%s%s%s  %s%s%s  %s\n", terminal_color(TERMINAL_BOLD),
                                      job->name, terminal_color(TERMINAL_PLAIN),
                                      terminal_color(state_color(job)), cluster_job_state(job),
@@ -82,10 +81,9 @@ int watch_picture(const struct cluster_job *job, struct bytes *into)
         status = append_progress(job, into);
     if (status || cluster_job_over(job) || !job->plan || !job->plan->worker_count)
         return status;
-    status =
-        bytes_append_format(into, "  generation %" PRIu64 ": %s, %u of %u layers frozen",
-                            job->plan->generation, layout_words(job->plan, words, sizeof(words)),
-                            progress->frozen_layers, job->spec->model.layers);
+    status = bytes_append_format(into, "  generation %" PRIu64 ": %s, %u of %u layers frozen",
+                                 job->plan->generation, layout_words(job->plan, words),
+                                 progress->frozen_layers, job->spec->model.layers);
     if (!status && progress->checkpoint_step)
         status =
             bytes_append_format(into, ", checkpoint of step %" PRIu64, progress->checkpoint_step);

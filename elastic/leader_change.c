@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "elastic/leader_internal.h"
+#include "elastic/plan_words.h"
 
 #define GAIN_LEAST       0.05 /* of the step time, for a change that nobody asked for */
 #define PREPARE_TIMEOUTS 20   /* failure_timeouts until prepared */
@@ -88,7 +89,7 @@ static void explain(const struct leader_context *context, const struct demand *d
                     struct plan *plan)
 {
     const struct leader_view *view = context->view;
-    char why[160];
+    char why[160], layout[LAYOUT_WORDS_SIZE];
     if (demand->draining != NULL) {
         plan->reason = PLAN_REASON_DRAIN;
         snprintf(why, sizeof(why), "node %s drains", demand->draining);
@@ -100,7 +101,8 @@ static void explain(const struct leader_context *context, const struct demand *d
         snprintf(why, sizeof(why), "another scale is asked for");
     } else if (demand->frozen) {
         plan->reason = PLAN_REASON_FREEZE;
-        snprintf(why, sizeof(why), "%u layers are frozen", view->frozen_layers);
+        snprintf(why, sizeof(why), "%u layer%s frozen", view->frozen_layers,
+                 view->frozen_layers == 1 ? " is" : "s are");
     } else if (view->devices_wanted != 0) {
         plan->reason = PLAN_REASON_SCALE;
         snprintf(why, sizeof(why), "up to %u slots are asked for", view->devices_wanted);
@@ -109,9 +111,9 @@ static void explain(const struct leader_context *context, const struct demand *d
         snprintf(why, sizeof(why), "free slots are put to use");
     }
     snprintf(plan->reason_text, sizeof(plan->reason_text),
-             "%s: %u stages x %u replicas -> %u x %u, predicted step %.1f ms", why,
-             view->plan->stage_count, view->plan->replica_count, plan->stage_count,
-             plan->replica_count, plan->predicted_step_seconds * 1e3);
+             "%s: %s -> %u x %u, predicted step %.1f ms", why,
+             plan_layout_words(view->plan->stage_count, view->plan->replica_count, layout),
+             plan->stage_count, plan->replica_count, plan->predicted_step_seconds * 1e3);
 }
 
 static int add_moves(struct leader_context *context, struct plan *plan)
@@ -135,14 +137,13 @@ static void say_running(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct plan *plan = view->plan;
+    char layout[LAYOUT_WORDS_SIZE];
+    plan_layout_words(plan->stage_count, plan->replica_count, layout);
     if (view->measured_step_seconds > 0)
-        leader_say(context, JOB_RUNNING,
-                   "%u stages x %u replicas, step %.1f ms (predicted %.1f ms)", plan->stage_count,
-                   plan->replica_count, view->measured_step_seconds * 1e3,
-                   plan->predicted_step_seconds * 1e3);
+        leader_say(context, JOB_RUNNING, "%s, step %.1f ms (predicted %.1f ms)", layout,
+                   view->measured_step_seconds * 1e3, plan->predicted_step_seconds * 1e3);
     else
-        leader_say(context, JOB_RUNNING, "%u stages x %u replicas", plan->stage_count,
-                   plan->replica_count);
+        leader_say(context, JOB_RUNNING, "%s", layout);
 }
 
 /* Nothing is wrong with waiting a little: one change for all that comes together. */

@@ -8,11 +8,6 @@
 
 #include "elastic/leader_internal.h"
 
-/* The reference slot and link that costs are counted in until they are measured. */
-#define REFERENCE_FLOPS                 2e10
-#define REFERENCE_LINK_BYTES_PER_SECOND 1e9
-#define REFERENCE_LINK_LATENCY_SECONDS  1e-4
-
 void slot_pool_done(struct slot_pool *pool)
 {
     free(pool->slots);
@@ -147,25 +142,16 @@ static int make_input(const struct leader_context *context, const struct slot_po
                       struct planner_input *ret_input)
 {
     const struct leader_view *view = context->view;
-    unsigned unit_count = job_spec_unit_count(view->spec);
-    struct planner_unit *units = calloc(unit_count, sizeof(*units));
+    struct planner_unit *units = calloc(job_spec_unit_count(view->spec), sizeof(*units));
     if (units == NULL)
         return -ENOMEM;
-    planner_units(view->spec, frozen_layers, REFERENCE_FLOPS, units);
+    planner_job(view->spec, frozen_layers, units, ret_input);
+    ret_input->slots = pool != NULL ? pool->slots : NULL;
+    ret_input->slot_count = pool != NULL ? pool->count : 0;
+    ret_input->devices_max = leader_devices_max(view);
+    ret_input->stages_wanted = view->stages_wanted;
+    ret_input->replicas_wanted = view->replicas_wanted;
     *ret_units = units;
-    *ret_input = (struct planner_input){
-        .units = units,
-        .unit_count = unit_count,
-        .slots = pool != NULL ? pool->slots : NULL,
-        .slot_count = pool != NULL ? pool->count : 0,
-        .devices_max = leader_devices_max(view),
-        .lanes = view->spec->train.lanes,
-        .micro_batches_per_lane = view->spec->train.micro_batches_per_lane,
-        .link_bytes_per_second = REFERENCE_LINK_BYTES_PER_SECOND,
-        .link_latency_seconds = REFERENCE_LINK_LATENCY_SECONDS,
-        .stages_wanted = view->stages_wanted,
-        .replicas_wanted = view->replicas_wanted,
-    };
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "elastic/leader_internal.h"
+#include "elastic/plan_words.h"
 
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why)
@@ -30,14 +31,15 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     plan->source = checkpoint->step > 0 ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
     plan->resume_step = checkpoint->step;
     memcpy(plan->restore_path, checkpoint->path, sizeof(plan->restore_path));
-    char from[64] = "from step 0 (exact: nothing but time is lost)";
+    char layout[LAYOUT_WORDS_SIZE], from[64] = "from step 0 (exact: nothing but time is lost)";
     if (checkpoint->step > 0)
         snprintf(from, sizeof(from), "from the checkpoint of step %llu",
                  (unsigned long long)checkpoint->step);
     else if (reason != PLAN_REASON_FAILURE)
         snprintf(from, sizeof(from), "from step 0");
-    snprintf(plan->reason_text, sizeof(plan->reason_text), "%.120s%s%u stages x %u replicas %s",
-             why, why[0] != '\0' ? ": " : "", plan->stage_count, plan->replica_count, from);
+    snprintf(plan->reason_text, sizeof(plan->reason_text), "%.120s%s%s %s", why,
+             why[0] != '\0' ? ": " : "",
+             plan_layout_words(plan->stage_count, plan->replica_count, layout), from);
     leader_act(context, LEADER_PUBLISH, plan);
     leader_say(context, reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING, "%s",
                plan->reason_text);

@@ -1,5 +1,6 @@
 #include "elastic/plan_words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const reasons[] = {
@@ -15,6 +16,13 @@ static const char *const sources[] = {
     [PLAN_SOURCE_MEMORY] = "memory",
     [PLAN_SOURCE_CHECKPOINT] = "checkpoint",
 };
+
+const char *plan_layout_words(unsigned stages, unsigned replicas, char ret_words[LAYOUT_WORDS_SIZE])
+{
+    snprintf(ret_words, LAYOUT_WORDS_SIZE, "%u stage%s x %u replica%s", stages,
+             stages == 1 ? "" : "s", replicas, replicas == 1 ? "" : "s");
+    return ret_words;
+}
 
 static bool find_word(const char *const *words, unsigned count, const char *word,
                       unsigned *ret_index)

@@ -1,9 +1,15 @@
-/* Enumerations of a plan as the words of its JSON. */
+/* What a plan says in words: its enumerations in JSON, its layout for people. */
 #pragma once
 
 #include "elastic/plan.h"
 
 #define PLAN_WORD_SIZE 16
+
+#define LAYOUT_WORDS_SIZE 64
+
+/** plan_layout_words() - "3 stages x 1 replica", for people */
+const char *plan_layout_words(unsigned stages, unsigned replicas,
+                              char ret_words[LAYOUT_WORDS_SIZE]);
 
 /** plan_reason_parse(), plan_source_parse() - false when @word is none of them */
 bool plan_reason_parse(const char *word, enum plan_reason *ret_reason);

@@ -72,6 +72,16 @@ int planner_run(const struct planner_input *input, struct plan *plan,
 int planner_predict(const struct planner_input *input, const struct plan *plan,
                     double *ret_seconds) CHECK_RESULT;
 
+/**
+ * planner_job() - what a plan of @spec is made from before anything is measured: units on the
+ * reference slot, lanes, the reference link
+ * @units: job_spec_unit_count() of them, filled, and borrowed by @ret_input
+ *
+ * Slots, devices_max and wishes are left at zero: they are the caller's.
+ */
+void planner_job(const struct job_spec *spec, unsigned frozen_layers, struct planner_unit *units,
+                 struct planner_input *ret_input);
+
 /** planner_units() - costs from the spec alone (arithmetic and bytes at @flops_per_second), before
    anything is measured; units below the boundary of @frozen_layers have no backward. @ret_units:
    job_spec_unit_count() */

@@ -4,6 +4,11 @@
  */
 #include "elastic/planner.h"
 
+/* A CPU slot and a local link, roughly; what decides is their proportion. */
+#define REFERENCE_FLOPS                 2e10
+#define REFERENCE_LINK_BYTES_PER_SECOND 1e9
+#define REFERENCE_LINK_LATENCY_SECONDS  1e-4
+
 /* Parameters of one unit: matrices, biases and the norm's two vectors (model/unit.h). */
 static double parameter_count(const struct job_spec *spec, unsigned unit)
 {
@@ -64,4 +69,18 @@ void planner_units(const struct job_spec *spec, unsigned frozen_layers, double f
             .trained = trained,
         };
     }
+}
+
+void planner_job(const struct job_spec *spec, unsigned frozen_layers, struct planner_unit *units,
+                 struct planner_input *ret_input)
+{
+    planner_units(spec, frozen_layers, REFERENCE_FLOPS, units);
+    *ret_input = (struct planner_input){
+        .units = units,
+        .unit_count = job_spec_unit_count(spec),
+        .lanes = spec->train.lanes,
+        .micro_batches_per_lane = spec->train.micro_batches_per_lane,
+        .link_bytes_per_second = REFERENCE_LINK_BYTES_PER_SECOND,
+        .link_latency_seconds = REFERENCE_LINK_LATENCY_SECONDS,
+    };
 }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "elastic/plan_words.h"
 #include "worker/handover.h"
 #include "worker/tags.h"
 
@@ -415,7 +416,7 @@ static int settle_into_generation(struct trainer *trainer)
 
 static void measure_pause(struct trainer *trainer, uint64_t now_ns)
 {
-    char text[PLAN_REASON_SIZE + 160];
+    char text[PLAN_REASON_SIZE + 160], layout[LAYOUT_WORDS_SIZE];
     const struct plan *plan = trainer->plan;
 
     if (!trainer->first_commit)
@@ -424,9 +425,8 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
         trainer->last_commit_ns ? (double)(now_ns - trainer->last_commit_ns) / 1e9 : 0;
     if (trainer->engine->rank != 0)
         return;
-    snprintf(text, sizeof(text),
-             "generation %" PRIu64 " (%s): %u stages x %u replicas, pause %.0f ms",
-             plan->generation, plan->reason_text, plan->stage_count, plan->replica_count,
+    snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %s, pause %.0f ms", plan->generation,
+             plan->reason_text, plan_layout_words(plan->stage_count, plan->replica_count, layout),
              trainer->pause_seconds * 1e3);
     tell_event(trainer, text);
 }
