@@ -36,7 +36,7 @@ char *local_state_encode(const struct local_cluster *cluster)
     for (unsigned i = 0; i < cluster->node_count && tree; i++)
         if (json_array_append_new(nodes, encode_node(&cluster->nodes[i])))
             return NULL;
-    return tree ? json_dumps(tree, JSON_INDENT(2)) : NULL;
+    return tree ? json_text_indented(tree) : NULL;
 }
 
 static int decode_process(const json_t *parent, struct process *ret_process, struct error *error)

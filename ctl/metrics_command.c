@@ -59,7 +59,9 @@ static void print_new(struct printer *printer, const struct history *history, bo
     fflush(stdout);
 }
 
-static int round_of(struct collector *collector, bool *ret_over, struct error *error)
+/* @ret_over: the job is; @ret_committed: steps that etcd knows of */
+static int round_of(struct collector *collector, bool *ret_over, uint64_t *ret_committed,
+                    struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     int status = cluster_load(collector->store, &cluster, error);
@@ -70,18 +72,20 @@ static int round_of(struct collector *collector, bool *ret_over, struct error *e
     if (!job)
         return -ENOENT;
     *ret_over = cluster_job_over(job);
+    *ret_committed = job->progress.step;
     return collector_metrics(collector, &cluster, error);
 }
 
-static int follow(struct collector *collector, struct printer *printer, struct error *error)
+static int follow(struct collector *collector, struct printer *printer, uint64_t *ret_committed,
+                  struct error *error)
 {
     bool over = false;
-    int status = round_of(collector, &over, error);
+    int status = round_of(collector, &over, ret_committed, error);
 
     while (!status && !over && !ferror(stdout)) {
         print_new(printer, &collector->history, true);
         store_pause(collector->store, PERIOD_NS);
-        status = round_of(collector, &over, error);
+        status = round_of(collector, &over, ret_committed, error);
     }
     if (!status)
         print_new(printer, &collector->history, false);
@@ -90,23 +94,31 @@ static int follow(struct collector *collector, struct printer *printer, struct e
 
 /* What makes the answer less than the whole truth. */
 static int judge(const struct collector *collector, const struct printer *printer, uint64_t from,
-                 struct error *error)
+                 uint64_t committed, struct error *error)
 {
-    uint64_t gap = history_gap(&collector->history, from);
+    const struct history *history = &collector->history;
+    uint64_t gap = history_gap(history, from);
+    uint64_t last = history->count ? history->steps[history->count - 1].step : 0;
 
-    if (collector->history.conflict.code) {
-        *error = collector->history.conflict;
+    if (history->conflict.code) {
+        *error = history->conflict;
         return error->code;
     }
     if (collector->silent)
         fprintf(stderr, "firnctl: %u of %u nodes did not answer\n", collector->silent,
                 collector->silent + collector->answered);
+    if (!gap && last < committed && from <= committed) /* the end, or all of it */
+        gap = MAX(last + 1, MAX(from, (uint64_t)1));
     if (!gap)
         return 0;
+    error_set(error, -ENODATA,
+              "step %" PRIu64 " is on no node that answers, and the job has committed %" PRIu64
+              "; start the node that has it, or look for jobs/%s/metrics.jsonl in its data_dir",
+              gap, MAX(committed, last), collector->job);
     if (printer->exact)
-        return error_set(error, -ENODATA, "step %" PRIu64 " is on no node that answers", gap);
-    fprintf(stderr, "firnctl: step %" PRIu64 " and maybe others are on no node that answers\n",
-            gap);
+        return -ENODATA;
+    fprintf(stderr, "firnctl: %s\n", error->text);
+    error_clear(error);
     return 0;
 }
 
@@ -118,6 +130,7 @@ int run_metrics(const struct arguments *arguments, struct error *error)
     struct printer printer = {.exact = arguments_has(arguments, "exact"),
                               .json = arguments_has(arguments, "json"),
                               .next = from};
+    uint64_t committed = 0;
     bool over;
     int status = store_open(arguments, &store, error);
 
@@ -125,11 +138,11 @@ int run_metrics(const struct arguments *arguments, struct error *error)
         return status;
     collector_init(&collector, &store, arguments->operands[0], from);
     if (arguments_has(arguments, "follow")) {
-        status = follow(&collector, &printer, error);
+        status = follow(&collector, &printer, &committed, error);
     } else {
-        status = round_of(&collector, &over, error);
+        status = round_of(&collector, &over, &committed, error);
         if (!status)
             print_new(&printer, &collector.history, false);
     }
-    return status ? status : judge(&collector, &printer, from, error);
+    return status ? status : judge(&collector, &printer, from, committed, error);
 }

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 int output_json(json_t *tree, struct error *error)
 {
-    AUTO_FREE char *text = tree ? json_dumps(tree, JSON_INDENT(2)) : NULL;
+    AUTO_FREE char *text = tree ? json_text_indented(tree) : NULL;
 
     json_decref(tree);
     if (!text)

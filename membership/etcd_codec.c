@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/json.h"
 #include "membership/base64.h"
 
 const char ETCD_PROGRESS_REQUEST[] = "{\"progress_request\":{}}\n";
@@ -116,7 +117,7 @@ int etcd_encode_lease(struct bytes *body, int64_t lease)
 int etcd_encode_authenticate(struct bytes *body, const char *user, const char *password)
 {
     json_t *object = json_pack("{s:s, s:s}", "name", user, "password", password);
-    char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+    char *text = object != NULL ? json_text(object) : NULL;
     json_decref(object);
     if (text == NULL)
         return -ENOMEM;
