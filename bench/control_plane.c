@@ -30,6 +30,7 @@
 #include "bench/etcd_process.h"
 #include "bench/many_nodes.h"
 #include "bench/measure.h"
+#include "elastic/job_spec.h"
 #include "membership/etcd.h"
 #include "membership/keys.h"
 #include "membership/poll_loop.h"
@@ -326,11 +327,11 @@ static void report(struct measure *measure, const struct crowd *crowd, const cha
 static json_t *job_tree(unsigned lanes)
 {
     return json_pack(
-        "{s:s, s:{s:s, s:i, s:i, s:i, s:i, s:i}, s:{s:s, s:s}, s:{s:i, s:i, s:i, s:i}, s:{s:{s:s}}}",
+        "{s:s, s:{s:s, s:i, s:i, s:i, s:i, s:i}, s:{s:s, s:s}, s:{s:i, s:i, s:i, s:i}, s:{s:{s:i}, s:{s:s}}}",
         "name", JOB, "model", "family", "gpt2", "layers", 24, "width", 1024, "heads", 16, "context",
         1024, "vocab", 50257, "data", "format", "bytes", "path", "/data", "train", "steps", 1000000,
-        "lanes", (int)lanes, "micro_batch", 4, "micro_batches_per_lane", 8, "elastic", "freeze",
-        "policy", "none");
+        "lanes", (int)lanes, "micro_batch", 4, "micro_batches_per_lane", 8, "elastic", "devices",
+        "max", JOB_DEVICES_MAX, "freeze", "policy", "none");
 }
 
 static void submit(struct crowd *crowd)

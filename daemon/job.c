@@ -382,6 +382,13 @@ void job_sync(struct job *job)
     recording_sync(job);
 }
 
+void job_mended(struct job *job)
+{
+    struct agent_event event = {.type = AGENT_SLOTS_MENDED};
+
+    feed(job, &event);
+}
+
 void job_gone(struct job *job)
 {
     struct agent_event event = {.type = AGENT_PLAN};

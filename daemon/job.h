@@ -41,6 +41,8 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
 void job_close(struct job *job);
 /** job_sync() - bring the agent in line with the mirror */
 void job_sync(struct job *job);
+/** job_mended() - an operator says that this node's slots are good again */
+void job_mended(struct job *job);
 /** job_gone() - its keys were removed: stop what still runs */
 void job_gone(struct job *job);
 bool job_idle(const struct job *job);

@@ -17,6 +17,8 @@ static void set_draining(struct daemon *daemon, bool draining, const char *why)
     log_info("this node is %s: %s", draining ? "draining" : "ready again", why);
     if (!draining)
         inventory_excuse(daemon->inventory);
+    for (struct job *job = daemon->jobs; job && !draining; job = job->next)
+        job_mended(job);
     daemon_publish_self(daemon);
 }
 

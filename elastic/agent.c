@@ -198,6 +198,7 @@ static void take_up(struct agent *agent, const struct agent_event *event)
         memset(&slot->status, 0, sizeof(slot->status));
         slot->end = END_NONE;
         slot->was_prepared = slot->fenced = slot->killed = false;
+        slot->joined_at_ns = 0;
     }
     slot->spawned_at_ns = event->now_ns;
     slot->process = PROCESS_CONNECTED;
@@ -222,24 +223,59 @@ static void take_status(struct agent *agent, const struct agent_event *event)
         slot->was_prepared = true;
         slot->deaths_at_start = 0;
     }
+    if (event->status->phase == WORKER_RUNNING && slot->joined_at_ns == 0)
+        slot->joined_at_ns = MAX(event->now_ns, (uint64_t)1);
 }
 
-/* Another try after a pause that doubles, or the end of the slot. */
+static void take_out(struct agent_slot *slot, const struct agent_event *event, const char *how,
+                     unsigned times, struct agent_actions *actions)
+{
+    struct agent_action *action = emit(actions, AGENT_SLOT_BAD, event->slot);
+    slot->bad = true;
+    snprintf(action->text, sizeof(action->text), "died %u times %s: %.180s", times, how,
+             event->text);
+    memcpy(slot->text, action->text, sizeof(slot->text));
+}
+
+/* The pause before another start after @deaths: it doubles. */
+static uint64_t start_again_at(const struct agent *agent, uint64_t now_ns, unsigned deaths)
+{
+    return now_ns + (agent->failure_timeout_ns / BACKOFF_SHARE << (deaths - 1));
+}
+
+/* Another try after a pause, or the end of the slot. */
 static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
                                  const struct agent_event *event, struct agent_actions *actions)
 {
     slot->deaths_at_start++;
-    if (slot->deaths_at_start < AGENT_STARTS_MAX) {
-        slot->respawn_at_ns = event->now_ns + (agent->failure_timeout_ns / BACKOFF_SHARE
-                                               << (slot->deaths_at_start - 1));
-        return;
+    if (slot->deaths_at_start < AGENT_STARTS_MAX)
+        slot->respawn_at_ns = start_again_at(agent, event->now_ns, slot->deaths_at_start);
+    else
+        take_out(slot, event, "at start", AGENT_STARTS_MAX, actions);
+}
+
+/* It was prepared at least. Whoever falls over as soon as it trains does so for ever. */
+static void count_crash(struct agent *agent, struct agent_slot *slot,
+                        const struct agent_event *event, struct agent_actions *actions)
+{
+    uint64_t long_enough = AGENT_JOINED_TIMEOUTS * agent->failure_timeout_ns;
+    if (slot->joined_at_ns != 0 && event->now_ns >= slot->joined_at_ns + long_enough)
+        slot->crashes = 0;
+    slot->crashes++;
+    if (slot->crashes == AGENT_CRASHES_MAX)
+        take_out(slot, event, "soon after it had joined", AGENT_CRASHES_MAX, actions);
+    else if (slot->crashes > 1)
+        slot->respawn_at_ns = start_again_at(agent, event->now_ns, slot->crashes - 1);
+}
+
+static void take_mended(struct agent *agent)
+{
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
+        struct agent_slot *slot = &agent->slots[index];
+        slot->bad = false;
+        slot->crashes = slot->deaths_at_start = 0;
+        slot->respawn_at_ns = 0;
     }
-    slot->bad = true;
-    struct agent_action *action = emit(actions, AGENT_SLOT_BAD, event->slot);
-    int length =
-        snprintf(action->text, sizeof(action->text), "died %u times at start: ", AGENT_STARTS_MAX);
-    snprintf(action->text + length, sizeof(action->text) - (size_t)length, "%.200s", event->text);
-    memcpy(slot->text, action->text, sizeof(slot->text));
 }
 
 /* Not one that says PREPARED with its state, between two generations. */
@@ -277,7 +313,9 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
         slot->end = END_LEFT;
     else if (slot->was_prepared)
         slot->end = END_DEAD;
-    else
+    if (slot->end == END_DEAD && !slot->killed)
+        count_crash(agent, slot, event, actions);
+    else if (!slot->was_prepared && !slot->fenced)
         count_death_at_start(agent, slot, event, actions);
     if (makes_room(agent, event->slot))
         slot->end = END_NONE;
@@ -296,6 +334,7 @@ static void spawn(struct agent *agent, unsigned index, uint64_t now_ns,
     struct agent_slot *slot = &agent->slots[index];
     slot->process = PROCESS_STARTING;
     slot->greeted = slot->was_prepared = slot->fenced = slot->killed = false;
+    slot->joined_at_ns = 0;
     slot->end = END_NONE;
     memset(&slot->status, 0, sizeof(slot->status));
     slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = slot->respawn_at_ns = 0;
@@ -504,6 +543,9 @@ static void take_event(struct agent *agent, const struct agent_event *event, str
         break;
     case AGENT_WORKER_EXIT:
         take_exit(agent, event, actions);
+        break;
+    case AGENT_SLOTS_MENDED:
+        take_mended(agent);
         break;
     case AGENT_TICK:
         break;

@@ -29,7 +29,8 @@ enum agent_event_type {
     AGENT_NEXT,      /* `plan`: being prepared; NULL: dropped */
     AGENT_WORKER_UP, /* `slot`: connected, its socket works (also: found running by a new firnd) */
     AGENT_WORKER_STATUS, /* `slot`, `status` */
-    AGENT_WORKER_EXIT, /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
+    AGENT_WORKER_EXIT,  /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
+    AGENT_SLOTS_MENDED, /* an operator says that what took slots out of service is over */
     AGENT_TICK,
 };
 
@@ -51,7 +52,7 @@ enum agent_action_type {
     AGENT_SEND_STOP, /* to `slot`; PREPARE/SWITCH carry `plan` (borrowed from the agent) */
     AGENT_KILL,      /* SIGKILL what runs on `slot` (it ignored STOP, or is fenced) */
     AGENT_REPORT,    /* write `report` under generation report.generation */
-    AGENT_SLOT_BAD,  /* died at start again and again: take `slot` out of service with `text` */
+    AGENT_SLOT_BAD,  /* died again and again: take `slot` out of service with `text` */
 };
 
 struct agent_action {
@@ -71,10 +72,17 @@ struct agent_actions {
 void agent_actions_done(struct agent_actions *actions);
 
 struct agent;
-/** agent_new() - @node: this node's name; restarts after a death at start back off from
-    @failure_timeout_ns / 4, doubling; AGENT_STARTS_MAX deaths before `prepared` mark the slot bad
+/**
+ * agent_new() - @node: this node's name
+ *
+ * Restarts after a death at start back off from @failure_timeout_ns / 4, doubling; AGENT_STARTS_MAX
+ * deaths before `prepared` mark the slot bad. So do AGENT_CRASHES_MAX deaths in a row of workers
+ * that got further but had not run for AGENT_JOINED_TIMEOUTS failure timeouts; a single one, which
+ * may be anybody's doing, is replaced at once.
  */
-#define AGENT_STARTS_MAX 5
+#define AGENT_STARTS_MAX      5
+#define AGENT_CRASHES_MAX     6
+#define AGENT_JOINED_TIMEOUTS 4
 struct agent *agent_new(const char *job, const char *node, uint64_t failure_timeout_ns);
 void agent_free(struct agent *agent);
 /**

@@ -18,6 +18,8 @@ struct agent_slot {
     char text[REPORT_TEXT_SIZE]; /* why it ended, is bad or refuses */
     bool bad, refused;
     unsigned deaths_at_start;
+    unsigned crashes;      /* in a row, each soon after the worker had joined */
+    uint64_t joined_at_ns; /* 0: this process has not been RUNNING yet */
     uint64_t respawn_at_ns;
     uint64_t spawned_at_ns;
     uint64_t stuck_at_ns;

@@ -189,6 +189,54 @@ static void deaths_at_start_back_off_and_end_the_slot(void **state)
     assert_int_equal(actions.count, 0);
 }
 
+/* One life of a worker that the plan of @generation wants; it has been RUNNING for @runs_ns. */
+static void live(unsigned generation, uint64_t runs_ns)
+{
+    feed_plan(AGENT_PLAN, make_plan(generation, false, 1, (unsigned[]){0}, NULL));
+    if (count_of(AGENT_SPAWN, 0) == 0)
+        feed_tick(actions.wake_at_ns);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    feed_up(0);
+    feed_status(0, 100 + generation, WORKER_STARTING, 0);
+    feed_status(0, 100 + generation, WORKER_PREPARED, generation);
+    feed_status(0, 100 + generation, WORKER_RUNNING, generation);
+    now_ns += runs_ns;
+    feed_exit(0, -11);
+}
+
+static void crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
+{
+    (void)state;
+    for (unsigned life = 1; life < AGENT_CRASHES_MAX; life++) {
+        uint64_t begun_ns = now_ns;
+        live(life, TIMEOUT_NS);
+        /* The first is replaced at once; then there are pauses that double. */
+        uint64_t pause_ns = life > 2 ? TIMEOUT_NS / 4 << (life - 3) : 0;
+        assert_true(now_ns == begun_ns + pause_ns + TIMEOUT_NS);
+        assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+        assert_reported(0, WORKER_DEAD);
+    }
+    live(AGENT_CRASHES_MAX, TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_non_null(strstr(entry_of(0)->text, "soon after it had joined: the last words"));
+    feed_plan(AGENT_PLAN, make_plan(AGENT_CRASHES_MAX + 1, false, 1, (unsigned[]){0}, NULL));
+    feed_tick(now_ns + 1000 * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    /* Until somebody has looked at it. */
+    step((struct agent_event){.type = AGENT_SLOTS_MENDED});
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
+static void a_worker_that_ran_for_long_is_forgiven(void **state)
+{
+    (void)state;
+    for (unsigned life = 1; life <= 3 * AGENT_CRASHES_MAX; life++) {
+        live(life, AGENT_JOINED_TIMEOUTS * TIMEOUT_NS);
+        assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    }
+}
+
 static void a_start_that_hangs_is_killed(void **state)
 {
     (void)state;
@@ -489,6 +537,8 @@ int main(void)
         TEST(a_start_that_hangs_is_killed),
         TEST(a_dead_worker_is_reported_without_state_and_not_replaced),
         TEST(one_that_died_between_plans_is_still_missed),
+        TEST(crashes_soon_after_joining_back_off_and_end_the_slot),
+        TEST(a_worker_that_ran_for_long_is_forgiven),
         TEST(preparing_starts_what_is_missing_and_touches_nobody_else),
         TEST(a_dropped_plan_takes_its_workers_along),
         TEST(a_leaver_makes_room_for_the_next_plan),
