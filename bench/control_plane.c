@@ -192,9 +192,15 @@ static void stop_nodes(struct crowd *crowd)
     close(crowd->news);
 }
 
-static struct many_state total(const struct crowd *crowd)
+/* What all processes have reached together. */
+struct reached {
+    unsigned registered, following, leads, running;
+    uint64_t generation;
+};
+
+static struct reached total(const struct crowd *crowd)
 {
-    struct many_state all = {0};
+    struct reached all = {0};
 
     for (unsigned i = 0; i < crowd->process_count; i++) {
         const struct many_state *state = &crowd->states[i];
@@ -210,14 +216,14 @@ static struct many_state total(const struct crowd *crowd)
     return all;
 }
 
-static bool all_registered(const struct crowd *crowd, const struct many_state *all, uint64_t wanted)
+static bool all_registered(const struct crowd *crowd, const struct reached *all, uint64_t wanted)
 {
     (void)wanted;
     return all->registered == crowd->node_count && all->following == crowd->node_count &&
            all->leads == 1;
 }
 
-static bool all_running(const struct crowd *crowd, const struct many_state *all, uint64_t wanted)
+static bool all_running(const struct crowd *crowd, const struct reached *all, uint64_t wanted)
 {
     return all->generation >= wanted && all->running == crowd->node_count;
 }
@@ -246,11 +252,11 @@ static void show_job(struct crowd *crowd)
 
 /* Sleeps in poll until the processes have news. */
 static void await_crowd(struct crowd *crowd, const char *what, uint64_t wanted,
-                        bool (*reached)(const struct crowd *crowd, const struct many_state *all,
+                        bool (*reached)(const struct crowd *crowd, const struct reached *all,
                                         uint64_t wanted))
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS, count;
-    struct many_state all = total(crowd);
+    struct reached all = total(crowd);
 
     while (!reached(crowd, &all, wanted)) {
         uint64_t now_ns = clock_monotonic_ns();

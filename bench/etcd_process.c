@@ -133,20 +133,28 @@ struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, stru
     return counters;
 }
 
+/* The number after @skip blanks; proc(5): fields are separated by one. */
+static unsigned long field(const char *fields, unsigned skip)
+{
+    while (fields && skip-- > 0)
+        fields = strchr(fields, ' ') ? strchr(fields, ' ') + 1 : NULL;
+    return fields ? strtoul(fields, NULL, 10) : 0;
+}
+
 double process_cpu(pid_t pid)
 {
     char path[64], line[1024];
-    unsigned long user = 0, system = 0;
+    unsigned long ticks = 0;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     FILE *file = fopen(path, "r");
-    const char *fields = file && fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-    if (!fields || sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-                          &system) != 2)
-        user = system = 0;
+    if (file && fgets(line, sizeof(line), file)) {
+        const char *fields = strrchr(line, ')'); /* the second; utime and stime: 14th and 15th */
+        ticks = field(fields, 12) + field(fields, 13);
+    }
     if (file)
         fclose(file);
-    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+    return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
