@@ -122,6 +122,10 @@ const struct schema_key job_schema[] = {
     {"elastic.freeze.keep_active", SCHEMA_UNSIGNED, AT(elastic.freeze.keep_active), 0, 256, .default_json = "1",
      .unit = "layers", .meaning = "Layers at the top that never freeze; at most `model.layers`"},
 
+    {"elastic.shadow", SCHEMA_FLAG, AT(elastic.shadow), .default_json = "false",
+     .also = " shadows buddy mirror standby ",
+     .meaning = "A stage that is on one node only has a copy on another, which follows it step by step: no node's loss goes back to a checkpoint; costs memory and traffic"},
+
     {"checkpoint.path", SCHEMA_PATH, AT(checkpoint.path), .default_json = "\"\"",
      .default_note = "`checkpoints` in the node's data folder", .also = " folder directory dir out_dir output_dir ",
      .meaning = "A folder that every node of the job can reach; relative to the job file"},

@@ -55,6 +55,7 @@ struct job_spec {
     } train;
     struct {
         unsigned devices_min, devices_max;
+        bool shadow; /* stages on one node only have a copy on another */
         struct {
             enum job_freeze policy;
             double alpha;

@@ -16,6 +16,7 @@
 
 #include "elastic/leader_internal.h"
 #include "elastic/plan_words.h"
+#include "elastic/shadow.h"
 
 #define GAIN_LEAST       0.05 /* of the step time, for a change that nobody asked for */
 #define PREPARE_TIMEOUTS 20   /* failure_timeouts until prepared */
@@ -116,6 +117,19 @@ static void explain(const struct leader_context *context, const struct demand *d
              plan->stage_count, plan->replica_count, plan->predicted_step_seconds * 1e3);
 }
 
+/* A running worker has its stage and the stages that it shadows. */
+static void list_kept(const struct plan *plan, unsigned rank,
+                      struct transfer_range ret_held[TRANSFER_RANGES_MAX])
+{
+    unsigned count = 0;
+    ret_held[count++] = units_of_rank(plan, rank);
+    for (unsigned i = 0; i < plan->shadow_count; i++)
+        if (plan->shadows[i].rank == rank) {
+            assert(count < TRANSFER_RANGES_MAX);
+            ret_held[count++] = units_of_rank(plan, plan->shadows[i].stage);
+        }
+}
+
 static int add_moves(struct leader_context *context, struct plan *plan)
 {
     const struct roster *roster = &context->roster;
@@ -127,8 +141,7 @@ static int add_moves(struct leader_context *context, struct plan *plan)
         if (!roster_is_worker(roster, &roster->members[i]))
             continue;
         holders[count] = leader_holder(&roster->members[i], context->view->plan);
-        holders[count++].held[0] =
-            units_of_rank(context->view->plan, (unsigned)roster->members[i].rank);
+        list_kept(context->view->plan, (unsigned)roster->members[i].rank, holders[count++].held);
     }
     return leader_transfer(context, plan, holders, count);
 }
@@ -144,6 +157,12 @@ static void say_running(struct leader_context *context)
                    view->measured_step_seconds * 1e3, plan->predicted_step_seconds * 1e3);
     else
         leader_say(context, JOB_RUNNING, "%s", layout);
+    unsigned bare = view->spec->elastic.shadow ? shadow_bare_stages(plan) : 0;
+    if (bare > 0)
+        leader_add(context,
+                   "; %u %s no shadow: no worker of another node has room, so losing a node may go "
+                   "back to a checkpoint",
+                   bare, bare == 1 ? "stage has" : "stages have");
 }
 
 /* Nothing is wrong with waiting a little: one change for all that comes together. */

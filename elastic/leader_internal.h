@@ -70,6 +70,10 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
 void leader_say(struct leader_context *context, enum job_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/** leader_add() - more text behind what was said */
+void leader_add(struct leader_context *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /** leader_wake() - call again at @at_ns at the latest */
 void leader_wake(struct leader_context *context, uint64_t at_ns);
 

@@ -84,17 +84,28 @@ bool leader_has_failed(const struct leader_context *context)
     return absence_is_failure(context) || start_timed_out(context);
 }
 
+/* No gradients for what is left of the generation before. */
+static void drop_leftovers(struct worker_report *report)
+{
+    unsigned kept = 0;
+    report->old_unit_count = 0;
+    for (unsigned i = 0; i < report->extra_count; i++)
+        if (report->extras[i].shadows)
+            report->extras[kept++] = report->extras[i];
+    report->extra_count = kept;
+}
+
 /* The report of a worker that was told to join @plan before it broke, as if it had. */
 static bool obey_plan(const struct plan *plan, struct worker_report *report)
 {
     bool applied = false;
     if (plan->source != PLAN_SOURCE_MEMORY) {
-        report->held_unit_count = report->old_unit_count = 0;
+        report->held_unit_count = report->old_unit_count = report->extra_count = 0;
         report->record.step = 0;
     } else if (plan->has_commit && report->holds && report->applied_step + 1 == plan->commit.step) {
         report->applied_step = plan->commit.step;
         report->record = plan->commit;
-        report->old_unit_count = 0; /* no gradients for those */
+        drop_leftovers(report);
         applied = true;
     } else if (report->holds) {
         report->record.step = 0;
@@ -251,7 +262,7 @@ static int pool_survivors(const struct survivors *survivors, const struct recove
 {
     for (unsigned i = 0; i < survivors->count; i++) {
         const struct roster_member *member = survivors->members[i];
-        struct recovery_range ranges[2];
+        struct recovery_range ranges[REPORT_RANGES_MAX];
         if (member->node->draining)
             continue;
         unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
@@ -302,7 +313,7 @@ static struct transfer_holder *list_holders(const struct leader_context *context
         return NULL;
     unsigned count = 0;
     for (unsigned i = 0; i < survivors->count; i++) {
-        struct recovery_range ranges[2];
+        struct recovery_range ranges[REPORT_RANGES_MAX];
         unsigned range_count = recovery_ranges(recovery, &survivors->reports[i], ranges);
         holders[count] = leader_holder(survivors->members[i], plan);
         for (unsigned n = 0; n < range_count; n++)

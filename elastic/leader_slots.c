@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "elastic/leader_internal.h"
+#include "elastic/shadow.h"
 
 void slot_pool_done(struct slot_pool *pool)
 {
@@ -164,7 +165,9 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
     int r = plan == NULL ? -ENOMEM : make_input(context, pool, frozen_layers, &units, &input);
     if (r == 0)
         r = planner_run(&input, plan, NULL, NULL, context->error);
-    else
+    if (r == 0 && context->view->spec->elastic.shadow)
+        r = shadow_assign(&input, plan);
+    if (r == -ENOMEM)
         error_set(context->error, r, "no memory to plan");
     if (r < 0) {
         plan_free(plan);
@@ -221,6 +224,16 @@ void leader_say(struct leader_context *context, enum job_state state, const char
     va_start(arguments, format);
     context->decision->state = state;
     vsnprintf(context->decision->text, sizeof(context->decision->text), format, arguments);
+    va_end(arguments);
+}
+
+void leader_add(struct leader_context *context, const char *format, ...)
+{
+    char *text = context->decision->text;
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, sizeof(context->decision->text) - used, format, arguments);
     va_end(arguments);
 }
 

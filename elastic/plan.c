@@ -18,6 +18,7 @@ void plan_free(struct plan *plan)
     free(plan->workers);
     free(plan->stage_first_unit);
     free(plan->replica_first_lane);
+    free(plan->shadows);
     free(plan->moves);
     free(plan->histories);
     free(plan);
@@ -46,6 +47,7 @@ struct plan *plan_copy(const struct plan *plan)
     *copy = *plan;
     copy->workers = NULL;
     copy->stage_first_unit = copy->replica_first_lane = NULL;
+    copy->shadows = NULL;
     copy->moves = copy->histories = NULL;
     size_t ranks = (size_t)plan->worker_count + plan->donor_count;
     if (copy_array(plan->workers, ranks, sizeof(*plan->workers), &copy->workers) &&
@@ -53,6 +55,7 @@ struct plan *plan_copy(const struct plan *plan)
                    &copy->stage_first_unit) &&
         copy_array(plan->replica_first_lane, (size_t)plan->replica_count + 1, sizeof(unsigned),
                    &copy->replica_first_lane) &&
+        copy_array(plan->shadows, plan->shadow_count, sizeof(*plan->shadows), &copy->shadows) &&
         copy_array(plan->moves, plan->move_count, sizeof(*plan->moves), &copy->moves) &&
         copy_array(plan->histories, plan->history_count, sizeof(*plan->histories),
                    &copy->histories))
@@ -67,6 +70,31 @@ int plan_find(const struct plan *plan, const char *node, unsigned slot)
         if (plan->workers[rank].slot == slot && strcmp(plan->workers[rank].node, node) == 0)
             return (int)rank;
     return -1;
+}
+
+int plan_shadow_of(const struct plan *plan, unsigned stage)
+{
+    for (unsigned i = 0; i < plan->shadow_count; i++)
+        if (plan->shadows[i].stage == stage)
+            return (int)plan->shadows[i].rank;
+    return -1;
+}
+
+static bool stage_has(const struct plan *plan, unsigned stage, unsigned unit)
+{
+    return unit >= plan->stage_first_unit[stage] && unit < plan->stage_first_unit[stage + 1];
+}
+
+bool plan_keeps(const struct plan *plan, unsigned rank, unsigned unit)
+{
+    if (rank >= plan->worker_count)
+        return false;
+    if (stage_has(plan, rank % plan->stage_count, unit))
+        return true;
+    for (unsigned i = 0; i < plan->shadow_count; i++)
+        if (plan->shadows[i].rank == rank && stage_has(plan, plan->shadows[i].stage, unit))
+            return true;
+    return false;
 }
 
 static void mark_pipeline_neighbours(const struct plan *plan, unsigned rank, unsigned *marks)
@@ -100,6 +128,17 @@ static void mark_commit_tree(const struct plan *plan, unsigned rank, unsigned *m
         marks[plan_tree_parent(rank)] = 1;
 }
 
+static void mark_shadows(const struct plan *plan, unsigned rank, unsigned *marks)
+{
+    for (unsigned i = 0; i < plan->shadow_count; i++) {
+        unsigned owner = plan_rank(plan, 0, plan->shadows[i].stage);
+        if (owner == rank)
+            marks[plan->shadows[i].rank] = 1;
+        if (plan->shadows[i].rank == rank)
+            marks[owner] = 1;
+    }
+}
+
 static void mark_other_ends(const struct plan_move *moves, unsigned count, unsigned rank,
                             unsigned *marks)
 {
@@ -122,6 +161,7 @@ unsigned plan_peers(const struct plan *plan, unsigned rank, unsigned *ret_ranks)
         mark_pipeline_neighbours(plan, rank, ret_ranks);
         mark_replicas_of_stage(plan, rank, ret_ranks);
         mark_commit_tree(plan, rank, ret_ranks);
+        mark_shadows(plan, rank, ret_ranks);
     }
     mark_other_ends(plan->moves, plan->move_count, rank, ret_ranks);
     mark_other_ends(plan->histories, plan->history_count, rank, ret_ranks);

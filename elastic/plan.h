@@ -5,6 +5,9 @@
  * [worker_count, worker_count + donor_count) only hand over state and then leave. A plan with
  * worker_count 0 ends the generation before it: everybody checkpoints at the switch (when
  * `planned`) and leaves; that is how a job is paused and cancelled.
+ *
+ * Shadows: a stage whose replicas are all on one node may have a worker of another node that keeps
+ * a copy of its state beside its own, so that no node's loss takes the only one (worker/shadow.h).
  */
 #pragma once
 
@@ -23,6 +26,7 @@
 #define PLAN_RANKS_MAX    (2 * JOB_DEVICES_MAX) /* workers and donors */
 #define PLAN_SLOTS_MAX    64                    /* of one node: REPORT_WORKERS_MAX */
 #define PLAN_MOVES_MAX    (1u << 18)
+#define PLAN_SHADOWS_MAX  8 /* that one worker keeps */
 
 enum plan_source {
     PLAN_SOURCE_FRESH,      /* initialize from the seed: step 0 */
@@ -55,6 +59,11 @@ struct plan_move {
     unsigned from_rank, to_rank; /* ranks of this plan, donors included */
 };
 
+/* @rank keeps a copy of @stage; its gradients come from the stage's worker of replica 0. */
+struct plan_shadow {
+    unsigned stage, rank;
+};
+
 struct plan {
     char job[NAME_SIZE];
     uint64_t generation; /* from 1 */
@@ -69,7 +78,9 @@ struct plan {
     struct plan_worker *workers;  /* worker_count + donor_count */
     unsigned *stage_first_unit;   /* stage_count + 1; the last is the unit count */
     unsigned *replica_first_lane; /* replica_count + 1; the last is the lane count */
-    unsigned frozen_layers;       /* what the planner assumed; the truth is in the state */
+    unsigned shadow_count;
+    struct plan_shadow *shadows; /* at most one a stage, stages ascending */
+    unsigned frozen_layers;      /* what the planner assumed; the truth is in the state */
 
     enum plan_source source;
     uint64_t resume_step; /* committed steps the generation starts from; of a planned switch: at
@@ -95,8 +106,9 @@ struct plan *plan_copy(const struct plan *plan);
 /**
  * plan_check() - every invariant that a plan must have before anyone follows it
  *
- * Ranges cover units and lanes without gap or overlap; no slot has two ranks; moves end at a worker
- * that owns the unit, once each, and come from another rank; a commit is complete and is the step
+ * Ranges cover units and lanes without gap or overlap; no slot has two ranks; a shadow is a worker
+ * of another stage on another node; moves end at a worker that owns or shadows the unit, once each,
+ * and come from another rank; a commit is complete and is the step
  * the generation resumes from; moves and commits only with PLAN_SOURCE_MEMORY.
  * Return: 0, or -EINVAL with the reason; -ENOMEM.
  */
@@ -126,11 +138,17 @@ static inline unsigned plan_lane_count(const struct plan *plan) /* 0 for an empt
 /** plan_find() - rank of (node, slot), or -1 */
 int plan_find(const struct plan *plan, const char *node, unsigned slot);
 
+/** plan_shadow_of() - who keeps the copy of @stage, or -1 */
+int plan_shadow_of(const struct plan *plan, unsigned stage);
+
+/** plan_keeps() - @rank computes @unit or keeps a copy of it; a donor keeps nothing */
+bool plan_keeps(const struct plan *plan, unsigned rank, unsigned unit);
+
 /**
  * plan_peers() - the ranks that @rank has links with, ascending: pipeline neighbours, the other end
  * of its replica when it is one end (a tied token table), the replicas
- * of its stage, its parent and children in the commit tree, and the two ends of its moves and
- * histories
+ * of its stage, the shadow of its stage and the workers whose shadow it is, its parent and children
+ * in the commit tree, and the two ends of its moves and histories
  * @ret_ranks: room for worker_count + donor_count
  */
 unsigned plan_peers(const struct plan *plan, unsigned rank, unsigned *ret_ranks);

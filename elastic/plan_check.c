@@ -106,6 +106,37 @@ static int check_workers(const struct plan *plan, struct error *error)
     return 0;
 }
 
+static int check_one_shadow(const struct plan *plan, unsigned index, struct error *error)
+{
+    const struct plan_shadow *shadow = &plan->shadows[index];
+    unsigned kept = 0;
+    if (shadow->stage >= plan->stage_count || shadow->rank >= plan->worker_count)
+        return error_set(error, -EINVAL, "shadows[%u]: no such stage or rank", index);
+    if (index > 0 && shadow->stage <= plan->shadows[index - 1].stage)
+        return error_set(error, -EINVAL, "shadows[%u]: stages must ascend", index);
+    if (shadow->rank % plan->stage_count == shadow->stage)
+        return error_set(error, -EINVAL, "shadows[%u]: rank %u computes stage %u itself", index,
+                         shadow->rank, shadow->stage);
+    const char *owner = plan->workers[plan_rank(plan, 0, shadow->stage)].node;
+    if (strcmp(plan->workers[shadow->rank].node, owner) == 0)
+        return error_set(error, -EINVAL, "shadows[%u]: stage %u is on node %s itself", index,
+                         shadow->stage, owner);
+    for (unsigned i = 0; i <= index; i++)
+        kept += plan->shadows[i].rank == shadow->rank;
+    if (kept > PLAN_SHADOWS_MAX)
+        return error_set(error, -EINVAL, "rank %u keeps more than %d stages", shadow->rank,
+                         PLAN_SHADOWS_MAX);
+    return 0;
+}
+
+static int check_shadows(const struct plan *plan, struct error *error)
+{
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < plan->shadow_count; i++)
+        r = check_one_shadow(plan, i, error);
+    return r;
+}
+
 static int check_source(const struct plan *plan, struct error *error)
 {
     if (plan->source != PLAN_SOURCE_MEMORY && (plan->move_count > 0 || plan->has_commit))
@@ -156,9 +187,7 @@ static int check_one_move(const struct plan *plan, unsigned index, struct error 
         return error_set(error, -EINVAL, "moves[%u]: no such rank", index);
     if (move->from_rank == move->to_rank)
         return error_set(error, -EINVAL, "moves[%u]: from rank %u to itself", index, move->to_rank);
-    unsigned stage = move->to_rank % plan->stage_count;
-    if (move->unit < plan->stage_first_unit[stage] ||
-        move->unit >= plan->stage_first_unit[stage + 1])
+    if (!plan_keeps(plan, move->to_rank, move->unit))
         return error_set(error, -EINVAL, "moves[%u]: rank %u does not own unit %u", index,
                          move->to_rank, move->unit);
     return 0;
@@ -206,6 +235,8 @@ int plan_check(const struct plan *plan, struct error *error)
         r = check_layout(plan, error);
     if (r == 0)
         r = check_workers(plan, error);
+    if (r == 0)
+        r = check_shadows(plan, error);
     if (r == 0)
         r = check_source(plan, error);
     if (r == 0)

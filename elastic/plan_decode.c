@@ -124,6 +124,29 @@ static int decode_bounds(const json_t *tree, const char *key, unsigned range_cou
     return 0;
 }
 
+/* Rows of [stage, rank]; no key at all where there are none. */
+static int decode_shadows(const json_t *tree, struct plan *plan, struct error *error)
+{
+    json_t *array;
+    if (!json_has(tree, "shadows"))
+        return 0;
+    int r = new_array(tree, "shadows", STEP_RECORD_UNITS_MAX, sizeof(*plan->shadows), &array,
+                      &plan->shadows, error);
+    if (r < 0)
+        return r;
+    size_t count = json_array_size(array);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *row = json_array_get(array, i);
+        struct plan_shadow *shadow = &plan->shadows[i];
+        if (json_array_size(row) != 2 ||
+            element_unsigned(row, 0, STEP_RECORD_UNITS_MAX, &shadow->stage) < 0 ||
+            element_unsigned(row, 1, PLAN_RANKS_MAX, &shadow->rank) < 0)
+            return error_set(error, -EINVAL, "\"shadows\"[%zu] must be [stage, rank]", i);
+    }
+    plan->shadow_count = (unsigned)count;
+    return 0;
+}
+
 static int decode_layout(const json_t *tree, struct plan *plan, struct error *error)
 {
     int r = json_get_unsigned(tree, "stages", STEP_RECORD_UNITS_MAX, &plan->stage_count, error);
@@ -137,6 +160,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
     if (r == 0)
         r = decode_bounds(tree, "replica_first_lane", plan->replica_count, JOB_LANES_MAX,
                           &plan->replica_first_lane, error);
+    if (r == 0)
+        r = decode_shadows(tree, plan, error);
     if (r == 0)
         r = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX, &plan->frozen_layers,
                               error);

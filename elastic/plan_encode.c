@@ -34,6 +34,16 @@ static json_t *encode_bounds(const unsigned *bounds, unsigned range_count)
     return json_incref(array);
 }
 
+static json_t *encode_shadows(const struct plan *plan)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < plan->shadow_count; i++)
+        if (append_new(array, json_pack("[II]", (json_int_t)plan->shadows[i].stage,
+                                        (json_int_t)plan->shadows[i].rank)) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
 /* Short rows, [unit, from, to] or [from, to], because there can be many. */
 static json_t *encode_moves(const struct plan_move *moves, unsigned count, bool with_unit)
 {
@@ -70,6 +80,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
     r |= put(tree, "stage_first_unit", encode_bounds(plan->stage_first_unit, plan->stage_count));
     r |= put(tree, "replica_first_lane",
              encode_bounds(plan->replica_first_lane, plan->replica_count));
+    if (plan->shadow_count > 0)
+        r |= put(tree, "shadows", encode_shadows(plan));
     r |= put(tree, "frozen_layers", json_integer((json_int_t)plan->frozen_layers));
     return r | put(tree, "predicted_step_seconds", json_real(plan->predicted_step_seconds));
 }

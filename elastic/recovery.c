@@ -82,7 +82,7 @@ static int gather_record(struct evidence *evidence, uint64_t step, struct error 
 }
 
 unsigned recovery_ranges(const struct recovery *recovery, const struct worker_report *report,
-                         struct recovery_range ret_ranges[2])
+                         struct recovery_range ret_ranges[REPORT_RANGES_MAX])
 {
     unsigned count = 0;
     if (recovery->kind == RECOVERY_CHECKPOINT)
@@ -96,6 +96,10 @@ unsigned recovery_ranges(const struct recovery *recovery, const struct worker_re
     if (applied && report->old_unit_count > 0)
         ret_ranges[count++] =
             (struct recovery_range){report->old_first_unit, report->old_unit_count};
+    for (unsigned i = 0; i < report->extra_count; i++)
+        if (applied || (applies && report->extras[i].shadows))
+            ret_ranges[count++] =
+                (struct recovery_range){report->extras[i].first, report->extras[i].count};
     return count;
 }
 
@@ -104,7 +108,7 @@ static unsigned first_missing(const struct evidence *evidence, const struct reco
 {
     memset(evidence->covered, 0, evidence->unit_count * sizeof(bool));
     for (unsigned i = 0; i < evidence->report_count; i++) {
-        struct recovery_range ranges[2];
+        struct recovery_range ranges[REPORT_RANGES_MAX];
         unsigned count = recovery_ranges(recovery, &evidence->reports[i], ranges);
         for (unsigned r = 0; r < count; r++)
             for (unsigned n = 0; n < ranges[r].count; n++)

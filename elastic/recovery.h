@@ -24,6 +24,9 @@ struct recovery {
 /**
  * recovery_decide() - from every surviving worker's report (those with held units count)
  *
+ * A unit of a stage that somebody shadows survives with its shadow as with any replica: a step
+ * commits only when shadows hold it too.
+ *
  * Let a be the largest applied_step. If every reporter has applied a and holds a + 1 and the union
  * of records is complete, a + 1 stands. Else a unit survives when a reporter holds it at applied a,
  * or (in its held range) at applied a - 1 with holds: then it applies a by `commit`, complete from
@@ -48,9 +51,11 @@ struct recovery_range {
 
 /**
  * recovery_ranges() - the units of @report that are at recovery->step when the next generation
- * starts, `commit` applied: none, one or two ranges; RECOVERY_CHECKPOINT: none
+ * starts, `commit` applied: as many ranges as are returned; RECOVERY_CHECKPOINT: none
  *
- * The old range of a worker that holds the step's gradients does not count: it has none for it.
+ * A worker's own stage comes first, then the stages that it shadows: both count at APPLIED and at
+ * HOLD. What is left of the generation before does not count at HOLD: there are no gradients for
+ * it.
  */
 unsigned recovery_ranges(const struct recovery *recovery, const struct worker_report *report,
-                         struct recovery_range ret_ranges[2]);
+                         struct recovery_range ret_ranges[REPORT_RANGES_MAX]);

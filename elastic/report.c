@@ -33,6 +33,20 @@ static json_t *encode_lost(const struct worker_report *report)
     return json_incref(array);
 }
 
+/* Rows of [first unit, count, shadows]. */
+static json_t *encode_extras(const struct worker_report *report)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < report->extra_count; i++) {
+        const struct report_extra *extra = &report->extras[i];
+        json_t *row = json_pack("[IIb]", (json_int_t)extra->first, (json_int_t)extra->count,
+                                (int)extra->shadows);
+        if (json_array_append_new(array, row) < 0)
+            return NULL;
+    }
+    return json_incref(array);
+}
+
 json_t *worker_report_encode(const struct worker_report *report)
 {
     AUTO_JSON json_t *tree = json_pack(
@@ -47,6 +61,8 @@ json_t *worker_report_encode(const struct worker_report *report)
         return NULL;
     if (report->record.step > 0 &&
         json_object_set_new(tree, "record", step_record_encode(&report->record)) < 0)
+        return NULL;
+    if (report->extra_count > 0 && json_object_set_new(tree, "extras", encode_extras(report)) < 0)
         return NULL;
     if (report->checkpoint_lost && json_object_set_new(tree, "checkpoint_lost", json_true()) < 0)
         return NULL;
@@ -81,14 +97,10 @@ static int decode_identity(const json_t *tree, struct worker_report *report, str
     return r;
 }
 
-/* [first, count] within the units there can be. */
-static int decode_range(const json_t *tree, const char *key, unsigned *ret_first,
-                        unsigned *ret_count, struct error *error)
+/* [first, count, ...] within the units there can be. */
+static int decode_pair(const json_t *pair, const char *key, unsigned *ret_first,
+                       unsigned *ret_count, struct error *error)
 {
-    json_t *pair;
-    int r = json_get_array(tree, key, 2, &pair, error);
-    if (r < 0)
-        return r;
     const json_t *first = json_array_get(pair, 0), *count = json_array_get(pair, 1);
     if (!json_is_integer(first) || !json_is_integer(count))
         return error_set(error, -EINVAL, "\"%s\" must be [first unit, count]", key);
@@ -100,6 +112,36 @@ static int decode_range(const json_t *tree, const char *key, unsigned *ret_first
     *ret_first = (unsigned)begin;
     *ret_count = (unsigned)length;
     return 0;
+}
+
+static int decode_range(const json_t *tree, const char *key, unsigned *ret_first,
+                        unsigned *ret_count, struct error *error)
+{
+    json_t *pair;
+    int r = json_get_array(tree, key, 2, &pair, error);
+    return r < 0 ? r : decode_pair(pair, key, ret_first, ret_count, error);
+}
+
+static int decode_extras(const json_t *tree, struct worker_report *report, struct error *error)
+{
+    json_t *array;
+    if (!json_has(tree, "extras"))
+        return 0;
+    int r = json_get_array(tree, "extras", REPORT_EXTRAS_MAX, &array, error);
+    if (r < 0)
+        return r;
+    report->extra_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; r == 0 && i < report->extra_count; i++) {
+        const json_t *row = json_array_get(array, i), *shadows = json_array_get(row, 2);
+        struct report_extra *extra = &report->extras[i];
+        if (!json_is_boolean(shadows))
+            return error_set(error, -EINVAL, "\"extras\"[%u] must be [first unit, count, flag]", i);
+        extra->shadows = json_is_true(shadows);
+        r = decode_pair(row, "extras", &extra->first, &extra->count, error);
+    }
+    if (r == 0 && report->extra_count > 0 && report->held_unit_count == 0)
+        r = error_set(error, -EINVAL, "\"extras\" without a held range");
+    return r;
 }
 
 /* A record that does not fit the claimed step would let the leader commit what nobody computed. */
@@ -135,6 +177,8 @@ static int decode_state(const json_t *tree, struct worker_report *report, struct
         r = decode_range(tree, "held", &report->held_first_unit, &report->held_unit_count, error);
     if (r == 0)
         r = decode_range(tree, "old", &report->old_first_unit, &report->old_unit_count, error);
+    if (r == 0)
+        r = decode_extras(tree, report, error);
     if (r == 0)
         r = json_get_bool(tree, "holds", &report->holds, error);
     if (r == 0)

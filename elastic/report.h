@@ -11,6 +11,8 @@
 #define REPORT_WORKERS_MAX 64 /* slots of one node */
 #define REPORT_LOST_MAX    64
 #define REPORT_TEXT_SIZE   256
+#define REPORT_EXTRAS_MAX  16
+#define REPORT_RANGES_MAX  (2 + REPORT_EXTRAS_MAX) /* of units in one worker's memory */
 
 enum worker_phase {
     WORKER_STARTING, /* spawned, has not said hello */
@@ -25,6 +27,12 @@ enum worker_phase {
     WORKER_BAD, /* died at start again and again: the slot is out of service, `text` says why */
 };
 
+/* Units beside those of the worker's stage: copies of other stages, or left from before. */
+struct report_extra {
+    unsigned first, count;
+    bool shadows; /* follows its stage step by step: `holds` speaks of it too */
+};
+
 struct worker_report {
     unsigned slot;
     uint64_t instance; /* process identity, random */
@@ -34,7 +42,9 @@ struct worker_report {
     uint64_t applied_step;
     unsigned held_first_unit, held_unit_count; /* two ranges can be held after a broken switch: */
     unsigned old_first_unit, old_unit_count; /* units of the generation before, same applied_step */
-    bool holds;                              /* HOLD(applied_step + 1) */
+    unsigned extra_count;                    /* 0 unless held_unit_count > 0 */
+    struct report_extra extras[REPORT_EXTRAS_MAX]; /* at the same applied_step */
+    bool holds;           /* HOLD(applied_step + 1): gradients of the held range and of shadows */
     bool checkpoint_lost; /* stuck because the checkpoint of its plan is damaged or incomplete */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */

@@ -32,7 +32,7 @@ struct transfer {
 
 static bool has_unit(const struct transfer_holder *holder, unsigned unit)
 {
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < TRANSFER_RANGES_MAX; i++)
         if (unit - holder->held[i].first < holder->held[i].count)
             return true;
     return false;
@@ -108,10 +108,11 @@ static int add_move(struct transfer *transfer, unsigned unit, unsigned holder, u
     return 0;
 }
 
-static int serve_rank(struct transfer *transfer, unsigned rank, struct error *error)
+/* The units of @stage for @rank, which computes or shadows it. */
+static int serve_rank(struct transfer *transfer, unsigned rank, unsigned stage, struct error *error)
 {
     const struct plan *plan = transfer->plan;
-    unsigned stage = rank % plan->stage_count, own = holder_of(transfer, rank);
+    unsigned own = holder_of(transfer, rank);
     unsigned node = node_of_worker(transfer, &plan->workers[rank]);
     for (unsigned unit = plan->stage_first_unit[stage]; unit < plan->stage_first_unit[stage + 1];
          unit++) {
@@ -230,7 +231,9 @@ int transfer_fill(struct plan *plan, const struct transfer_holder *holders, unsi
     find_ranks(&transfer);
     int r = 0;
     for (unsigned rank = 0; r == 0 && rank < plan->worker_count; rank++)
-        r = serve_rank(&transfer, rank, error);
+        r = serve_rank(&transfer, rank, rank % plan->stage_count, error);
+    for (unsigned i = 0; r == 0 && i < plan->shadow_count; i++)
+        r = serve_rank(&transfer, plan->shadows[i].rank, plan->shadows[i].stage, error);
     if (r == 0) {
         r = append_donors(&transfer, plan);
         if (r == 0)

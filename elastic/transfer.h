@@ -5,10 +5,13 @@
 #pragma once
 
 #include "elastic/plan.h"
+#include "elastic/report.h"
 
 struct transfer_range {
     unsigned first, count;
 };
+
+#define TRANSFER_RANGES_MAX REPORT_RANGES_MAX
 
 /* One live process of the job, with the units that it has at the step of the switch. */
 struct transfer_holder {
@@ -16,7 +19,7 @@ struct transfer_holder {
     unsigned slot;
     char address[ADDRESS_SIZE];
     uint64_t instance;
-    struct transfer_range held[2]; /* count 0: none */
+    struct transfer_range held[TRANSFER_RANGES_MAX]; /* count 0: none */
     bool avoid; /* take from it only what nobody else has: its node may be gone */
 };
 
@@ -24,11 +27,11 @@ struct transfer_holder {
  * transfer_fill() - moves, donors and histories of @plan, whose layout part is filled
  * @unit_bytes: of each unit, to balance over sources; NULL: all alike
  *
- * A worker of the plan keeps what the holder with its (node, slot, instance) has. Every other
- * (unit, worker) gets exactly one move: from a holder on the same node if there is one, else from
- * the one that has least to push so far, else the first. Holders without a rank that push become
- * donors. Nodes with a holder have the metrics history; the others get it from the lowest rank that
- * has.
+ * A worker needs its own stage and those that it shadows, and keeps what the holder with its (node,
+ * slot, instance) has. Every other (unit, worker) gets exactly one move: from a holder on the same
+ * node if there is one, else from the one that has least to push so far, else the first. Holders
+ * without a rank that push become donors. Nodes with a holder have the metrics history; the others
+ * get it from the lowest rank that has.
  *
  * Return: 0; -ENODATA when some needed unit has no holder (@error names it; @plan unchanged);
  * -ENOMEM.

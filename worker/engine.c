@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "worker/pipeline.h"
+#include "worker/shadow.h"
 #include "worker/tie.h"
 
 bool engine_evaluates(const struct job_spec *spec, uint64_t step)
@@ -113,6 +114,25 @@ static int make_buffers(struct engine *engine)
     return tie_needed(engine) ? tie_allocate(engine) : 0;
 }
 
+/* What a commit applies: the stage's own gradients and those of the copies that are kept here. */
+static int make_shadow(struct engine *engine)
+{
+    unsigned unit_count = engine->state->unit_count;
+    int status = shadow_new(engine, &engine->shadow);
+
+    if (status)
+        return status;
+    engine->applied = calloc(unit_count, sizeof(*engine->applied));
+    if (!engine->applied)
+        return -ENOMEM;
+    for (unsigned unit = 0; engine->shadow && unit < unit_count; unit++)
+        engine->applied[unit] = shadow_gradients(engine->shadow)[unit];
+    for (unsigned i = 0; i < engine->unit_count; i++)
+        if (engine->first_unit + i >= engine->trained_from)
+            engine->applied[engine->first_unit + i] = gradients_reduced(engine->gradients)[i];
+    return 0;
+}
+
 static int make_stage(struct engine *engine, struct error *error)
 {
     const struct stage_options options = {
@@ -144,6 +164,8 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
                                state->spec->train.lanes, engine->lanes, &engine->gradients, error);
     if (!status && (status = make_group(engine)) == 0 && (status = make_buckets(engine)) == 0)
         status = make_buffers(engine);
+    if (!status)
+        status = make_shadow(engine);
     if (status) {
         engine_free(engine);
         return error && error->code
@@ -169,6 +191,8 @@ void engine_free(struct engine *engine)
     free(engine->tokens);
     free(engine->targets);
     tie_release(engine);
+    shadow_free(engine->shadow);
+    free(engine->applied);
     gradients_free(engine->gradients);
     stage_free(engine->stage);
     free(engine);
@@ -188,15 +212,15 @@ static int finish_reductions(struct engine *engine)
 }
 
 /* Square sum of one unit's reduced gradient, tensor by tensor in their order; mirrors count
- * elsewhere. */
+ * elsewhere. Frozen units have none. */
 static double unit_square(const struct engine *engine, unsigned unit)
 {
     const struct state *state = engine->state;
     const struct unit_layout *layout = &state->units[unit].layout;
-    const float *gradient = gradients_reduced(engine->gradients)[unit - engine->first_unit];
+    const float *gradient = engine->applied[unit];
     double sum = 0;
 
-    for (unsigned i = 0; i < layout->tensor_count; i++)
+    for (unsigned i = 0; gradient && i < layout->tensor_count; i++)
         if (!state_mirrored(state, &layout->tensors[i]))
             sum += state->kernel->norm_squared(state->device, gradient + layout->tensors[i].offset,
                                                layout->tensors[i].count);
@@ -207,9 +231,9 @@ static void record_squares(struct engine *engine)
 {
     struct step_record *record = &engine->state->hold;
 
-    for (unsigned unit = engine->first_unit; unit < engine->first_unit + engine->unit_count; unit++)
-        record->unit_squares[unit] =
-            step_record_known(unit < engine->trained_from ? 0.0 : unit_square(engine, unit));
+    for (unsigned unit = 0; unit < engine->state->unit_count; unit++)
+        if (plan_keeps(engine->plan, engine->rank, unit))
+            record->unit_squares[unit] = step_record_known(unit_square(engine, unit));
 }
 
 static void begin_record(struct engine *engine)
@@ -230,11 +254,17 @@ int engine_compute(struct engine *engine, struct error *error)
 
     mesh_statistics(engine->mesh, &before);
     begin_record(engine);
-    status = pipeline_run(engine);
+    status = shadow_begin(engine->shadow);
+    if (!status)
+        status = pipeline_run(engine);
     if (!status)
         status = finish_reductions(engine);
     if (!status && tie_needed(engine))
         status = tie_exchange(engine);
+    if (!status)
+        status = shadow_reduced(engine->shadow);
+    if (!status)
+        status = shadow_await(engine->shadow);
     if (status)
         return error_set(error, status, "step %llu: the links of generation %llu broke",
                          (unsigned long long)engine->state->hold.step,
@@ -252,6 +282,12 @@ int engine_compute(struct engine *engine, struct error *error)
 
 void engine_apply(struct engine *engine, const struct step_record *record)
 {
-    state_apply(engine->state, record, gradients_reduced(engine->gradients), engine->first_unit,
-                engine->unit_count);
+    state_apply(engine->state, record, engine->applied);
+}
+
+void engine_drop_others(struct engine *engine)
+{
+    for (unsigned unit = 0; unit < engine->state->unit_count; unit++)
+        if (!plan_keeps(engine->plan, engine->rank, unit))
+            state_drop_unit(engine->state, unit);
 }

@@ -16,6 +16,8 @@
 #include "worker/gradients.h"
 #include "worker/state.h"
 
+struct shadow;
+
 struct engine_timing {
     uint64_t compute_ns, wait_ns; /* of the last step: own work, and waiting for others */
 };
@@ -34,7 +36,9 @@ struct engine {
     struct schedule_position position;
     struct stage *stage;
     struct gradients *gradients;
-    float **parameters;             /* unit_count, device */
+    float **parameters;    /* unit_count, device */
+    struct shadow *shadow; /* copies that it feeds or keeps; NULL: none */
+    float **applied;       /* a unit of the model: the gradient that a commit applies; NULL: none */
     struct reduce_bucket **buckets; /* unit_count; NULL for frozen units */
     struct reduce_group group;
     unsigned *member_ranks;
@@ -65,6 +69,9 @@ int engine_compute(struct engine *engine, struct error *error) CHECK_RESULT;
 
 /** engine_apply() - the optimizer step of a complete record on what this engine reduced */
 void engine_apply(struct engine *engine, const struct step_record *record);
+
+/** engine_drop_others() - drop the units that its rank neither computes nor shadows */
+void engine_drop_others(struct engine *engine);
 
 /** engine_evaluates() - whether @step measures the validation loss */
 bool engine_evaluates(const struct job_spec *spec, uint64_t step);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "worker/shadow.h"
 #include "worker/tags.h"
 
 /* Which lane and which of its micro-batches the replica's index-th one is. */
@@ -158,9 +159,10 @@ static int backward_unit(struct engine *engine, const struct schedule_operation 
                         unit > engine->trained_from);
     if (batch.last_of_lane)
         gradients_lane_done(engine->gradients, unit, batch.lane);
-    if (operation->micro_batch == engine->micro_batch_count - 1)
-        return begin_reduction(engine, unit);
-    return 0;
+    if (operation->micro_batch < engine->micro_batch_count - 1)
+        return 0;
+    int status = begin_reduction(engine, unit);
+    return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 
 static int train_backward(struct engine *engine, const struct schedule_operation *operation)

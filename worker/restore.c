@@ -187,11 +187,10 @@ int restore_units(struct state *state, const char *path, unsigned first, unsigne
         free(reading.wishes);
         return status;
     }
-    state_drop_outside(state, 0, 0);
     status = read_units(&reading, first, count);
     if (status) {
         error_prefix(error, "restoring from %s: ", path);
-        state_drop_outside(state, 0, 0);
+        state_drop_all(state);
     }
     checkpoint_close(reading.reader);
     free(reading.wishes);

@@ -4,8 +4,8 @@
 #include "worker/state.h"
 
 /**
- * restore_units() - units [first, first + count) as the checkpoint at @path has them; all else is
- * dropped
+ * restore_units() - units [first, first + count) as the checkpoint at @path has them; what else is
+ * held must come from the same checkpoint
  *
  * Return: 0; negative with the reader's words (file and cause): nothing is held then
  */

@@ -83,6 +83,53 @@ static void describe_lost(const struct trainer *trainer, struct worker_report *r
                  fault.text);
 }
 
+/* A contiguous range of held units; those that shadow a stage are told from leftovers. */
+static void add_range(struct worker_report *report, unsigned first, unsigned count, bool shadows)
+{
+    if (!report->held_unit_count) {
+        report->held_first_unit = first;
+        report->held_unit_count = count;
+    } else if (!shadows && !report->old_unit_count) {
+        report->old_first_unit = first;
+        report->old_unit_count = count;
+    } else if (report->extra_count < REPORT_EXTRAS_MAX) {
+        report->extras[report->extra_count++] = (struct report_extra){first, count, shadows};
+    }
+}
+
+/* What a unit is to a worker: not here, of its stage, a copy of another stage, left from before. */
+enum holding { NOT_HELD, OF_STAGE, SHADOW, LEFTOVER };
+
+static enum holding holding_of(const struct engine *engine, const struct state *state,
+                               unsigned unit)
+{
+    if (!state->units[unit].held)
+        return NOT_HELD;
+    if (!engine)
+        return LEFTOVER;
+    if (unit - engine->first_unit < engine->unit_count)
+        return OF_STAGE;
+    return plan_keeps(engine->plan, engine->rank, unit) ? SHADOW : LEFTOVER;
+}
+
+/* The stage's range first: `holds` speaks of it and of shadows. */
+static void describe_units(const struct engine *engine, const struct state *state,
+                           struct worker_report *report)
+{
+    unsigned end;
+
+    if (engine && state->units[engine->first_unit].held)
+        add_range(report, engine->first_unit, engine->unit_count, false);
+    for (unsigned unit = 0; unit < state->unit_count; unit = end) {
+        enum holding holding = holding_of(engine, state, unit);
+        for (end = unit + 1; end < state->unit_count; end++)
+            if (holding_of(engine, state, end) != holding)
+                break;
+        if (holding == SHADOW || holding == LEFTOVER)
+            add_range(report, unit, end - unit, holding == SHADOW);
+    }
+}
+
 static void describe_held(const struct trainer *trainer, struct worker_report *report)
 {
     const struct state *state = trainer->state;
@@ -94,26 +141,7 @@ static void describe_held(const struct trainer *trainer, struct worker_report *r
         report->record = state->hold;
     else if (state->committed.step == state->applied_step && state->applied_step > 0)
         report->record = state->committed;
-    if (trainer->engine && trainer->engine->unit_count > 0 &&
-        state->units[trainer->engine->first_unit].held) {
-        /* The stage's range first: `holds` speaks of it. The rest is what the generation before
-         * left. */
-        report->held_first_unit = trainer->engine->first_unit;
-        report->held_unit_count = trainer->engine->unit_count;
-        unsigned first, count;
-        state_held_range(state, 0, &first, &count);
-        if (first < report->held_first_unit) {
-            report->old_first_unit = first;
-            report->old_unit_count = MIN(count, report->held_first_unit - first);
-        } else {
-            state_held_range(state, report->held_first_unit + report->held_unit_count,
-                             &report->old_first_unit, &report->old_unit_count);
-        }
-        return;
-    }
-    state_held_range(state, 0, &report->held_first_unit, &report->held_unit_count);
-    state_held_range(state, report->held_first_unit + report->held_unit_count,
-                     &report->old_first_unit, &report->old_unit_count);
+    describe_units(trainer->engine, state, report);
 }
 
 void session_describe(const struct trainer *trainer, enum worker_phase phase, const char *text,
@@ -408,7 +436,7 @@ static int settle_into_generation(struct trainer *trainer)
         return 0;
     trainer->first_commit = false;
     snapshot_release(trainer->snapshot);
-    state_drop_outside(trainer->state, engine->first_unit, engine->unit_count);
+    engine_drop_others(trainer->engine);
     return handover_release(trainer->plan, engine->rank, trainer->mesh);
 }
 

@@ -59,8 +59,7 @@ void state_free(struct state *state)
 {
     if (!state)
         return;
-    for (unsigned unit = 0; unit < state->unit_count; unit++)
-        state_drop_unit(state, unit);
+    state_drop_all(state);
     free(state->units);
     free(state);
 }
@@ -97,11 +96,10 @@ void state_drop_unit(struct state *state, unsigned index)
     unit->held = false;
 }
 
-void state_drop_outside(struct state *state, unsigned first, unsigned count)
+void state_drop_all(struct state *state)
 {
     for (unsigned unit = 0; unit < state->unit_count; unit++)
-        if (unit < first || unit >= first + count)
-            state_drop_unit(state, unit);
+        state_drop_unit(state, unit);
 }
 
 int state_take_unit(struct state *state, unsigned index, struct error *error)
@@ -167,8 +165,7 @@ static void apply_unit(struct state *state, struct state_unit *unit, const float
     }
 }
 
-void state_apply(struct state *state, const struct step_record *record, float *const *gradients,
-                 unsigned first, unsigned count)
+void state_apply(struct state *state, const struct step_record *record, float *const *gradients)
 {
     const struct job_spec *spec = state->spec;
     const struct kernel_adamw options = {
@@ -182,9 +179,10 @@ void state_apply(struct state *state, const struct step_record *record, float *c
     unsigned frozen = state_frozen_units(state);
 
     assert(record->step == state->applied_step + 1);
-    for (unsigned unit = MAX(first, frozen); unit < first + count; unit++)
-        apply_unit(state, &state->units[unit], gradients[unit - first], &options,
-                   spec->train.optimizer.weight_decay);
+    for (unsigned unit = frozen; unit < state->unit_count; unit++)
+        if (gradients[unit])
+            apply_unit(state, &state->units[unit], gradients[unit], &options,
+                       spec->train.optimizer.weight_decay);
     state->applied_step = record->step;
     state->committed = *record;
     state->holds = false;

@@ -3,8 +3,9 @@
  * boundary, and the freeze state, which every worker has whole.
  *
  * Between steps all held units are at `applied_step`. `holds` says that the reduced gradients of
- * step applied_step + 1 are complete for the units of the current stage (HOLD in DESIGN 4); they
- * lie in the engine that made them, which lives until they are applied or thrown away.
+ * step applied_step + 1 are complete for the units of the current stage and for those whose shadow
+ * this worker is (HOLD in DESIGN 4); they lie in the engine that made them, which lives until they
+ * are applied or thrown away.
  */
 #pragma once
 
@@ -47,10 +48,11 @@ int state_model(const struct job_spec *spec, struct model_spec *ret_model,
 /** state_take_unit() - memory for one unit (zeroed; moments unless frozen); marks it held */
 int state_take_unit(struct state *state, unsigned index, struct error *error) CHECK_RESULT;
 void state_drop_unit(struct state *state, unsigned index);
-/** state_drop_outside() - drop every unit outside [first, first + count) */
-void state_drop_outside(struct state *state, unsigned first, unsigned count);
+/** state_drop_all() - hold nothing */
+void state_drop_all(struct state *state);
 
-/** state_initialize() - [first, first + count) as the seed makes them, at step 0 */
+/** state_initialize() - [first, first + count) as the seed makes them, at step 0; what else is held
+ * must be at step 0 too */
 int state_initialize(struct state *state, unsigned first, unsigned count,
                      struct error *error) CHECK_RESULT;
 
@@ -62,14 +64,13 @@ bool state_tied(const struct state *state);
 bool state_mirrored(const struct state *state, const struct unit_tensor *tensor);
 
 /**
- * state_apply() - the optimizer step of @record, complete, on units [first, first + count)
- * @gradients: gradients[i] is unit first + i's reduced gradient, device, flat
+ * state_apply() - the optimizer step of @record, complete, on every unit that has a gradient
+ * @gradients: a unit of the model: its reduced gradient, device, flat; NULL: not this worker's
  *
  * Clips by the record's norm, then advances applied_step and the freeze state; units that freeze by
  * it lose their moments. Nothing can fail.
  */
-void state_apply(struct state *state, const struct step_record *record, float *const *gradients,
-                 unsigned first, unsigned count);
+void state_apply(struct state *state, const struct step_record *record, float *const *gradients);
 
 /** state_held_range() - the contiguous held range at or after @from; count 0 when there is none */
 void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,

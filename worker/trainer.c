@@ -224,25 +224,37 @@ static void settle(struct trainer *trainer)
         snapshot_release(trainer->snapshot);
         engine_apply(trainer->engine, &plan->commit);
         /* What was kept of the generation before has no gradients: it is a step behind now. */
-        state_drop_outside(state, trainer->engine->first_unit, trainer->engine->unit_count);
+        engine_drop_others(trainer->engine);
         session_record(trainer, 0);
     }
     state->holds = false;
 }
 
+static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned first = plan->stage_first_unit[stage];
+    unsigned count = plan->stage_first_unit[stage + 1] - first;
+
+    if (plan->source == PLAN_SOURCE_CHECKPOINT)
+        return restore_units(trainer->state, plan->restore_path, first, count, error);
+    return state_initialize(trainer->state, first, count, error);
+}
+
+/* What does not come from other workers: the rank's own stage and those that it shadows. */
 static int obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
-    unsigned stage = rank % MAX(plan->stage_count, 1u), first, count;
+    int status;
 
     if (rank >= plan->worker_count || plan->source == PLAN_SOURCE_MEMORY)
         return 0;
-    first = plan->stage_first_unit[stage];
-    count = plan->stage_first_unit[stage + 1] - first;
-    if (plan->source == PLAN_SOURCE_CHECKPOINT)
-        return restore_units(trainer->state, plan->restore_path, first, count, error);
-    state_drop_outside(trainer->state, 0, 0);
-    return state_initialize(trainer->state, first, count, error);
+    state_drop_all(trainer->state);
+    status = obtain_stage(trainer, rank % plan->stage_count, error);
+    for (unsigned i = 0; !status && i < plan->shadow_count; i++)
+        if (plan->shadows[i].rank == rank)
+            status = obtain_stage(trainer, plan->shadows[i].stage, error);
+    return status;
 }
 
 /* The switch that it is for will not come. */
@@ -322,7 +334,7 @@ static bool fits(struct trainer *trainer, unsigned rank, struct error *error)
         state->applied_step == plan->resume_step)
         return true;
     if (plan->workers[rank].instance == 0) {
-        state_drop_outside(trainer->state, 0, 0);
+        state_drop_all(trainer->state);
         return true;
     }
     error_set(error, -ESTALE,

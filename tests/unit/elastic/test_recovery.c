@@ -180,7 +180,7 @@ static void old_ranges_count_after_a_broken_switch(void **state)
     assert_int_equal(decide(2), 0);
     assert_int_equal(outcome.kind, RECOVERY_REPLAY);
     assert_int_equal(outcome.step, STEP);
-    struct recovery_range ranges[2];
+    struct recovery_range ranges[REPORT_RANGES_MAX];
     assert_int_equal(recovery_ranges(&outcome, &reports[0], ranges), 2);
 }
 
@@ -210,7 +210,7 @@ static void a_straggler_of_an_old_generation_counts_for_nothing(void **state)
     assert_int_equal(decide(3), 0);
     assert_int_equal(outcome.kind, RECOVERY_REPLAY);
     assert_int_equal(outcome.step, STEP);
-    struct recovery_range ranges[2];
+    struct recovery_range ranges[REPORT_RANGES_MAX];
     assert_int_equal(recovery_ranges(&outcome, &reports[2], ranges), 0);
     /* Alone with its stage it cannot save the job either. */
     reports[0] = reports[2];
@@ -228,7 +228,7 @@ static void one_that_is_ahead_does_not_cost_the_others_their_state(void **state)
     assert_int_equal(decide(3), 0);
     assert_int_equal(outcome.kind, RECOVERY_REPLAY);
     assert_int_equal(outcome.step, STEP - 1);
-    struct recovery_range ranges[2];
+    struct recovery_range ranges[REPORT_RANGES_MAX];
     assert_int_equal(recovery_ranges(&outcome, &reports[2], ranges), 0);
     /* Where they hold the step again, its record lets them follow it. */
     fill_report(&reports[0], HOLD, 0, 2, 0, 1);

@@ -61,7 +61,7 @@ static bool held_by(const struct transfer_holder *holders, unsigned count,
     for (unsigned i = 0; i < count; i++)
         if (holders[i].slot == worker->slot && holders[i].instance == worker->instance &&
             strcmp(holders[i].node, worker->node) == 0)
-            for (unsigned r = 0; r < 2; r++)
+            for (unsigned r = 0; r < TRANSFER_RANGES_MAX; r++)
                 if (unit >= holders[i].held[r].first &&
                     unit < holders[i].held[r].first + holders[i].held[r].count)
                     return true;
@@ -72,7 +72,7 @@ static bool someone_near_holds(const struct transfer_holder *holders, unsigned c
                                const char *node, unsigned unit)
 {
     for (unsigned i = 0; i < count; i++)
-        for (unsigned r = 0; r < 2; r++)
+        for (unsigned r = 0; r < TRANSFER_RANGES_MAX; r++)
             if (strcmp(holders[i].node, node) == 0 && unit >= holders[i].held[r].first &&
                 unit < holders[i].held[r].first + holders[i].held[r].count)
                 return true;

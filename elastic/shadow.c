@@ -1,0 +1,164 @@
+/*
+ * Problem: where a stage has all its replicas on one node, that node takes the only copy of its
+ * state with it.
+ *
+ * Design: greedy, the largest copy first, to the emptiest worker that can be it: copies are few and
+ * differ little, so no search is worth its time. Only workers of the plan are asked, because a copy
+ * follows by taking the same steps and must be heard before a step commits.
+ *
+ * Invariants: a stage and its copy are never on one node; no worker is filled beyond its memory by
+ * a copy; a stage without copy is counted, never hidden.
+ */
+#include "elastic/shadow.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elastic/planner_time.h"
+
+#define NO_RANK UINT_MAX
+
+struct copies {
+    const struct planner_input *input;
+    const struct plan *plan;
+    size_t *copy_bytes; /* per stage: parameters, two moments, and the gradients of a step */
+    size_t *used_bytes; /* per worker: its stage and the copies so far */
+    unsigned *kept;     /* per worker: copies so far */
+    unsigned *rank_of;  /* per stage; NO_RANK: none */
+};
+
+static size_t stage_copy_bytes(const struct copies *copies, unsigned stage)
+{
+    const struct plan *plan = copies->plan;
+    size_t bytes = 0;
+    for (unsigned u = plan->stage_first_unit[stage]; u < plan->stage_first_unit[stage + 1]; u++)
+        bytes +=
+            copies->input->units[u].parameter_bytes * (copies->input->units[u].trained ? 4 : 1);
+    return bytes;
+}
+
+/* What the worker has room for; 0: not limited. */
+static size_t memory_of(const struct copies *copies, unsigned rank)
+{
+    const struct plan_worker *worker = &copies->plan->workers[rank];
+    for (unsigned i = 0; i < copies->input->slot_count; i++) {
+        const struct planner_slot *slot = &copies->input->slots[i];
+        if (slot->slot == worker->slot && strcmp(slot->node, worker->node) == 0)
+            return slot->memory_bytes;
+    }
+    return 0;
+}
+
+static bool same_node(const struct plan *plan, unsigned a, unsigned b)
+{
+    return strcmp(plan->workers[a].node, plan->workers[b].node) == 0;
+}
+
+/* All replicas of the stage are on one node. */
+static bool is_exposed(const struct plan *plan, unsigned stage)
+{
+    for (unsigned replica = 1; replica < plan->replica_count; replica++)
+        if (!same_node(plan, plan_rank(plan, 0, stage), plan_rank(plan, replica, stage)))
+            return false;
+    return true;
+}
+
+static bool can_keep(const struct copies *copies, unsigned rank, unsigned stage)
+{
+    size_t memory = memory_of(copies, rank);
+    return !same_node(copies->plan, rank, plan_rank(copies->plan, 0, stage)) &&
+           copies->kept[rank] < PLAN_SHADOWS_MAX &&
+           (memory == 0 || copies->used_bytes[rank] + copies->copy_bytes[stage] <= memory);
+}
+
+static void place_copy(struct copies *copies, unsigned stage)
+{
+    unsigned chosen = NO_RANK;
+    for (unsigned rank = 0; rank < copies->plan->worker_count; rank++)
+        if (can_keep(copies, rank, stage) &&
+            (chosen == NO_RANK || copies->used_bytes[rank] < copies->used_bytes[chosen]))
+            chosen = rank;
+    if (chosen == NO_RANK)
+        return;
+    copies->rank_of[stage] = chosen;
+    copies->used_bytes[chosen] += copies->copy_bytes[stage];
+    copies->kept[chosen]++;
+}
+
+/* The largest stage that is not in @done; NO_RANK: none is left. */
+static unsigned next_stage(const struct copies *copies, const bool *done)
+{
+    unsigned next = NO_RANK;
+    for (unsigned stage = 0; stage < copies->plan->stage_count; stage++)
+        if (!done[stage] &&
+            (next == NO_RANK || copies->copy_bytes[stage] > copies->copy_bytes[next]))
+            next = stage;
+    return next;
+}
+
+static void measure(struct copies *copies)
+{
+    const struct plan *plan = copies->plan;
+    for (unsigned stage = 0; stage < plan->stage_count; stage++) {
+        copies->copy_bytes[stage] = stage_copy_bytes(copies, stage);
+        copies->rank_of[stage] = NO_RANK;
+    }
+    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
+        unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
+        copies->used_bytes[rank] = stage_memory_bytes(
+            copies->input->units, plan->stage_first_unit[stage], plan->stage_first_unit[stage + 1],
+            plan->stage_count - stage, gradient_buffers(lanes));
+    }
+}
+
+static int write_shadows(const struct copies *copies, struct plan *plan)
+{
+    struct plan_shadow *shadows = calloc(plan->stage_count, sizeof(*shadows));
+    if (shadows == NULL)
+        return -ENOMEM;
+    unsigned count = 0;
+    for (unsigned stage = 0; stage < plan->stage_count; stage++)
+        if (copies->rank_of[stage] != NO_RANK)
+            shadows[count++] = (struct plan_shadow){stage, copies->rank_of[stage]};
+    free(plan->shadows);
+    plan->shadows = shadows;
+    plan->shadow_count = count;
+    return 0;
+}
+
+int shadow_assign(const struct planner_input *input, struct plan *plan)
+{
+    AUTO_FREE size_t *bytes =
+        calloc((size_t)plan->stage_count + plan->worker_count, sizeof(size_t));
+    AUTO_FREE unsigned *numbers =
+        calloc((size_t)plan->stage_count + plan->worker_count, sizeof(unsigned));
+    AUTO_FREE bool *done = calloc(plan->stage_count, sizeof(bool));
+    if (bytes == NULL || numbers == NULL || done == NULL)
+        return -ENOMEM;
+    struct copies copies = {.input = input,
+                            .plan = plan,
+                            .copy_bytes = bytes,
+                            .used_bytes = bytes + plan->stage_count,
+                            .rank_of = numbers,
+                            .kept = numbers + plan->stage_count};
+    unsigned stage;
+    measure(&copies);
+    for (stage = 0; stage < plan->stage_count; stage++)
+        done[stage] = !is_exposed(plan, stage);
+    while ((stage = next_stage(&copies, done)) != NO_RANK) {
+        done[stage] = true;
+        place_copy(&copies, stage);
+    }
+    return write_shadows(&copies, plan);
+}
+
+unsigned shadow_bare_stages(const struct plan *plan)
+{
+    unsigned bare = 0;
+    for (unsigned stage = 0; stage < plan->stage_count; stage++)
+        bare += is_exposed(plan, stage) && plan_shadow_of(plan, stage) < 0;
+    return bare;
+}
