@@ -5,7 +5,7 @@ import time
 import unittest
 
 from cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster, is_alive, kill
-from job import FREEZE_EVERY, Job, JobTest
+from job import CHECKPOINT_EVERY, FREEZE_EVERY, Job, JobTest
 
 
 class Faults(JobTest):
@@ -112,6 +112,30 @@ class Faults(JobTest):
             self.kill_ranks(job, 1, 4)  # both replicas of stage 1
             job.wait_completed()
             self.assert_exact(job)
+
+    def lose_the_node_of_a_single_replica(self, shadow):
+        """Three stages of one replica on three of four nodes; the plan that follows the loss."""
+        with Cluster(self.id(), nodes=4, slots=1) as cluster:
+            job = Job(cluster, elastic__shadow=shadow).submit(stages=3, replicas=1)
+            cluster.wait("a checkpoint is committed", job.checkpoints)
+            job.wait_step(job.step() + CHECKPOINT_EVERY // 2)
+            before = job.plan()
+            self.assertEqual(len(before.get("shadows", [])), 3 if shadow else 0)
+            cluster.nodes[before["workers"][1]["node"]].kill()
+            after = cluster.wait("a plan follows the loss", lambda: next(
+                (plan for plan in [job.plan()] if plan["generation"] > before["generation"]), None))
+            job.wait_step(max(job.step(), FREEZE_EVERY) + 20)
+            self.end(job)
+            return after
+
+    def test_a_node_dies_and_the_shadow_of_its_stage_lives(self):
+        after = self.lose_the_node_of_a_single_replica(shadow=True)
+        self.assertEqual(after["source"], "memory")
+        self.assertEqual(len(after["shadows"]), 3)
+
+    def test_a_node_dies_with_the_only_copy_of_its_stage(self):
+        after = self.lose_the_node_of_a_single_replica(shadow=False)
+        self.assertEqual(after["source"], "checkpoint")
 
     def test_worker_dies_while_another_is_replaced(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:

@@ -1,4 +1,5 @@
-/* A plan with every part in use: 2 stages x 3 replicas, a donor, a commit, moves and a history. */
+/* A plan with every part in use: 2 stages x 3 replicas, a shadow, a donor, a commit, moves and a
+ * history. */
 #pragma once
 
 #include <stdio.h>
@@ -48,6 +49,9 @@ static inline struct plan *sample_plan(void)
     memcpy(plan->stage_first_unit, first_unit, sizeof(first_unit));
     plan->replica_first_lane = calloc(4, sizeof(unsigned));
     memcpy(plan->replica_first_lane, first_lane, sizeof(first_lane));
+    plan->shadow_count = 1; /* stage 0 on node0, its copy on node1 */
+    plan->shadows = calloc(1, sizeof(*plan->shadows));
+    plan->shadows[0] = (struct plan_shadow){.stage = 0, .rank = 3};
     plan->frozen_layers = 1;
     plan->source = PLAN_SOURCE_MEMORY;
     plan->resume_step = 42;

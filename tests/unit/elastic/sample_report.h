@@ -17,6 +17,9 @@ static inline void sample_report(struct worker_report *report, unsigned slot)
     report->held_unit_count = 4;
     report->old_first_unit = 0;
     report->old_unit_count = 3;
+    report->extra_count = 2;
+    report->extras[0] = (struct report_extra){7, 2, true};
+    report->extras[1] = (struct report_extra){9, 1, false};
     report->holds = true;
     step_record_init(&report->record, 42, 6, 8);
     report->record.unit_squares[2] = 0.1;

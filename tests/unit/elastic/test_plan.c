@@ -139,13 +139,34 @@ static void test_peers(void **state)
     plan_free(plan);
 }
 
+static void test_shadows(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    assert_int_equal(plan_shadow_of(plan, 0), 3);
+    assert_int_equal(plan_shadow_of(plan, 1), -1);
+    for (unsigned unit = 0; unit < SAMPLE_UNITS; unit++) {
+        assert_int_equal(plan_keeps(plan, 0, unit), unit < 2);
+        assert_int_equal(plan_keeps(plan, 1, unit), unit >= 2);
+        assert_true(plan_keeps(plan, 3, unit));  /* its own and the copy */
+        assert_false(plan_keeps(plan, 6, unit)); /* a donor */
+    }
+    plan->worker_count = plan->stage_count = 20;
+    plan->replica_count = 1;
+    plan->donor_count = plan->move_count = plan->history_count = 0;
+    plan->shadows[0] = (struct plan_shadow){4, 12};
+    ASSERT_PEERS(plan, 4, 0, 3, 5, 12);
+    ASSERT_PEERS(plan, 12, 1, 4, 11, 13);
+    plan_free(plan);
+}
+
 static void test_peers_of_a_pipeline_and_the_tree(void **state)
 {
     (void)state;
     struct plan *plan = sample_plan();
     plan->stage_count = plan->worker_count = 20; /* only the counts matter to peers */
     plan->replica_count = 1;
-    plan->donor_count = plan->move_count = plan->history_count = 0;
+    plan->donor_count = plan->move_count = plan->history_count = plan->shadow_count = 0;
     ASSERT_PEERS(plan, 0, 1, 2, 3, 4, 5, 6, 7, 8, 19); /* 19: the other end of the replica */
     ASSERT_PEERS(plan, 1, 0, 2, 9, 10, 11, 12, 13, 14, 15, 16);
     ASSERT_PEERS(plan, 2, 0, 1, 3, 17, 18, 19);
@@ -291,6 +312,30 @@ static void break_move_twice(struct plan *plan)
 {
     plan->moves[1].unit = 0;
 }
+static void break_shadow_stage(struct plan *plan)
+{
+    plan->shadows[0].stage = 2;
+}
+static void break_shadow_rank(struct plan *plan)
+{
+    plan->shadows[0].rank = 6; /* a donor */
+}
+static void break_shadow_of_itself(struct plan *plan)
+{
+    plan->shadows[0].rank = 2;
+}
+static void break_shadow_node(struct plan *plan)
+{
+    plan->shadows[0].rank = 1;
+}
+static void break_shadow_order(struct plan *plan)
+{
+    free(plan->shadows);
+    plan->shadows = calloc(2, sizeof(*plan->shadows));
+    plan->shadows[0] = (struct plan_shadow){1, 2};
+    plan->shadows[1] = (struct plan_shadow){0, 3};
+    plan->shadow_count = 2;
+}
 static void break_history_rank(struct plan *plan)
 {
     plan->histories[0].to_rank = 7;
@@ -334,6 +379,11 @@ static void test_check_refuses_every_broken_invariant(void **state)
         {break_move_to_itself, "itself"},
         {break_move_to_other_stage, "does not own unit 1"},
         {break_move_twice, "unit 0 moves to rank 0 twice"},
+        {break_shadow_stage, "shadows[0]: no such"},
+        {break_shadow_rank, "shadows[0]: no such"},
+        {break_shadow_of_itself, "computes stage 0 itself"},
+        {break_shadow_node, "stage 0 is on node node0 itself"},
+        {break_shadow_order, "ascend"},
         {break_history_rank, "histories[0]"},
         {break_history_to_itself, "histories[0]"},
     };
@@ -353,7 +403,7 @@ static void test_check_refuses_every_broken_invariant(void **state)
     }
 }
 
-/* Every key is needed (but commit) and every wrong type is refused. */
+/* Every key is needed (but commit and shadows) and every wrong type is refused. */
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
@@ -371,7 +421,7 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
         assert_int_equal(json_object_set_new(mistyped, key, json_pack("{si}", "x", 1)), 0);
         assert_int_equal(plan_decode(mistyped, &back, &error), -EINVAL);
         assert_non_null(strstr(error.text, strcmp(key, "commit") == 0 ? "step" : key));
-        if (strcmp(key, "commit") == 0)
+        if (strcmp(key, "commit") == 0 || strcmp(key, "shadows") == 0)
             continue;
         assert_int_equal(plan_decode(without, &back, &error), -EINVAL);
         assert_non_null(strstr(error.text, key));
@@ -432,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_sentence_with_broken_utf8_still_travels),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_shadows),
         cmocka_unit_test(test_peers_of_a_pipeline_and_the_tree),
         cmocka_unit_test(test_peers_are_mutual),
         cmocka_unit_test(test_check_refuses_every_broken_invariant),

@@ -21,6 +21,7 @@
 enum fate { GONE, BEFORE, HOLD, APPLIED };
 
 static struct worker_report reports[WORKERS_MAX];
+static bool ring; /* one replica; each worker keeps a copy of the stage after its own */
 static struct recovery outcome;
 static struct error error;
 
@@ -42,6 +43,10 @@ static void know_own(struct worker_report *report, uint64_t step, bool last_stag
     for (unsigned u = 0; u < report->held_unit_count; u++)
         report->record.unit_squares[report->held_first_unit + u] =
             square_of(step, report->held_first_unit + u);
+    for (unsigned i = 0; i < report->extra_count; i++)
+        for (unsigned u = 0; u < report->extras[i].count; u++)
+            report->record.unit_squares[report->extras[i].first + u] =
+                square_of(step, report->extras[i].first + u);
     for (; last_stage && lane < lane_end; lane++)
         report->record.lane_losses[lane] = loss_of(step, lane);
 }
@@ -64,6 +69,11 @@ static void fill_report(struct worker_report *report, enum fate fate, unsigned s
     report->generation = 3;
     report->held_first_unit = stage * UNITS / stages;
     report->held_unit_count = (stage + 1) * UNITS / stages - report->held_first_unit;
+    if (ring) {
+        unsigned next = (stage + 1) % stages, first = next * UNITS / stages;
+        report->extra_count = 1;
+        report->extras[0] = (struct report_extra){first, (next + 1) * UNITS / stages - first, true};
+    }
     report->applied_step = fate == APPLIED ? STEP : STEP - 1;
     report->holds = fate == HOLD;
     if (fate == HOLD)
@@ -79,7 +89,7 @@ static void check_outcome(const enum fate *fates, unsigned stages, unsigned repl
     bool applied = false, before = false, held = false, covered = true, lanes_known = true;
     unsigned missing = 0;
     for (unsigned stage = stages; stage-- > 0;) {
-        bool survivor = false;
+        bool survivor = ring && fates[(stage + stages - 1) % stages] != GONE;
         for (unsigned replica = 0; replica < replicas; replica++) {
             enum fate fate = fates[replica * stages + stage];
             survivor = survivor || fate != GONE;
@@ -146,6 +156,19 @@ static void every_small_world_follows_the_table(void **state)
         }
 }
 
+static void a_shadow_survives_for_its_stage(void **state)
+{
+    (void)state;
+    const enum fate nobody_applied[] = {GONE, BEFORE, HOLD},
+                    somebody_applied[] = {GONE, HOLD, APPLIED};
+    ring = true;
+    for (unsigned stages = 2; stages <= 6; stages++) {
+        check_shape(stages, 1, nobody_applied);
+        check_shape(stages, 1, somebody_applied);
+    }
+    ring = false;
+}
+
 /* Two stages, one replica: rank 0 and rank 1. */
 static void two_stages(enum fate first, enum fate second)
 {
@@ -168,6 +191,26 @@ static void nobody_left_is_the_checkpoint(void **state)
     assert_int_equal(decide(2), 0);
     assert_int_equal(outcome.kind, RECOVERY_CHECKPOINT);
     assert_int_equal(outcome.missing_unit, 4);
+}
+
+/* What is left of the generation before is a step behind when the step in flight is applied. */
+static void extras_without_gradients_do_not_count_at_hold(void **state)
+{
+    (void)state;
+    for (int shadows = 0; shadows <= 1; shadows++) {
+        struct recovery_range ranges[REPORT_RANGES_MAX];
+        two_stages(HOLD, APPLIED);
+        reports[0].extra_count = 1;
+        reports[0].extras[0] = (struct report_extra){4, 4, shadows};
+        reports[1].held_first_unit = 0; /* a replica of the first stage: nobody else has 4 to 7 */
+        assert_int_equal(decide(2), 0);
+        assert_int_equal(outcome.kind, shadows ? RECOVERY_STANDS : RECOVERY_REPLAY);
+        assert_int_equal(outcome.step, shadows ? STEP : STEP - 1);
+        assert_int_equal(recovery_ranges(&outcome, &reports[0], ranges), 2);
+        assert_int_equal(ranges[1].first, 4);
+        assert_int_equal(ranges[1].count, 4);
+        assert_int_equal(recovery_ranges(&outcome, &reports[1], ranges), shadows ? 1 : 0);
+    }
 }
 
 static void old_ranges_count_after_a_broken_switch(void **state)
@@ -269,6 +312,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_small_world_follows_the_table),
+        cmocka_unit_test(a_shadow_survives_for_its_stage),
+        cmocka_unit_test(extras_without_gradients_do_not_count_at_hold),
         cmocka_unit_test(nobody_left_is_the_checkpoint),
         cmocka_unit_test(old_ranges_count_after_a_broken_switch),
         cmocka_unit_test(old_ranges_cannot_apply_a_step),
