@@ -34,6 +34,10 @@ static void worker_words(const struct plan *plan, unsigned stage, char *text, si
         used += (size_t)snprintf(text + used, size - used, "%s%s/%u", replica ? " " : "",
                                  worker->node, worker->slot);
     }
+    int shadow = plan_shadow_of(plan, stage);
+    if (shadow >= 0 && used < size)
+        snprintf(text + used, size - used, "  shadow %s/%u", plan->workers[shadow].node,
+                 plan->workers[shadow].slot);
 }
 
 int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned indent,

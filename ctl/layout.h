@@ -6,8 +6,8 @@
 #include "base/bytes.h"
 #include "elastic/plan_words.h"
 
-/** layout_append() - a line for each stage: "stage 0  embedding, layers 0-1  a/0 a/1  frozen"; 0 or
- * -ENOMEM
+/** layout_append() - a line for each stage: "stage 0  embedding, layers 0-1  a/0 a/1  shadow b/0
+ * frozen"; 0 or -ENOMEM
  * @indent: blanks before each line */
 int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned indent,
                   struct bytes *into) CHECK_RESULT;
