@@ -110,11 +110,11 @@ static int check_one_shadow(const struct plan *plan, unsigned index, struct erro
 {
     const struct plan_shadow *shadow = &plan->shadows[index];
     unsigned kept = 0;
-    if (plan->stage_count == 0 || shadow->stage >= plan->stage_count ||
-        shadow->rank >= plan->worker_count)
+    if (shadow->stage >= plan->stage_count || shadow->rank >= plan->worker_count)
         return error_set(error, -EINVAL, "shadows[%u]: no such stage or rank", index);
     if (index > 0 && shadow->stage <= plan->shadows[index - 1].stage)
         return error_set(error, -EINVAL, "shadows[%u]: stages must ascend", index);
+    assert(plan->stage_count > 0); /* it has a stage of that number */
     if (shadow->rank % plan->stage_count == shadow->stage)
         return error_set(error, -EINVAL, "shadows[%u]: rank %u computes stage %u itself", index,
                          shadow->rank, shadow->stage);
