@@ -18,36 +18,69 @@ static int fail(struct error *error, const char *path)
     return error_set(error, code, "%s: %s", path, strerror(-code));
 }
 
+static bool is_marked(const char *path, const char *name)
+{
+    char mark[FOLDER_FILE_SIZE];
+    folder_file_path(path, name, mark);
+    return access(mark, F_OK) == 0;
+}
+
 bool checkpoint_pinned(const char *path)
 {
-    char pin[FOLDER_FILE_SIZE];
-    folder_file_path(path, CHECKPOINT_PIN_NAME, pin);
-    return access(pin, F_OK) == 0;
+    return is_marked(path, CHECKPOINT_PIN_NAME);
+}
+
+bool checkpoint_verified(const char *path)
+{
+    return is_marked(path, CHECKPOINT_VERIFIED_NAME);
+}
+
+enum keep_verdict keep_verdict(struct keep_rule *rule, const char *path)
+{
+    bool verified = !rule->verified_seen && checkpoint_verified(path);
+    rule->verified_seen = rule->verified_seen || verified;
+    if (checkpoint_pinned(path))
+        return KEEP_SPARED;
+    if (rule->kept < MAX(rule->keep, 1u)) {
+        rule->kept++;
+        return KEEP_NUMBERED;
+    }
+    return verified ? KEEP_SPARED : KEEP_GOES;
 }
 
 /* Retention may have looked just before: then the folder has another name by now. */
-static int check_still_there(const char *path, struct error *error)
+static int check_still_there(const char *path, const char *name, struct error *error)
 {
-    if (checkpoint_pinned(path))
+    if (is_marked(path, name))
         return 0;
-    return error_set(error, -ENOENT, "%s: removed by retention while it was being pinned", path);
+    return error_set(error, -ENOENT, "%s: removed by retention while it was being marked", path);
 }
 
-int checkpoint_pin(const char *path, struct error *error)
+static int mark(const char *path, const char *name, struct error *error)
 {
-    char pin[FOLDER_FILE_SIZE];
+    char file[FOLDER_FILE_SIZE];
     struct manifest manifest;
     int r = manifest_load(path, NULL, &manifest, error);
     if (r != 0)
         return r;
     manifest_done(&manifest);
-    folder_file_path(path, CHECKPOINT_PIN_NAME, pin);
-    int descriptor = open(pin, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    folder_file_path(path, name, file);
+    int descriptor = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (descriptor < 0)
-        return fail(error, pin);
+        return fail(error, file);
     close(descriptor);
     r = file_sync_directory(path, error);
-    return r != 0 ? r : check_still_there(path, error);
+    return r != 0 ? r : check_still_there(path, name, error);
+}
+
+int checkpoint_pin(const char *path, struct error *error)
+{
+    return mark(path, CHECKPOINT_PIN_NAME, error);
+}
+
+int checkpoint_mark_verified(const char *path, struct error *error)
+{
+    return mark(path, CHECKPOINT_VERIFIED_NAME, error);
 }
 
 int checkpoint_unpin(const char *path, struct error *error)

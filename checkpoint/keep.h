@@ -1,7 +1,9 @@
 /*
- * What a person decides about single checkpoints: to keep one whatever retention says, or to remove
- * one. A pin is an empty file called `pinned` in the checkpoint's folder: it needs no etcd, goes
- * along with a copy, and the writers of the job see it wherever they run.
+ * What is decided about single checkpoints beside their number: that one stays whatever retention
+ * says, that one is known to be good, that one goes. A pin is an empty file called `pinned` in the
+ * checkpoint's folder, and one called `verified` says that every tensor was read and compared
+ * since it was written: by a scrub, or by the workers of a whole job that began from it. They need
+ * no etcd, go along with a copy, and the writers of the job see them wherever they run.
  */
 #pragma once
 
@@ -11,7 +13,8 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-#define CHECKPOINT_PIN_NAME "pinned"
+#define CHECKPOINT_PIN_NAME      "pinned"
+#define CHECKPOINT_VERIFIED_NAME "verified"
 
 /** checkpoint_pin() - @path: of one complete checkpoint. 0 when the pin is durable, also when it
  * was there; -ENOENT (no such checkpoint, or just removed), -EACCES, -EROFS, ... */
@@ -19,6 +22,26 @@ int checkpoint_pin(const char *path, struct error *error) CHECK_RESULT;
 /** checkpoint_unpin() - 0 also when there was no pin */
 int checkpoint_unpin(const char *path, struct error *error) CHECK_RESULT;
 bool checkpoint_pinned(const char *path);
+
+/** checkpoint_mark_verified() - it has just been read whole and is good; 0 when the mark is
+ * durable, errors as checkpoint_pin(). Retention never removes the newest that has the mark */
+int checkpoint_mark_verified(const char *path, struct error *error) CHECK_RESULT;
+bool checkpoint_verified(const char *path);
+
+/* Which checkpoints stay, looked at from the newest to the oldest. */
+struct keep_rule {
+    unsigned keep, kept; /* so many of the newest that are not pinned; so many of them seen */
+    bool verified_seen;
+};
+
+enum keep_verdict {
+    KEEP_GOES,
+    KEEP_NUMBERED, /* one of the newest */
+    KEEP_SPARED,   /* pinned, or the newest that is verified: on top of them */
+};
+
+/** keep_verdict() - about the checkpoint at @path, the next older one of those that count */
+enum keep_verdict keep_verdict(struct keep_rule *rule, const char *path);
 
 /**
  * checkpoint_removable() - whether checkpoint_remove() would be willing

@@ -99,17 +99,12 @@ int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, s
 static int remove_old(const char *folder, const uint64_t *steps, size_t count, unsigned keep,
                       uint64_t committed, uint64_t *ret_oldest, struct error *error)
 {
-    unsigned kept = 0;
+    struct keep_rule rule = {.keep = keep};
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         char path[FOLDER_PATH_SIZE];
         checkpoint_path(folder, steps[i], path);
-        bool stays = steps[i] > committed || checkpoint_pinned(path);
-        if (!stays && kept < MAX(keep, 1u)) {
-            kept++;
-            stays = true;
-        }
-        if (stays)
+        if (steps[i] > committed || keep_verdict(&rule, path) != KEEP_GOES)
             *ret_oldest = steps[i];
         else
             r = retain_remove(folder, steps[i], error);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "ctl/checkpoint_find.h"
 #include "ctl/cluster.h"
@@ -30,6 +31,14 @@ static int list_json(const struct cluster_job *job, struct error *error)
         array ? json_pack("{s:s, s:o}", "job", job->name, "checkpoints", array) : NULL, error);
 }
 
+/* As far as this machine reaches the folder. */
+static const char *kept_as(const char *path)
+{
+    if (checkpoint_pinned(path))
+        return checkpoint_verified(path) ? "pinned, verified" : "pinned";
+    return checkpoint_verified(path) ? "verified" : "-";
+}
+
 static int list_table(const struct cluster_job *job, struct error *error)
 {
     CLEANUP(text_table_done) struct text_table table = {0};
@@ -39,7 +48,7 @@ static int list_table(const struct cluster_job *job, struct error *error)
         printf("job %s has no checkpoint yet\n", job->name);
         return 0;
     }
-    text_table_init(&table, "#STEP|#GENERATION|#SIZE|#STALL|#WRITTEN IN|#AGE|BY|PATH");
+    text_table_init(&table, "#STEP|#GENERATION|#SIZE|#STALL|#WRITTEN IN|#AGE|KEPT AS|BY|PATH");
     for (size_t i = 0; i < job->checkpoint_count; i++) {
         const struct checkpoint_record *record = &job->checkpoints[i];
         char size[FORMAT_SIZE], stall[FORMAT_SIZE], took[FORMAT_SIZE], age[FORMAT_SIZE];
@@ -52,6 +61,7 @@ static int list_table(const struct cluster_job *job, struct error *error)
             &table, "%s",
             format_duration(now_ns > record->unix_ns ? (double)(now_ns - record->unix_ns) / 1e9 : 0,
                             age));
+        text_table_cell(&table, "%s", kept_as(record->path));
         text_table_cell(&table, "%s", record->node);
         text_table_cell(&table, "%s", record->path);
     }
@@ -182,6 +192,16 @@ static int report_good(const struct arguments *arguments, const struct checkpoin
     return 0;
 }
 
+/* Retention spares the newest that is known to be good. Somebody who may only read can verify too.
+ */
+static void mark_verified(const struct checkpoint_place *place)
+{
+    struct error error = {0};
+
+    if (checkpoint_mark_verified(place->path, &error))
+        fprintf(stderr, "firnctl: warning: it cannot be marked as verified: %s\n", error.text);
+}
+
 int run_checkpoint_verify(const struct arguments *arguments, struct error *error)
 {
     struct meter meter = meter_begin();
@@ -197,5 +217,8 @@ int run_checkpoint_verify(const struct arguments *arguments, struct error *error
         return status;
     status = checkpoint_verify(reader, meter_progress, &meter, error);
     checkpoint_close(reader);
-    return status ? status : report_good(arguments, &place, &meter, error);
+    if (status)
+        return status;
+    mark_verified(&place);
+    return report_good(arguments, &place, &meter, error);
 }

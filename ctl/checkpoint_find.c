@@ -44,22 +44,22 @@ static int find_in_folder(const char *folder, bool any, uint64_t step,
                      step);
 }
 
-static int find_by_path(const char *path, bool any, uint64_t step,
-                        struct checkpoint_place *ret_place, struct error *error)
+static int find_at(const char *path, bool one_step, uint64_t step,
+                   struct checkpoint_place *ret_place, struct error *error)
 {
     if (strlen(path) >= sizeof(ret_place->path) - 32)
         return error_set(error, -ENAMETOOLONG, "the path is too long");
-    if (has_manifest(path) && any) {
+    if (has_manifest(path) && !one_step) {
         strcpy(ret_place->path, path);
         return 0;
     }
-    return find_in_folder(path, any, step, ret_place, error);
+    return find_in_folder(path, !one_step, step, ret_place, error);
 }
 
 int checkpoint_find_path(const char *path, struct checkpoint_place *ret_place, struct error *error)
 {
     *ret_place = (struct checkpoint_place){0};
-    return find_by_path(path, true, 0, ret_place, error);
+    return find_at(path, false, 0, ret_place, error);
 }
 
 static int find_by_job(const struct arguments *arguments, struct checkpoint_place *ret_place,
@@ -102,6 +102,6 @@ int checkpoint_find(const struct arguments *arguments, struct checkpoint_place *
     *ret_place = (struct checkpoint_place){0};
     if (!is_path(arguments->operands[0]))
         return find_by_job(arguments, ret_place, error);
-    return find_by_path(arguments->operands[0], !arguments_has(arguments, "step"),
-                        arguments_number(arguments, "step", 0), ret_place, error);
+    return find_at(arguments->operands[0], arguments_has(arguments, "step"),
+                   arguments_number(arguments, "step", 0), ret_place, error);
 }

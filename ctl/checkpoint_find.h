@@ -20,7 +20,6 @@ struct checkpoint_place {
 int checkpoint_find(const struct arguments *arguments, struct checkpoint_place *ret_place,
                     struct error *error) CHECK_RESULT;
 
-/** checkpoint_find_path() - of one checkpoint, or of a folder of them, of which the newest is
- * taken. Return: 0; -ENOENT, -ENAMETOOLONG */
+/** checkpoint_find_path() - the checkpoint at @path, or the newest in that folder; -ENOENT */
 int checkpoint_find_path(const char *path, struct checkpoint_place *ret_place,
                          struct error *error) CHECK_RESULT;

@@ -30,9 +30,6 @@ static const struct flag worker = {"worker", "SLOT", FLAG_NUMBER,
                                    0,        63,     "kill only the worker on this slot"};
 static const struct flag name = {"name", "NAME", FLAG_TEXT,
                                  0,      0,      "call the job this instead of what the file says"};
-static const struct flag from_checkpoint = {
-    "from", "PATH", FLAG_TEXT,
-    0,      0,      "begin from this checkpoint, or the newest of this folder of them"};
 static const struct flag wait = {
     "wait", NULL, FLAG_SWITCH, 0, 0, "stay, show progress, exit 0 only when the job has completed"};
 static const struct flag devices = {"devices", "N",  FLAG_NUMBER,
@@ -44,6 +41,9 @@ static const struct flag replicas = {
 static const struct flag set = {
     "set", "KEY=VALUE", FLAG_TEXT,
     0,     0,           "change a key of the job file (train.steps=200); may be repeated"};
+static const struct flag from_path = {
+    "from", "PATH", FLAG_TEXT,
+    0,      0,      "begin from this checkpoint (or the newest in this folder), not from step 0"};
 static const struct flag node = {"node", "NODE", FLAG_TEXT, 0, 0, "only this node"};
 static const struct flag slot = {"slot", "S", FLAG_NUMBER, 0, 63, "only this slot"};
 static const struct flag log_bytes = {"bytes", "N",     FLAG_NUMBER,
@@ -127,15 +127,16 @@ const struct command commands[] = {
      .run = run_local_status},
 
     {.name = "job submit",
-     .operands = "FILE",
-     .operands_min = 1,
+     .operands = "[FILE]",
      .operands_max = 1,
      .summary = "check a job file and hand the job to the cluster",
      .details =
          "Every mistake in the file is shown with its line. A name that is taken is refused; "
          "--name gives\nanother one. With fewer slots than elastic.devices.min the job waits "
-         "and says for what.",
-     .flags = {&name, &from_checkpoint, &wait, &devices, &stages, &replicas, &set, &json},
+         "and says for what.\nWith --from the job goes on after the step of a checkpoint, to the "
+         "bit as the run that wrote it would\nhave; FILE may be left out then: the checkpoint "
+         "remembers the job. The nodes must reach PATH.",
+     .flags = {&name, &wait, &devices, &stages, &replicas, &set, &from_path, &json},
      .run = run_job_submit},
     {.name = "job list",
      .operands = "",
@@ -147,6 +148,10 @@ const struct command commands[] = {
      .operands_min = 1,
      .operands_max = 1,
      .summary = "one job: state, progress, layout, checkpoints",
+     .details =
+         "\"At risk\" is what would be computed again if everything that runs the job died now: the "
+         "steps since\nthe newest checkpoint that is recorded. \"Verified\" is the newest that was "
+         "read whole and is good, as far\nas this machine reaches it.",
      .flags = {&json},
      .run = run_job_show},
     {.name = "job scale",
@@ -272,6 +277,7 @@ const struct command commands[] = {
      .operands_min = 1,
      .operands_max = 1,
      .summary = "read every byte of a checkpoint and compare checksums",
+     .details = "A good one is marked as verified; retention never removes the newest that is.",
      .flags = {&step, &json},
      .run = run_checkpoint_verify},
     {.name = "checkpoint pin",

@@ -10,6 +10,7 @@
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
+#include "ctl/job_risk.h"
 #include "ctl/layout.h"
 #include "ctl/output.h"
 #include "ctl/terminal.h"
@@ -26,6 +27,11 @@ static const char *const wish_words[] = {
 static int put(json_t *tree, const char *key, json_t *value)
 {
     return json_object_set_new(tree, key, value) ? -ENOMEM : 0;
+}
+
+static uint64_t now_unix_ns(void)
+{
+    return clock_real()->realtime_ns(clock_real()->context);
 }
 
 static json_t *checkpoints_json(const struct cluster_job *job)
@@ -58,6 +64,10 @@ static json_t *job_json(const struct cluster_job *job, bool whole)
         status = put(tree, "spec", job_spec_encode(job->spec));
     if (!status && whole)
         status = put(tree, "checkpoints", checkpoints_json(job));
+    if (!status && whole) {
+        struct job_risk risk = job_risk(job, now_unix_ns());
+        status = put(tree, "risk", job_risk_json(&risk));
+    }
     if (status) {
         json_decref(tree);
         return NULL;
@@ -212,9 +222,14 @@ static int show(const struct cluster_job *job, struct error *error)
     if (job->has_progress)
         show_progress(job);
     int status = cluster_job_over(job) ? 0 : show_layout(job, error);
-    if (!status)
-        show_checkpoints(job);
-    return status;
+    if (status)
+        return status;
+    if (job->has_progress || job->checkpoint_count) {
+        struct job_risk risk = job_risk(job, now_unix_ns());
+        job_risk_print(&risk);
+    }
+    show_checkpoints(job);
+    return 0;
 }
 
 int run_job_show(const struct arguments *arguments, struct error *error)

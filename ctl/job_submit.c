@@ -16,13 +16,65 @@
 #include "ctl/output.h"
 #include "ctl/watch.h"
 
-static int load(const struct arguments *arguments, struct job_spec *spec, struct error *error)
+/* What a submission is made of. */
+struct submission {
+    struct job_spec spec, origin; /* origin: the job of the checkpoint */
+    struct desired_record desired;
+    bool begins_from;                    /* a checkpoint: */
+    struct checkpoint_record checkpoint; /* recorded with the job */
+};
+
+/* From the file, and without one as the checkpoint remembers the job. */
+static int load_spec(const struct arguments *arguments, struct submission *submission,
+                     struct error *error)
+{
+    if (arguments->operand_count > 0)
+        return job_file_load(arguments->operands[0], &submission->spec, error);
+    if (!submission->begins_from)
+        return error_set(error, COMMAND_USAGE, "job submit wants FILE, or --from PATH");
+    submission->spec = submission->origin;
+    return 0;
+}
+
+static int load_origin(const struct arguments *arguments, struct submission *submission,
+                       struct error *error)
+{
+    const char *from = arguments_text(arguments, "from", NULL);
+
+    submission->begins_from = from != NULL;
+    return from ? job_from_load(from, &submission->checkpoint, &submission->origin, error) : 0;
+}
+
+/* The user may mean it; that it is another run then must be said. */
+static int check_origin(const struct submission *submission, struct error *error)
+{
+    char differences[ERROR_TEXT_SIZE];
+
+    if (!submission->begins_from)
+        return 0;
+    int status = job_from_check(&submission->spec, &submission->origin, &submission->checkpoint,
+                                differences, sizeof(differences), error);
+    if (!status && differences[0])
+        fprintf(stderr,
+                "firnctl: warning: the numbers after step %" PRIu64
+                " will be others than those of the run that wrote the checkpoint: %s\n",
+                submission->checkpoint.step, differences);
+    return status;
+}
+
+static int load(const struct arguments *arguments, struct submission *submission,
+                struct error *error)
 {
     const char *name = arguments_text(arguments, "name", NULL);
-    int status = job_file_load(arguments->operands[0], spec, error);
+    struct job_spec *spec = &submission->spec;
+    int status = load_origin(arguments, submission, error);
 
     if (!status)
+        status = load_spec(arguments, submission, error);
+    if (!status)
         status = job_settings_apply(arguments, spec, error);
+    if (!status)
+        status = check_origin(submission, error);
     if (status || !name)
         return status;
     if (!name_valid(name))
@@ -48,42 +100,16 @@ static void warn_missing_data(const struct job_spec *spec)
     }
 }
 
-/*
- * The spec and the first wish, if no such job exists. What a node may still have written about an
- * earlier job of this name while that was being removed goes with it.
- */
+/* The texts of what is written; the caller frees them. */
 struct job_texts {
-    char *spec, *desired;
-    char *checkpoint; /* NULL: from step 0 */
-    uint64_t checkpoint_step;
+    char *spec, *desired, *checkpoint; /* checkpoint: NULL for none */
 };
 
-static int send_job(struct store *store, const char *job, const struct job_texts *texts,
-                    bool *ret_succeeded, struct error *error)
+static void job_texts_done(struct job_texts *texts)
 {
-    static const char *const stale[] = {"state", "progress", "generation", "next"};
-    char keys[3 + ARRAY_COUNT(stale)][KV_KEY_MAX];
-    struct kv_operation operations[ARRAY_COUNT(keys)];
-    size_t count = 2;
-    const struct kv_compare absent = {.key = keys_job(keys[0], store->cluster, job, "spec"),
-                                      .target = KV_CREATE_REVISION,
-                                      .value = 0};
-
-    operations[0] = (struct kv_operation){.type = KV_PUT, .key = keys[0], .value = texts->spec};
-    operations[1] = (struct kv_operation){.type = KV_PUT,
-                                          .key = keys_job(keys[1], store->cluster, job, "desired"),
-                                          .value = texts->desired};
-    for (size_t i = 0; i < ARRAY_COUNT(stale); i++, count++)
-        operations[count] = (struct kv_operation){
-            .type = KV_DELETE, .key = keys_job(keys[count], store->cluster, job, stale[i])};
-    if (texts->checkpoint) {
-        operations[count] = (struct kv_operation){
-            .type = KV_PUT,
-            .key = keys_checkpoint(keys[count], store->cluster, job, texts->checkpoint_step),
-            .value = texts->checkpoint};
-        count++;
-    }
-    return store_txn(store, &absent, 1, operations, count, ret_succeeded, error);
+    free(texts->spec);
+    free(texts->desired);
+    free(texts->checkpoint);
 }
 
 static char *text_of(json_t *tree)
@@ -94,64 +120,107 @@ static char *text_of(json_t *tree)
     return text;
 }
 
-/* @from: NULL, or where it begins. */
-static int write_job(struct store *store, const struct job_spec *spec,
-                     const struct desired_record *desired, const struct checkpoint_record *from,
-                     struct error *error)
+/*
+ * The spec, the first wish and the checkpoint to begin from, if no such job exists. What a node may
+ * still have written about an earlier job of this name while that was being removed goes with it.
+ */
+static int send_job(struct store *store, const struct submission *submission,
+                    const struct job_texts *texts, bool *ret_succeeded, struct error *error)
 {
-    AUTO_FREE char *spec_text = text_of(job_spec_encode(spec));
-    AUTO_FREE char *desired_text = text_of(desired_record_encode(desired));
-    AUTO_FREE char *from_text = from ? text_of(checkpoint_record_encode(from)) : NULL;
-    const struct job_texts texts = {spec_text, desired_text, from_text, from ? from->step : 0};
+    static const char *const stale[] = {"state", "progress", "generation", "next"};
+    const char *job = submission->spec.name;
+    char keys[3 + ARRAY_COUNT(stale)][KV_KEY_MAX];
+    struct kv_operation operations[ARRAY_COUNT(keys)];
+    const struct kv_compare absent = {.key = keys_job(keys[0], store->cluster, job, "spec"),
+                                      .target = KV_CREATE_REVISION,
+                                      .value = 0};
+    size_t count = 0;
+
+    operations[count++] =
+        (struct kv_operation){.type = KV_PUT, .key = keys[0], .value = texts->spec};
+    operations[count++] =
+        (struct kv_operation){.type = KV_PUT,
+                              .key = keys_job(keys[1], store->cluster, job, "desired"),
+                              .value = texts->desired};
+    if (submission->begins_from)
+        operations[count++] = (struct kv_operation){
+            .type = KV_PUT,
+            .key = keys_checkpoint(keys[2], store->cluster, job, submission->checkpoint.step),
+            .value = texts->checkpoint};
+    for (size_t i = 0; i < ARRAY_COUNT(stale); i++)
+        operations[count++] = (struct kv_operation){
+            .type = KV_DELETE, .key = keys_job(keys[3 + i], store->cluster, job, stale[i])};
+    return store_txn(store, &absent, 1, operations, count, ret_succeeded, error);
+}
+
+static int write_job(struct store *store, const struct submission *submission, struct error *error)
+{
+    CLEANUP(job_texts_done)
+    struct job_texts texts = {.spec = text_of(job_spec_encode(&submission->spec)),
+                              .desired = text_of(desired_record_encode(&submission->desired)),
+                              .checkpoint =
+                                  text_of(checkpoint_record_encode(&submission->checkpoint))};
+    const char *name = submission->spec.name;
     bool succeeded = false;
 
-    if (!spec_text || !desired_text || (from && !from_text))
+    if (!texts.spec || !texts.desired || !texts.checkpoint)
         return error_set(error, -ENOMEM, "no memory for the job");
-    int status = send_job(store, spec->name, &texts, &succeeded, error);
+    int status = send_job(store, submission, &texts, &succeeded, error);
     if (!status && !succeeded)
         status = error_set(error, -EEXIST,
                            "there is a job \"%s\" already; --name gives this one another name, "
                            "firnctl job remove %s frees it when that job is over",
-                           spec->name, spec->name);
+                           name, name);
     return status;
 }
 
-static void say_submitted(const struct store *store, const struct job_spec *spec)
+static void say_submitted(const struct store *store, const struct submission *submission)
 {
+    const struct job_spec *spec = &submission->spec;
+
     printf("job %s is submitted to cluster %s: %u layers of width %u, %" PRIu64 " steps of %" PRIu64
            " tokens\n",
            spec->name, store->cluster, spec->model.layers, spec->model.width, spec->train.steps,
            job_spec_tokens_per_step(spec));
+    if (submission->begins_from)
+        printf("it goes on after step %" PRIu64 ", from %s\n", submission->checkpoint.step,
+               submission->checkpoint.path);
+}
+
+static int say_json(const struct store *store, const struct submission *submission,
+                    struct error *error)
+{
+    const struct job_spec *spec = &submission->spec;
+
+    return output_json(json_pack("{s:s, s:s, s:I, s:I}", "job", spec->name, "cluster",
+                                 store->cluster, "steps", (json_int_t)spec->train.steps,
+                                 "from_step", (json_int_t)submission->checkpoint.step),
+                       error);
 }
 
 int run_job_submit(const struct arguments *arguments, struct error *error)
 {
-    AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
+    AUTO_FREE struct submission *submission = calloc(1, sizeof(*submission));
     CLEANUP(store_close) struct store store = {0};
-    struct desired_record desired = {.wish = RECORD_RUNNING};
-    struct checkpoint_record checkpoint;
-    const char *from = arguments_text(arguments, "from", NULL);
-    bool json = arguments_has(arguments, "json"), wait = arguments_has(arguments, "wait");
-    int status = spec ? load(arguments, spec, error) : -ENOMEM;
+    bool wait = arguments_has(arguments, "wait");
+    int status = submission ? load(arguments, submission, error) : -ENOMEM;
 
-    if (!status)
-        status = job_wish_scale(arguments, spec, &desired, error);
-    if (!status && from)
-        status = job_from_checkpoint(from, spec, &checkpoint, error);
+    if (!status) {
+        submission->desired.wish = RECORD_RUNNING;
+        status = job_wish_scale(arguments, &submission->spec, &submission->desired, error);
+    }
     if (!status)
         status = store_open(arguments, &store, error);
     if (status)
         return status;
     uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);
-    warn_missing_data(spec);
-    status = write_job(&store, spec, &desired, from ? &checkpoint : NULL, error);
+    warn_missing_data(&submission->spec);
+    status = write_job(&store, submission, error);
     if (status)
         return status;
-    if (json)
-        status = output_json(json_pack("{s:s, s:s, s:I}", "job", spec->name, "cluster",
-                                       store.cluster, "steps", (json_int_t)spec->train.steps),
-                             error);
+    if (arguments_has(arguments, "json"))
+        status = say_json(&store, submission, error);
     else
-        say_submitted(&store, spec);
-    return status || !wait ? status : watch_job(&store, spec->name, begun_ns, error);
+        say_submitted(&store, submission);
+    return status || !wait ? status : watch_job(&store, submission->spec.name, begun_ns, error);
 }

@@ -114,22 +114,26 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
     char prefix[KV_KEY_MAX];
     const struct mirror_entry *entries;
     size_t count, expired = 0;
-    unsigned kept = checkpoint_pinned(job->unrecorded.path) ? 0 : 1;
+    struct keep_rule rule = {.keep = job->spec.checkpoint.keep};
 
+    keep_verdict(&rule, job->unrecorded.path); /* it is the newest: it stays */
     job->unrecorded.kept_from = job->unrecorded.step;
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     count = mirror_range(&job->daemon->mirror, prefix, &entries);
     while (count-- > 0 && expired < capacity) {
         struct checkpoint_record record;
-        if (!decode_record(&entries[count], &record) || record.step >= job->unrecorded.step ||
-            checkpoint_pinned(record.path))
+        if (!decode_record(&entries[count], &record) || record.step >= job->unrecorded.step)
             continue;
-        if (kept < MAX(job->spec.checkpoint.keep, 1u)) {
-            kept++;
+        switch (keep_verdict(&rule, record.path)) {
+        case KEEP_NUMBERED:
             job->unrecorded.kept_from = record.step;
-        } else {
+            break;
+        case KEEP_GOES:
             operations[expired++] =
                 (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
+            break;
+        case KEEP_SPARED:
+            break;
         }
     }
     if (expired == capacity) /* not all at once: no files go before their records */

@@ -252,6 +252,7 @@ static void read_checkpoint(struct view *view, const struct mirror *mirror, cons
             refused_has(refused, entries[count].mod_revision))
             continue;
         view->view.checkpoint.step = record.step;
+        view->view.checkpoint.generation = record.generation;
         view->checkpoint_revision = entries[count].mod_revision;
         snprintf(view->view.checkpoint.path, sizeof(view->view.checkpoint.path), "%s", record.path);
         view->view.finished = record.step == view->spec.train.steps;

@@ -152,6 +152,8 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
         memory->better_seen_ns = 0;
     }
     memory->generation_last = MAX(memory->generation_last, MAX(generation, next));
+    /* A job that begins from another's checkpoint: its part folders may still lie about. */
+    memory->generation_last = MAX(memory->generation_last, view->checkpoint.generation);
 }
 
 int leader_decide(const struct leader_view *view, struct leader_memory *memory,

@@ -49,7 +49,8 @@ struct leader_node {
 };
 
 struct leader_checkpoint {
-    uint64_t step; /* 0: none */
+    uint64_t step;       /* 0: none */
+    uint64_t generation; /* that wrote it; numbers go on after it, also when etcd knows no plan */
     char path[JOB_PATH_SIZE];
 };
 

@@ -253,6 +253,24 @@ int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *
     return 0;
 }
 
+size_t metrics_cut(const void *text, size_t size_bytes, uint64_t step)
+{
+    const char *begin = text;
+
+    while (size_bytes > 0) {
+        const char *end = memrchr(begin, '\n', size_bytes);
+        const char *before = end ? memrchr(begin, '\n', (size_t)(end - begin)) : NULL;
+        const char *line = before ? before + 1 : begin;
+        struct exact exact;
+        if (!end)
+            return 0;
+        if (!parse_line(line, (size_t)(end - line), &exact, NULL) && exact.step <= step)
+            return (size_t)(end + 1 - begin);
+        size_bytes = (size_t)(line - begin);
+    }
+    return 0;
+}
+
 int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, struct error *error)
 {
     struct metrics fresh = {0};

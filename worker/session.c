@@ -8,8 +8,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "checkpoint/keep.h"
 #include "elastic/plan_words.h"
 #include "worker/handover.h"
+#include "worker/history.h"
 #include "worker/tags.h"
 
 #define PROGRESS_NS (NS_PER_SECOND / 4)
@@ -254,16 +256,31 @@ int session_exchange_histories(struct trainer *trainer, unsigned rank, struct er
     return status ? error_set(error, status, "the links broke while metrics were handed over") : 0;
 }
 
+/* Of a run that goes on from a checkpoint: what this node has not seen itself. */
+static void take_kept_history(struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    struct error error = {0};
+
+    if (trainer->metrics && plan->source == PLAN_SOURCE_CHECKPOINT &&
+        history_take(plan->restore_path, trainer->metrics, &error))
+        log_warning("metrics from the checkpoint: %s", error.text);
+}
+
 static int open_metrics(struct trainer *trainer, unsigned rank, struct error *error)
 {
     char path[OPTIONS_PATH_SIZE + 32];
 
     metrics_close(trainer->metrics);
     trainer->metrics = NULL;
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", trainer->options->job_dir);
+    snapshot_keep_history(trainer->snapshot, rank == 0 ? path : "");
     if (!is_scribe(trainer, rank))
         return 0;
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", trainer->options->job_dir);
-    return metrics_open(path, &trainer->metrics, error);
+    int status = metrics_open(path, &trainer->metrics, error);
+    if (!status)
+        take_kept_history(trainer);
+    return status;
 }
 
 int session_open(struct trainer *trainer, unsigned rank, struct error *error)
@@ -428,6 +445,17 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
     tell_event(trainer, text);
 }
 
+/* All workers have read their parts, or there would be no commit: together that is all of it. */
+static void mark_restored(const struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    struct error error = {0};
+
+    if (plan->source == PLAN_SOURCE_CHECKPOINT && trainer->engine->rank == 0 &&
+        checkpoint_mark_verified(plan->restore_path, &error))
+        log_warning("the checkpoint is good, but cannot be marked as verified: %s", error.text);
+}
+
 static int settle_into_generation(struct trainer *trainer)
 {
     const struct engine *engine = trainer->engine;
@@ -435,6 +463,7 @@ static int settle_into_generation(struct trainer *trainer)
     if (!trainer->first_commit)
         return 0;
     trainer->first_commit = false;
+    mark_restored(trainer);
     snapshot_release(trainer->snapshot);
     engine_drop_others(trainer->engine);
     return handover_release(trainer->plan, engine->rank, trainer->mesh);

@@ -14,6 +14,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "worker/canonical.h"
+#include "worker/history.h"
 #include "worker/retention.h"
 
 #define ARENA_BYTES   ((size_t)64 << 20)
@@ -26,6 +27,7 @@ struct commit {
     bool done; /* written by the thread, with release */
     const struct io *io;
     char folder[JOB_PATH_SIZE];
+    char metrics_path[JOB_PATH_SIZE]; /* "": none */
     char job[NAME_SIZE];
     uint64_t step, generation;
     unsigned world, tensor_count;
@@ -41,8 +43,9 @@ struct snapshot {
     const struct io *io;
     struct checkpoint_writer *writer;
     char folder[JOB_PATH_SIZE];
-    bool writing; /* a share of `begun_step` is with the writer */
-    bool staged;  /* its memory has been let go */
+    char metrics_path[JOB_PATH_SIZE]; /* rank 0: of this node; else "" */
+    bool writing;                     /* a share of `begun_step` is with the writer */
+    bool staged;                      /* its memory has been let go */
     uint64_t begun_step, begun_generation;
     unsigned rank, world;
     json_t *begun_state, *begun_config; /* of the manifest, as they were at the boundary */
@@ -103,6 +106,11 @@ void snapshot_free(struct snapshot *snapshot)
     checkpoint_writer_stop(snapshot->writer);
     forget_begun(snapshot);
     free(snapshot);
+}
+
+void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path)
+{
+    snprintf(snapshot->metrics_path, sizeof(snapshot->metrics_path), "%s", metrics_path);
 }
 
 bool snapshot_due(const struct job_spec *spec, uint64_t step)
@@ -335,6 +343,19 @@ static int merge_part(struct commit *commit, unsigned rank, struct manifest *int
     return status;
 }
 
+/* Not worth a checkpoint. */
+static void save_history(const struct commit *commit, struct manifest *manifest)
+{
+    char part[JOB_PATH_SIZE];
+    struct error error = {0};
+
+    checkpoint_part_path(commit->folder, commit->step, commit->generation, part);
+    if (commit->metrics_path[0] &&
+        history_save(commit->metrics_path, commit->step, part, manifest, &error))
+        log_warning("the checkpoint of step %" PRIu64 " goes without metrics: %s", commit->step,
+                    error.text);
+}
+
 static int assemble(struct commit *commit, struct manifest *ret_manifest)
 {
     int status = 0;
@@ -346,6 +367,8 @@ static int assemble(struct commit *commit, struct manifest *ret_manifest)
     ret_manifest->state = json_incref(commit->state);
     for (unsigned rank = 0; !status && rank < commit->world; rank++)
         status = merge_part(commit, rank, ret_manifest);
+    if (!status)
+        save_history(commit, ret_manifest);
     return status ? status : manifest_seal(ret_manifest, commit->tensor_count, &commit->error);
 }
 
@@ -422,6 +445,7 @@ static struct commit *commit_new(const struct snapshot *snapshot)
         .stall_ns = snapshot->stall_ns,
     };
     snprintf(commit->folder, sizeof(commit->folder), "%s", snapshot->folder);
+    snprintf(commit->metrics_path, sizeof(commit->metrics_path), "%s", snapshot->metrics_path);
     snprintf(commit->job, sizeof(commit->job), "%s", spec->name);
     return commit;
 }

@@ -22,6 +22,10 @@ int snapshot_new(const struct state *state, const char *folder, struct snapshot 
                  struct error *error) CHECK_RESULT;
 void snapshot_free(struct snapshot *snapshot); /* waits for a commit that is under way */
 
+/** snapshot_keep_history() - rank 0: commits take along the lines of this node's metrics file, up
+ * to their step; "": none */
+void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path);
+
 /** snapshot_due() - whether the boundary after @step is one to write */
 bool snapshot_due(const struct job_spec *spec, uint64_t step);
 

@@ -21,7 +21,7 @@ _firnctl_flags()
     'local kill') flags='--dir --daemon-only --worker' ;;
     'local start') flags='--dir' ;;
     'local status') flags='--dir --json' ;;
-    'job submit') flags='--name --from --wait --devices --stages --replicas --set --json' ;;
+    'job submit') flags='--name --wait --devices --stages --replicas --set --from --json' ;;
     'job list') flags='--json' ;;
     'job show') flags='--json' ;;
     'job scale') flags='--devices --stages --replicas' ;;

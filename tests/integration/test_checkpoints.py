@@ -94,6 +94,24 @@ class Checkpoints(JobTest):
             self.assertTrue(os.path.isdir(damaged[0]["path"] + ".damaged"))
             self.end(job)
 
+    def test_a_job_that_etcd_has_forgotten_goes_on_from_its_folder(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = self.paused(cluster, 2 * CHECKPOINT_EVERY + 10)
+            newest = job.checkpoints()[-1]
+            job.ask(state="cancelled")
+            job.wait_state("cancelled")
+            self.assertEqual(firnctl(cluster, "job", "remove", "job")[0], 0)
+            status, text = firnctl(cluster, "job", "submit", "--from", os.path.dirname(newest["path"]))
+            self.assertEqual(status, 0)
+            self.assertIn(f"goes on after step {newest['step']}", text)
+            job.wait_step(newest["step"] + CHECKPOINT_EVERY + 5)  # one that an undisturbed run has too
+            self.assertTrue(os.path.isfile(newest["path"] + "/verified"))
+            self.assertGreater(job.plan()["generation"], newest["generation"])
+            shown = json.loads(firnctl(cluster, "job", "show", "job", "--json")[1])
+            self.assertEqual(shown["risk"]["verified_step"], newest["step"])
+            self.assertGreaterEqual(shown["risk"]["durable_step"], newest["step"])
+            self.end(job)
+
     def test_pinned_ones_stay(self):
         with Cluster(self.id()) as cluster:
             job = Job(cluster).submit()

@@ -63,6 +63,25 @@ static void pinned_ones_stay_on_top_of_the_newest(void **state)
     assert_true(there(50));
 }
 
+static void the_newest_verified_one_is_never_removed(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(checkpoint_mark_verified(path_of(10), &error), 0);
+    assert_int_equal(checkpoint_mark_verified(path_of(20), &error), 0);
+    assert_true(checkpoint_verified(path_of(20)));
+    assert_int_equal(sample_check(folder, 20, &error), 0); /* a mark is no damage */
+    assert_int_equal(checkpoint_retain(folder, 2, 50, &error), 0);
+    assert_false(there(10)); /* verified too, but not the newest that is */
+    assert_true(there(20));  /* on top of the two newest */
+    assert_false(there(30));
+    assert_true(there(40) && there(50));
+    assert_int_equal(checkpoint_mark_verified(path_of(40), &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, 50, &error), 0);
+    assert_false(there(20));
+    assert_true(there(40) && there(50));
+}
+
 /* A run that went back to step 10 and has come to 30 again: 40 and 50 are still ahead of it. */
 static void what_lies_ahead_stays(void **state)
 {
@@ -128,9 +147,9 @@ static void a_damaged_one_can_be_removed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(pinned_ones_stay_on_top_of_the_newest), TEST(what_lies_ahead_stays),
-        TEST(only_checkpoints_can_be_pinned),        TEST(removal_spares_the_pinned_and_the_newest),
-        TEST(a_damaged_one_can_be_removed),
+        TEST(pinned_ones_stay_on_top_of_the_newest),    TEST(what_lies_ahead_stays),
+        TEST(the_newest_verified_one_is_never_removed), TEST(only_checkpoints_can_be_pinned),
+        TEST(removal_spares_the_pinned_and_the_newest), TEST(a_damaged_one_can_be_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

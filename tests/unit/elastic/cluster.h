@@ -120,6 +120,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
     view->nodes = nodes;
     view->reports = reports;
     view->checkpoint.step = cluster->checkpoint_step;
+    view->checkpoint.generation = cluster->checkpoint_generation;
     snprintf(view->checkpoint.path, sizeof(view->checkpoint.path), "/checkpoint");
     view->frozen_layers = cluster->frozen_layers;
     view->progress_step = cluster->committed_ever;

@@ -92,7 +92,7 @@ struct cluster {
     struct plan *plan, *next;
     uint64_t plan_version, next_version, report_version;
     struct node_report *reports[CLUSTER_NODES]; /* each of the generation that it names */
-    uint64_t checkpoint_step;
+    uint64_t checkpoint_step, checkpoint_generation;
     bool finished;
     /* what the user wants */
     enum job_desired desired;

@@ -57,6 +57,20 @@ static void a_job_starts_when_there_are_slots(void **state)
     cluster_free(cluster);
 }
 
+/* Submitted with a checkpoint that another life of the job has written. */
+static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 3, 2);
+    cluster->checkpoint_step = 40;
+    cluster->checkpoint_generation = 7;
+    cluster_until(cluster, 3, cluster->plan != NULL);
+    assert_int_equal(cluster->plan->generation, 8);
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->plan->resume_step, 40);
+    cluster_free(cluster);
+}
+
 static void nothing_happens_while_nothing_happens(void **state)
 {
     (void)state;
@@ -486,6 +500,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_starts_when_there_are_slots),
+        cmocka_unit_test(a_job_begins_from_a_checkpoint_behind_its_generation),
         cmocka_unit_test(nothing_happens_while_nothing_happens),
         cmocka_unit_test(a_killed_worker_costs_no_checkpoint),
         cmocka_unit_test(a_killed_node_is_left_behind_and_taken_back),

@@ -1,0 +1,90 @@
+#include "worker/history.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define PATH_SIZE 1280
+
+static int enter(struct manifest *manifest, const struct bytes *text)
+{
+    size_t chunks = manifest_chunks(text->size_bytes);
+    uint32_t *crcs = calloc(chunks + 1, sizeof(*crcs));
+    struct manifest_file *files =
+        crcs ? realloc(manifest->files, (manifest->file_count + 1) * sizeof(*files)) : NULL;
+
+    if (!files) {
+        free(crcs);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < chunks; i++) {
+        size_t start = i * MANIFEST_CHUNK_BYTES;
+        crcs[i] = hash_crc32c(0, text->data + start,
+                              MIN(text->size_bytes - start, (size_t)MANIFEST_CHUNK_BYTES));
+    }
+    manifest->files = files;
+    files[manifest->file_count++] = (struct manifest_file){.name = HISTORY_NAME,
+                                                           .size_bytes = text->size_bytes,
+                                                           .chunk_crcs = crcs,
+                                                           .chunk_count = chunks};
+    return 0;
+}
+
+static int write_lines(const char *part, const struct bytes *text, struct manifest *manifest,
+                       struct error *error)
+{
+    char path[PATH_SIZE];
+    int status;
+
+    snprintf(path, sizeof(path), "%s/" HISTORY_NAME, part);
+    status = file_replace(path, text->data, text->size_bytes, 0644, error);
+    if (!status && enter(manifest, text)) {
+        unlink(path);
+        status = error_set(error, -ENOMEM, "no memory to list %s", path);
+    }
+    return status;
+}
+
+int history_save(const char *metrics_path, uint64_t step, const char *part,
+                 struct manifest *manifest, struct error *error)
+{
+    struct bytes text = {0};
+    struct stat found;
+    int status;
+
+    if (stat(metrics_path, &found))
+        return errno == ENOENT ? 0
+                               : error_set(error, -errno, "%s: %s", metrics_path, strerror(errno));
+    /* It grows while it is read; what comes late is of later steps. */
+    status = file_read(metrics_path, 2 * HISTORY_BYTES_MAX, &text, error);
+    if (status)
+        return status;
+    text.size_bytes = metrics_cut(text.data, text.size_bytes, step);
+    if (text.size_bytes > HISTORY_BYTES_MAX)
+        status = error_set(error, -EFBIG, "%s: more than %zu MiB of lines", metrics_path,
+                           HISTORY_BYTES_MAX >> 20);
+    else if (text.size_bytes > 0)
+        status = write_lines(part, &text, manifest, error);
+    bytes_done(&text);
+    return status;
+}
+
+int history_take(const char *path, struct metrics *metrics, struct error *error)
+{
+    char name[PATH_SIZE];
+    struct bytes text = {0};
+    int status;
+
+    snprintf(name, sizeof(name), "%s/" HISTORY_NAME, path);
+    if (access(name, F_OK))
+        return 0;
+    status = file_read(name, HISTORY_BYTES_MAX, &text, error);
+    if (!status)
+        status = metrics_adopt(metrics, text.data, text.size_bytes, error);
+    bytes_done(&text);
+    return status;
+}
