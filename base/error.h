@@ -3,6 +3,10 @@
 
 #include <stdarg.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define ERROR_TEXT_SIZE 1024
 
 struct error {
@@ -35,3 +39,7 @@ void error_prefix(struct error *error, const char *format, ...)
 
 /** error_clear() - back to "nothing has failed" */
 void error_clear(struct error *error);
+
+#ifdef __cplusplus
+}
+#endif

@@ -93,6 +93,10 @@ TIMED(PROFILE_LINEAR_FORWARD, linear_forward,
       (device_pointer d, void *output, const void *input, const void *weight, const void *bias,
        struct kernel_linear shape),
       (d, output, input, weight, bias, shape))
+TIMED(PROFILE_LINEAR_FORWARD, linear_gelu_forward,
+      (device_pointer d, void *output, void *before, const void *input, const void *weight,
+       const void *bias, struct kernel_linear shape),
+      (d, output, before, input, weight, bias, shape))
 TIMED(PROFILE_LINEAR_BACKWARD, linear_backward,
       (device_pointer d, void *d_input, float *d_weight, float *d_bias, const void *d_output,
        const void *input, const void *weight, struct kernel_linear shape),
@@ -118,9 +122,9 @@ TIMED(PROFILE_CROSS_ENTROPY, cross_entropy_fused,
        size_t rows, size_t vocab),
       (d, losses, logits, targets, scale, rows, vocab))
 TIMED(PROFILE_ADAMW, adamw,
-      (device_pointer d, float *parameter, float *first, float *second, const float *gradient,
-       size_t count, const struct kernel_adamw *options),
-      (d, parameter, first, second, gradient, count, options))
+      (device_pointer d, const struct kernel_adamw_tensor *tensors, size_t count,
+       const struct kernel_adamw *options),
+      (d, tensors, count, options))
 TIMED(PROFILE_TREE_ADD, tree_add,
       (device_pointer d, float *output, const float *a, const float *b, size_t count),
       (d, output, a, b, count))
@@ -145,6 +149,7 @@ const struct kernel *profile_kernel(void)
     table.layernorm_forward = layernorm_forward;
     table.layernorm_backward = layernorm_backward;
     table.linear_forward = linear_forward;
+    table.linear_gelu_forward = linear_gelu_forward;
     table.linear_backward = linear_backward;
     table.attention_forward = attention_forward;
     table.attention_backward = attention_backward;

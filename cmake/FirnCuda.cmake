@@ -1,5 +1,5 @@
 # The CUDA toolkit, where there is one. FIRN_CUDA_FOUND says so; without it the backend is left out
-# with one line. nvcc is also looked for where NVIDIA installs it, since few put it on their PATH.
+# with one line; where CUDA is all that is wanted (-DFIRN_CUDA=REQUIRED) that is an error. nvcc is also looked for where NVIDIA installs it, since few put it on their PATH.
 set(FIRN_CUDA_FOUND OFF)
 file(GLOB FIRN_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
 
@@ -43,21 +43,25 @@ else()
     endif()
 endif()
 
-if(NOT FIRN_CUDA_FOUND)
+if(NOT FIRN_CUDA_FOUND AND FIRN_CUDA STREQUAL "REQUIRED")
+    message(FATAL_ERROR "firn: the CUDA backend cannot be built: ${reason}")
+elseif(NOT FIRN_CUDA_FOUND)
     message(NOTICE "firn: the CUDA backend is left out: ${reason}")
 endif()
 
-# firn_cuda_kernels(): kernels/cuda/*.cu become firn_kernels_cuda, a part of firn_kernels. Never
-# with fast-math; contraction into FMA stays, since one kind of device runs one machine code.
-function(firn_cuda_kernels)
+# firn_cuda_backend(): kernels/cuda/*.cu become libfirn-cuda.so beside the programs. The worker loads it at
+# run time (kernels/backend.h), so nothing links CUDA. Never with fast-math; contraction into FMA stays,
+# since one kind of device runs one machine code.
+function(firn_cuda_backend)
     if(NOT FIRN_CUDA_FOUND)
         return()
     endif()
-    add_library(firn_kernels_cuda STATIC ${FIRN_CUDA_SOURCES})
-    target_compile_options(firn_kernels_cuda PRIVATE
-        $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -Xcompiler=-Wall,-Wextra,-Werror>)
-    target_link_libraries(firn_kernels_cuda
-        PUBLIC firn_options firn_base PRIVATE CUDA::cudart_static CUDA::cublasLt)
-    target_link_libraries(firn_kernels PUBLIC firn_kernels_cuda)
-    target_compile_definitions(firn_kernels PUBLIC FIRN_HAVE_CUDA=1)
+    add_library(firn-cuda SHARED ${FIRN_CUDA_SOURCES} ${CMAKE_SOURCE_DIR}/base/error.c)
+    set_target_properties(firn-cuda PROPERTIES
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+        POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
+    target_compile_options(firn-cuda PRIVATE
+        $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -UNDEBUG -Xcompiler=-Wall,-Wextra,-Werror>)
+    target_link_libraries(firn-cuda PRIVATE firn_options CUDA::cudart_static CUDA::cublasLt)
+    install(TARGETS firn-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/firn)
 endfunction()

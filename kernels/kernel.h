@@ -2,9 +2,10 @@
  * The tensor operations of a transformer behind one table of functions, one table a backend.
  *
  * Memory: every tensor pointer is device memory of the backend that the table belongs to (host
- * memory for "cpu"), row-major and contiguous. Parameters, gradients, optimizer state and
- * statistics are f32. Activations have kernel->activation_size bytes an element (f32 on cpu, bf16
- * or f32 on cuda), hence `void *`. A `weight` has the same type as the activations.
+ * memory for "cpu"), row-major and contiguous, and begins at a multiple of 16 bytes. Parameters,
+ * gradients, optimizer state and statistics are f32. Activations have kernel->activation_size bytes
+ * an element (f32 on cpu, bf16 or f32 on cuda), hence `void *`. A `weight` has the same type as the
+ * activations.
  *
  * Exactness (the contract that elasticity rests on): the result of a call depends only on its
  * arguments and on the device's thread count; never on addresses, on what else the process holds
@@ -26,7 +27,24 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct kernel_device; /* opaque; one slot: a GPU, or a CPU slot of n threads */
+struct kernel_event;  /* opaque; a point in a queue */
+
+/*
+ * A device has three queues. Calls of one queue run in the order in which they were made; queues
+ * run beside each other unless an event orders them. Every operation is of the compute queue; the
+ * other two carry transfer(). On cpu a call has finished when it returns.
+ */
+enum kernel_queue {
+    KERNEL_QUEUE_COMPUTE,
+    KERNEL_QUEUE_COMMUNICATION, /* between a stage and its links */
+    KERNEL_QUEUE_COPY,          /* snapshots */
+    KERNEL_QUEUES
+};
 
 struct kernel_options {
     unsigned index;        /* which GPU; ignored on cpu */
@@ -53,6 +71,20 @@ struct kernel_adamw {
     float lr, beta1, beta2, epsilon, weight_decay;
     float gradient_scale; /* 1, or clip / norm when the global norm exceeds the clip */
     uint64_t step;        /* from 1: bias correction */
+    /* How weights in bf16 are rounded: to nearest, or up with the probability of what is cut off,
+       by Philox of the seed, the step, the tensor's stream and the element. */
+    bool stochastic_rounding;
+    uint64_t rounding_seed;
+};
+
+/* One tensor of an AdamW step, each pointer on the device. */
+struct kernel_adamw_tensor {
+    float *parameter, *first_moment, *second_moment;
+    const float *gradient;
+    void *weight;    /* the parameter in the type of the activations; ignored where that is f32 */
+    size_t count;    /* elements */
+    uint64_t stream; /* below 2^20: which tensor of the model it is, for stochastic rounding */
+    bool decay;      /* weight decay applies */
 };
 
 /* Elements of a partial sum of norm_squared(): aligned to the tensor's start, DESIGN 3.6. */
@@ -61,7 +93,8 @@ struct kernel_adamw {
 struct kernel {
     const char *name;       /* "cpu", "cuda" */
     size_t activation_size; /* bytes of one activation element */
-    bool host_memory;       /* what allocate() gives is memory of the process like any other */
+    /* Device memory is memory of the host: links and files may use it as it is. */
+    bool host_memory;
 
     int (*open)(const struct kernel_options *options, struct kernel_device **ret_device,
                 struct error *error) CHECK_RESULT;
@@ -71,14 +104,38 @@ struct kernel {
     int (*allocate)(struct kernel_device *device, size_t size_bytes,
                     void **ret_memory) CHECK_RESULT;
     void (*release)(struct kernel_device *device, void *memory);
+    /* Host memory that the device reaches directly (pinned), zeroed. -ENOMEM. */
+    int (*host_allocate)(struct kernel_device *device, size_t size_bytes,
+                         void **ret_memory) CHECK_RESULT;
+    void (*host_release)(struct kernel_device *device, void *memory);
+    /* @from_host is borrowed until the call returns */
     void (*upload)(struct kernel_device *device, void *to_device, const void *from_host,
                    size_t size_bytes);
+    /* @to_host is valid after synchronize() */
     void (*download)(struct kernel_device *device, void *to_host, const void *from_device,
                      size_t size_bytes);
     void (*copy)(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
     void (*zero)(struct kernel_device *device, void *memory, size_t size_bytes);
     /* Waits for all earlier calls. 0, or the device's sticky failure. */
     int (*synchronize)(struct kernel_device *device, struct error *error) CHECK_RESULT;
+
+    /* An event is passed until it is first recorded. -ENOMEM. event_free(NULL) is allowed. */
+    int (*event_new)(struct kernel_device *device, struct kernel_event **ret_event) CHECK_RESULT;
+    void (*event_free)(struct kernel_device *device, struct kernel_event *event);
+    /* the event is after all earlier calls of @queue; recording again moves it */
+    void (*event_record)(struct kernel_device *device, struct kernel_event *event,
+                         enum kernel_queue queue);
+    /* later calls of @queue run after the event */
+    void (*queue_wait)(struct kernel_device *device, enum kernel_queue queue,
+                       struct kernel_event *event);
+    bool (*event_passed)(struct kernel_device *device, struct kernel_event *event);
+    void (*event_wait)(struct kernel_device *device, struct kernel_event *event);
+    /* @from to @to, device memory or memory of host_allocate() on either side, as a call of @queue;
+       both are borrowed until an event after it has passed */
+    void (*transfer)(struct kernel_device *device, enum kernel_queue queue, void *to,
+                     const void *from, size_t size_bytes);
+    /* one line a fact about what the results depend on: device, libraries, chosen algorithms */
+    void (*describe)(struct kernel_device *device, char *ret_text, size_t size);
 
     /* output (B,T,C) = token_table (V,C) [tokens (B,T) i32] + position_table (T,C) */
     void (*embedding_forward)(struct kernel_device *device, void *output, const int32_t *tokens,
@@ -104,6 +161,10 @@ struct kernel {
     /* output (N,O) = input (N,I) * weight + bias (O); bias may be NULL */
     void (*linear_forward)(struct kernel_device *device, void *output, const void *input,
                            const void *weight, const void *bias, struct kernel_linear shape);
+    /* before (N,O) as linear_forward() makes it, output = GELU of it */
+    void (*linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
+                                const void *input, const void *weight, const void *bias,
+                                struct kernel_linear shape);
     /* d_input (N,I) is overwritten (NULL: not wanted); accumulates d_weight and d_bias (NULL: none)
      */
     void (*linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
@@ -137,10 +198,14 @@ struct kernel {
     void (*cross_entropy_fused)(struct kernel_device *device, float *losses, void *logits,
                                 const int32_t *targets, float scale, size_t rows, size_t vocab);
 
-    /* one AdamW step on a flat tensor; decay applies to the whole call (call once per tensor) */
-    void (*adamw)(struct kernel_device *device, float *parameter, float *first_moment,
-                  float *second_moment, const float *gradient, size_t count,
-                  const struct kernel_adamw *options);
+    /* one AdamW step on several flat tensors, with their weights */
+    void (*adamw)(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,
+                  size_t tensor_count, const struct kernel_adamw *options);
+    /* weights = parameters in the type of the activations; values = activations as f32 */
+    void (*weights)(struct kernel_device *device, void *weights, const float *parameters,
+                    size_t count);
+    void (*values)(struct kernel_device *device, float *values, const void *activations,
+                   size_t count);
     /* sum of squares: f64 partial sums over chunks of KERNEL_NORM_CHUNK from the start, inside a
        chunk in one fixed order, chunks added in index order. Synchronizes. */
     double (*norm_squared)(struct kernel_device *device, const float *values, size_t count);
@@ -151,3 +216,7 @@ struct kernel {
 
 /** kernel_cpu() - the CPU backend; always there */
 const struct kernel *kernel_cpu(void);
+
+#ifdef __cplusplus
+}
+#endif

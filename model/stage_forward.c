@@ -61,9 +61,9 @@ static void forward_mlp(const struct forward *f)
     size_t width = s->spec.width;
 
     forward_norm(f);
-    s->kernel->linear_forward(s->device, f->kept->wide, f->kept->norm, tensor(f, BLOCK_IN_WEIGHT),
-                              tensor(f, BLOCK_IN_BIAS), stage_block_shape(s, width, 4 * width));
-    s->kernel->gelu_forward(s->device, f->kept->mixed, f->kept->wide, s->rows * 4 * width);
+    s->kernel->linear_gelu_forward(s->device, f->kept->mixed, f->kept->wide, f->kept->norm,
+                                   tensor(f, BLOCK_IN_WEIGHT), tensor(f, BLOCK_IN_BIAS),
+                                   stage_block_shape(s, width, 4 * width));
     forward_projection(f, 4 * width);
 }
 

@@ -150,19 +150,25 @@ static float clip_scale(const struct job_spec *spec, const struct step_record *r
     return (float)(clip / norm);
 }
 
-static void apply_unit(struct state *state, struct state_unit *unit, const float *gradient,
-                       const struct kernel_adamw *base, double weight_decay)
+/* A tensor's stream is its place in the model: the same on every layout. */
+static void apply_unit(struct state *state, unsigned index, const float *gradient,
+                       const struct kernel_adamw *options)
 {
+    const struct state_unit *unit = &state->units[index];
+    struct kernel_adamw_tensor tensors[UNIT_TENSORS_MAX];
+
     for (unsigned i = 0; i < unit->layout.tensor_count; i++) {
         const struct unit_tensor *tensor = &unit->layout.tensors[i];
-        struct kernel_adamw options = *base;
-
-        options.weight_decay = tensor->decay ? (float)weight_decay : 0.0f;
-        state->kernel->adamw(state->device, unit->parameters + tensor->offset,
-                             unit->first_moment + tensor->offset,
-                             unit->second_moment + tensor->offset, gradient + tensor->offset,
-                             tensor->count, &options);
+        tensors[i] =
+            (struct kernel_adamw_tensor){.parameter = unit->parameters + tensor->offset,
+                                         .first_moment = unit->first_moment + tensor->offset,
+                                         .second_moment = unit->second_moment + tensor->offset,
+                                         .gradient = gradient + tensor->offset,
+                                         .count = tensor->count,
+                                         .stream = (uint64_t)index * UNIT_TENSORS_MAX + i,
+                                         .decay = tensor->decay};
     }
+    state->kernel->adamw(state->device, tensors, unit->layout.tensor_count, options);
 }
 
 void state_apply(struct state *state, const struct step_record *record, float *const *gradients)
@@ -173,6 +179,7 @@ void state_apply(struct state *state, const struct step_record *record, float *c
         .beta1 = (float)spec->train.optimizer.beta1,
         .beta2 = (float)spec->train.optimizer.beta2,
         .epsilon = (float)spec->train.optimizer.epsilon,
+        .weight_decay = (float)spec->train.optimizer.weight_decay,
         .gradient_scale = clip_scale(spec, record),
         .step = record->step,
     };
@@ -181,8 +188,7 @@ void state_apply(struct state *state, const struct step_record *record, float *c
     assert(record->step == state->applied_step + 1);
     for (unsigned unit = frozen; unit < state->unit_count; unit++)
         if (gradients[unit])
-            apply_unit(state, &state->units[unit], gradients[unit], &options,
-                       spec->train.optimizer.weight_decay);
+            apply_unit(state, unit, gradients[unit], &options);
     state->applied_step = record->step;
     state->committed = *record;
     state->holds = false;

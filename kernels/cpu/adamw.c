@@ -54,18 +54,25 @@ static void adamw_share(const void *context, size_t begin, size_t end,
     }
 }
 
-void OPERATION(adamw)(struct kernel_device *device, float *parameter, float *first_moment,
-                      float *second_moment, const float *gradient, size_t count,
-                      const struct kernel_adamw *options)
+static void step_tensor(struct kernel_device *device, const struct kernel_adamw_tensor *tensor,
+                        struct adamw adamw)
+{
+    adamw.parameter = tensor->parameter;
+    adamw.first = tensor->first_moment;
+    adamw.second = tensor->second_moment;
+    adamw.gradient = tensor->gradient;
+    if (!tensor->decay)
+        adamw.keep = 1.0f;
+    device_for(device, tensor->count, GRAIN, adamw_share, &adamw);
+}
+
+void OPERATION(adamw)(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,
+                      size_t tensor_count, const struct kernel_adamw *options)
 {
     double correction1 = 1.0 - power((double)options->beta1, options->step);
     double correction2 = 1.0 - power((double)options->beta2, options->step);
     double lr = (double)options->lr;
-    struct adamw adamw = {
-        .parameter = parameter,
-        .first = first_moment,
-        .second = second_moment,
-        .gradient = gradient,
+    const struct adamw adamw = {
         .gradient_scale = options->gradient_scale,
         .beta1 = options->beta1,
         .beta2 = options->beta2,
@@ -74,5 +81,7 @@ void OPERATION(adamw)(struct kernel_device *device, float *parameter, float *fir
         .second_scale = (float)(1.0 / sqrt(correction2)),
         .epsilon = options->epsilon,
     };
-    device_for(device, count, GRAIN, adamw_share, &adamw);
+
+    for (size_t i = 0; i < tensor_count; i++)
+        step_tensor(device, &tensors[i], adamw);
 }

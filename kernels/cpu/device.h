@@ -30,6 +30,19 @@ void device_copy(struct kernel_device *device, void *to, const void *from, size_
 void device_zero(struct kernel_device *device, void *memory, size_t size_bytes);
 int device_synchronize(struct kernel_device *device, struct error *error) CHECK_RESULT;
 
+/* device_queue.c: every call has finished when it returns, so queues and events are empty. */
+int device_event_new(struct kernel_device *device, struct kernel_event **ret_event) CHECK_RESULT;
+void device_event_free(struct kernel_device *device, struct kernel_event *event);
+void device_event_record(struct kernel_device *device, struct kernel_event *event,
+                         enum kernel_queue queue);
+void device_queue_wait(struct kernel_device *device, enum kernel_queue queue,
+                       struct kernel_event *event);
+bool device_event_passed(struct kernel_device *device, struct kernel_event *event);
+void device_event_wait(struct kernel_device *device, struct kernel_event *event);
+void device_transfer(struct kernel_device *device, enum kernel_queue queue, void *to,
+                     const void *from, size_t size_bytes);
+void device_describe(struct kernel_device *device, char *ret_text, size_t size);
+
 /* Part of an operation: the items [begin, end) of its rows, columns or elements. */
 typedef void (*device_share)(const void *context, size_t begin, size_t end,
                              struct device_scratch *scratch);

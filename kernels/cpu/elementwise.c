@@ -27,3 +27,18 @@ void OPERATION(tree_add)(struct kernel_device *device, float *output, const floa
 {
     device_for(device, count, GRAIN, sum_share, &(struct sum){output, a, b});
 }
+
+/* Activations are f32, as parameters are. */
+void OPERATION(weights)(struct kernel_device *device, void *weights, const float *parameters,
+                        size_t count)
+{
+    if (weights != parameters)
+        device_copy(device, weights, parameters, count * sizeof(float));
+}
+
+void OPERATION(values)(struct kernel_device *device, float *values, const void *activations,
+                       size_t count)
+{
+    if (values != activations)
+        device_copy(device, values, activations, count * sizeof(float));
+}

@@ -26,6 +26,9 @@ void OPERATION(layernorm_backward)(struct kernel_device *device, void *d_input, 
                                    size_t rows, size_t width);
 void OPERATION(linear_forward)(struct kernel_device *device, void *output, const void *input,
                                const void *weight, const void *bias, struct kernel_linear shape);
+void OPERATION(linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
+                                    const void *input, const void *weight, const void *bias,
+                                    struct kernel_linear shape);
 void OPERATION(linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                                 float *d_bias, const void *d_output, const void *input,
                                 const void *weight, struct kernel_linear shape);
@@ -45,9 +48,12 @@ void OPERATION(cross_entropy_forward)(struct kernel_device *device, float *losse
                                       size_t vocab);
 void OPERATION(cross_entropy_fused)(struct kernel_device *device, float *losses, void *logits,
                                     const int32_t *targets, float scale, size_t rows, size_t vocab);
-void OPERATION(adamw)(struct kernel_device *device, float *parameter, float *first_moment,
-                      float *second_moment, const float *gradient, size_t count,
-                      const struct kernel_adamw *options);
+void OPERATION(adamw)(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,
+                      size_t tensor_count, const struct kernel_adamw *options);
+void OPERATION(weights)(struct kernel_device *device, void *weights, const float *parameters,
+                        size_t count);
+void OPERATION(values)(struct kernel_device *device, float *values, const void *activations,
+                       size_t count);
 double OPERATION(norm_squared)(struct kernel_device *device, const float *values, size_t count);
 void OPERATION(tree_add)(struct kernel_device *device, float *output, const float *a,
                          const float *b, size_t count);

@@ -98,6 +98,16 @@ void OPERATION(linear_forward)(struct kernel_device *device, void *output, const
     multiply(device, p);
 }
 
+/* The product is most of the work, and GELU reads what is still in a cache or not: nothing to fuse.
+ */
+void OPERATION(linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
+                                    const void *input, const void *weight, const void *bias,
+                                    struct kernel_linear shape)
+{
+    OPERATION(linear_forward)(device, before, input, weight, bias, shape);
+    OPERATION(gelu_forward)(device, output, before, shape.rows * shape.out);
+}
+
 static void input_gradient(struct kernel_device *device, float *d_input, const float *d_output,
                            const float *weight, const struct kernel_linear *shape)
 {

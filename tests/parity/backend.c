@@ -1,40 +1,129 @@
 #include "parity/backend.h"
 
+#include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "kernels/backend.h"
 #include "kernels/cpu/levels.h"
+#include "kernels/cuda/backend.h"
+#include "parity/adapter.h"
 
 #define THREADS_MAX 3
 
-static char current_name[64] = "none";
+/* Rounding to bf16 is off by 2^-9 of a value at most, and errors of several values meet in a sum.
+ */
+#define BF16_TOLERANCE 3e-2
+#define TF32_TOLERANCE 5e-3
+/* A GPU's exponentials and its order of additions: a few units in the last place more than the CPU.
+ */
+#define GPU_FACTOR 8.0
 
-static void check_one(backend_check check, const struct kernel *kernel, int level, unsigned threads)
+static char current_name[64] = "none";
+static enum kernel_precision current_precision;
+static bool on_gpu, emulated;
+
+static void check_one(backend_check check, const struct kernel *kernel, unsigned threads)
 {
     struct kernel_options options = {.thread_count = threads};
     struct backend backend = {.kernel = kernel};
     struct error error = {0};
 
-    snprintf(current_name, sizeof(current_name), "%s level %d, %u threads", kernel->name, level,
-             threads);
     assert_int_equal(kernel->open(&options, &backend.device, &error), 0);
+    backend.kernel = on_gpu ? adapter_around(kernel, backend.device) : kernel;
     check(&backend);
     kernel->close(backend.device);
+}
+
+static void check_gpu(backend_check check, const char *where, const struct kernel *kernel,
+                      enum kernel_precision precision)
+{
+    static const char *const names[] = {"f32", "tf32", "bf16"};
+
+    snprintf(current_name, sizeof(current_name), "%s %s", where, names[precision]);
+    current_precision = precision;
+    on_gpu = true;
+    check_one(check, kernel, 1);
+    on_gpu = false;
+    current_precision = KERNEL_PRECISION_F32;
+}
+
+static void check_device(backend_check check)
+{
+    static const enum kernel_precision precisions[] = {KERNEL_PRECISION_F32, KERNEL_PRECISION_TF32,
+                                                       KERNEL_PRECISION_BF16};
+    const struct kernel_options options = {.index = 0};
+    struct kernel_device *device;
+    const struct kernel *kernel;
+    struct error error = {0};
+    int status = kernel_backend(KERNEL_BACKEND_CUDA, KERNEL_PRECISION_F32, &kernel, &error);
+
+    if (status == 0)
+        status = kernel->open(&options, &device, &error);
+    if (status == -ENOENT || status == -ENODEV || status == -ELIBBAD) {
+        print_message("skipped on a GPU: %s\n", error.text);
+        return;
+    }
+    if (status < 0)
+        fail_msg("%s", error.text);
+    kernel->close(device);
+    for (size_t i = 0; i < ARRAY_COUNT(precisions); i++) {
+        assert_int_equal(kernel_backend(KERNEL_BACKEND_CUDA, precisions[i], &kernel, &error), 0);
+        check_gpu(check, "GPU", kernel, precisions[i]);
+    }
 }
 
 void backend_each(backend_check check)
 {
     for (int level = 0; level < CPU_LEVELS; level++) {
         const struct kernel *kernel = kernel_cpu_level((enum cpu_level)level);
-        for (unsigned threads = 1; kernel && threads <= THREADS_MAX; threads++)
-            check_one(check, kernel, level, threads);
+        for (unsigned threads = 1; kernel && threads <= THREADS_MAX; threads++) {
+            snprintf(current_name, sizeof(current_name), "%s level %d, %u threads", kernel->name,
+                     level, threads);
+            check_one(check, kernel, threads);
+        }
     }
+    emulated = true;
+    check_gpu(check, "emulator", firn_cuda_backend()->f32, KERNEL_PRECISION_F32);
+    check_gpu(check, "emulator", firn_cuda_backend()->bf16, KERNEL_PRECISION_BF16);
+    emulated = false;
+    check_device(check);
 }
 
 const char *backend_name(void)
 {
     return current_name;
+}
+
+bool backend_emulated(void)
+{
+    return emulated;
+}
+
+float backend_round(float x)
+{
+    uint32_t bits;
+
+    if (current_precision != KERNEL_PRECISION_BF16 || isnan(x))
+        return x;
+    memcpy(&bits, &x, sizeof(bits));
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    memcpy(&x, &bits, sizeof(bits));
+    return x;
+}
+
+double backend_tolerance(double tolerance)
+{
+    if (!on_gpu)
+        return tolerance;
+    if (current_precision == KERNEL_PRECISION_BF16)
+        return MAX(tolerance, BF16_TOLERANCE);
+    if (current_precision == KERNEL_PRECISION_TF32)
+        return MAX(tolerance, TF32_TOLERANCE);
+    return tolerance * GPU_FACTOR;
 }

@@ -1,4 +1,8 @@
-/* Runs a check on every backend: each level of vector instructions with 1, 2 and 3 threads. */
+/*
+ * Runs a check on every backend: each level of vector instructions with 1, 2 and 3 threads, the
+ * GPU's kernels in the emulator (tests/emulator), and a real GPU where there is one. Every
+ * operation takes f32 host memory (parity/adapter.h).
+ */
 #pragma once
 
 #include "kernels/kernel.h"
@@ -10,7 +14,17 @@ struct backend {
 
 typedef void (*backend_check)(const struct backend *backend);
 
+/** backend_each() - says so when no GPU is there */
 void backend_each(backend_check check);
 
 /** backend_name() - the backend of the check that runs now, for messages */
 const char *backend_name(void);
+
+/** backend_emulated() - the emulator computes: thousands of times slower than what it stands for */
+bool backend_emulated(void);
+
+/** backend_round() - @x as the activations of the current backend hold it */
+float backend_round(float x);
+
+/** backend_tolerance() - of a result in f32 arithmetic, widened to what the backend computes in */
+double backend_tolerance(double tolerance);

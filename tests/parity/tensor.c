@@ -23,8 +23,10 @@ struct tensor tensor_random(size_t count, uint64_t seed, float deviation)
 {
     struct tensor t = tensor_new(count);
     philox_fill_normal(philox_key_make(seed, 0), 0, 0.0f, deviation, t.f32, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        t.f32[i] = backend_round(t.f32[i]);
         t.f64[i] = (double)t.f32[i];
+    }
     return t;
 }
 
@@ -34,6 +36,13 @@ struct tensor tensor_poison(size_t count)
     for (size_t i = 0; i < count; i++)
         t.f32[i] = NAN;
     return t;
+}
+
+void tensor_expect(struct tensor *tensor, const struct tensor *want)
+{
+    assert_int_equal(tensor->count, want->count);
+    for (size_t i = 0; i < tensor->count; i++)
+        tensor->f64[i] = (double)want->f32[i];
 }
 
 void tensor_free(struct tensor *tensor)
@@ -57,6 +66,7 @@ int32_t *tokens_random(size_t count, uint64_t seed, size_t vocab)
 
 void assert_near(const float *actual, const double *expected, size_t count, double tolerance)
 {
+    tolerance = backend_tolerance(tolerance);
     for (size_t i = 0; i < count; i++) {
         double error = fabs((double)actual[i] - expected[i]);
         if (!(error <= tolerance * (1 + fabs(expected[i]))))

@@ -24,8 +24,13 @@ static void check_adamw(const struct backend *backend)
                                        .weight_decay = 0.1f,
                                        .gradient_scale = step == 3 ? 0.5f : 1.0f,
                                        .step = step};
-        backend->kernel->adamw(backend->device, parameter.f32, first.f32, second.f32, gradient.f32,
-                               COUNT, &options);
+        struct kernel_adamw_tensor tensor = {.parameter = parameter.f32,
+                                             .first_moment = first.f32,
+                                             .second_moment = second.f32,
+                                             .gradient = gradient.f32,
+                                             .count = COUNT,
+                                             .decay = true};
+        backend->kernel->adamw(backend->device, &tensor, 1, &options);
         oracle_adamw(parameter.f64, first.f64, second.f64, gradient.f64, COUNT, &options);
         tensor_free(&gradient);
     }
@@ -42,9 +47,21 @@ static void check_zeros_stay(const struct backend *backend)
 {
     float parameter[16] = {0}, first[16] = {0}, second[16] = {0};
     const float gradient[16] = {0}, zeros[16] = {0};
-    struct kernel_adamw options = {0.1f, 0.9f, 0.999f, 1e-8f, 0.1f, 1.0f, 1000000};
+    struct kernel_adamw options = {.lr = 0.1f,
+                                   .beta1 = 0.9f,
+                                   .beta2 = 0.999f,
+                                   .epsilon = 1e-8f,
+                                   .weight_decay = 0.1f,
+                                   .gradient_scale = 1.0f,
+                                   .step = 1000000};
+    struct kernel_adamw_tensor tensor = {.parameter = parameter,
+                                         .first_moment = first,
+                                         .second_moment = second,
+                                         .gradient = gradient,
+                                         .count = 16,
+                                         .decay = true};
 
-    backend->kernel->adamw(backend->device, parameter, first, second, gradient, 16, &options);
+    backend->kernel->adamw(backend->device, &tensor, 1, &options);
     assert_memory_equal(parameter, zeros, sizeof(zeros));
 }
 

@@ -80,6 +80,29 @@ static void check_shape(const struct backend *backend, struct kernel_linear shap
     tensor_free(&l.d_output);
 }
 
+/* The pair of a product and GELU is what each alone makes. */
+static void check_gelu(const struct backend *backend, struct kernel_linear shape)
+{
+    const struct kernel *k = backend->kernel;
+    size_t count = shape.rows * shape.out;
+    struct tensor input = tensor_random(shape.rows * shape.in, 1, 1);
+    struct tensor weight = tensor_random(shape.in * shape.out, 2, 0.2f);
+    struct tensor bias = tensor_random(shape.out, 3, 1);
+    struct tensor before = tensor_poison(count), output = tensor_poison(count);
+
+    k->linear_gelu_forward(backend->device, output.f32, before.f32, input.f32, weight.f32, bias.f32,
+                           shape);
+    oracle_linear(before.f64, input.f64, weight.f64, bias.f64, shape);
+    oracle_gelu(output.f64, before.f64, count);
+    assert_tensor(&before, 1e-5);
+    assert_tensor(&output, 1e-5);
+    tensor_free(&input);
+    tensor_free(&weight);
+    tensor_free(&bias);
+    tensor_free(&before);
+    tensor_free(&output);
+}
+
 static void check_linear(const struct backend *backend)
 {
     check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_IN_OUT}, 1);
@@ -87,6 +110,8 @@ static void check_linear(const struct backend *backend)
     check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_IN_OUT}, 5003);
     check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_OUT_IN}, 5003);
     check_shape(backend, (struct kernel_linear){300, 20, 17, KERNEL_WEIGHT_IN_OUT}, 311);
+    check_gelu(backend, (struct kernel_linear){21, 12, 48, KERNEL_WEIGHT_IN_OUT});
+    check_gelu(backend, (struct kernel_linear){21, 12, 13, KERNEL_WEIGHT_OUT_IN});
 }
 
 static void test_linear(void **state)

@@ -154,10 +154,21 @@ static void cross_entropy(const struct call *c)
 
 static void adamw(const struct call *c)
 {
-    struct kernel_adamw options = {0.1f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.3f, 7};
+    struct kernel_adamw options = {.lr = 0.1f,
+                                   .beta1 = 0.9f,
+                                   .beta2 = 0.95f,
+                                   .epsilon = 1e-8f,
+                                   .weight_decay = 0.1f,
+                                   .gradient_scale = 0.3f,
+                                   .step = 7};
+    struct kernel_adamw_tensor tensor = {.parameter = c->buffer[0],
+                                         .first_moment = c->buffer[1],
+                                         .second_moment = c->buffer[2],
+                                         .gradient = c->buffer[3],
+                                         .count = ELEMENT,
+                                         .decay = true};
     memset(c->buffer[2], 0, ELEMENT * sizeof(float)); /* a square is never negative */
-    c->kernel->adamw(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3], ELEMENT,
-                     &options);
+    c->kernel->adamw(c->device, &tensor, 1, &options);
 }
 
 static void norm_squared(const struct call *c)

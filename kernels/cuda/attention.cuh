@@ -1,0 +1,60 @@
+/*
+ * Causal attention without a T x T matrix (Dao, "FlashAttention-2: faster attention with better
+ * parallelism and work partitioning", 2023): scores exist a tile at a time, forward keeps the log-sum-exp of
+ * each row, backward makes the scores again.
+ *
+ * Backward has no atomics, so that its bits do not depend on timing: one kernel owns keys and makes d_key and
+ * d_value over all later queries in order, another one owns queries and makes d_query over all earlier keys.
+ * The scores are made twice for it; that is the price.
+ *
+ * Two implementations: attention_tiles.cu with matrix instructions for bf16 and heads of 64 or 128, and
+ * attention_rows.cu, a warp a row, for everything else. Which one follows from type and shape.
+ */
+#pragma once
+
+#include "kernels/cuda/device.cuh"
+
+/* Where things lie: qkv (B,T,3C), output (B,T,C), log_sum and delta (B,H,T). */
+struct attention_view {
+    unsigned batch, context, width, heads, depth;
+    float scale; /* of scores: 1 / sqrt(depth) */
+};
+
+enum attention_part { ATTENTION_QUERY, ATTENTION_KEY, ATTENTION_VALUE };
+
+__host__ __device__ inline size_t attention_qkv_index(const attention_view &a, attention_part part,
+                                                      unsigned batch, unsigned head, unsigned row)
+{
+    return ((size_t)batch * a.context + row) * 3 * a.width + (size_t)part * a.width +
+           (size_t)head * a.depth;
+}
+
+__host__ __device__ inline size_t attention_output_index(const attention_view &a, unsigned batch,
+                                                         unsigned head, unsigned row)
+{
+    return ((size_t)batch * a.context + row) * a.width + (size_t)head * a.depth;
+}
+
+__host__ __device__ inline size_t attention_row_index(const attention_view &a, unsigned batch,
+                                                      unsigned head, unsigned row)
+{
+    return ((size_t)batch * a.heads + head) * a.context + row;
+}
+
+#define ATTENTION_ROWS_DEPTH_MAX 256
+
+/* attention_rows.cu; depth <= ATTENTION_ROWS_DEPTH_MAX */
+template <typename T>
+void attention_rows_forward(struct kernel_device *device, T *output, float *log_sum, const T *qkv,
+                            const attention_view &view);
+template <typename T>
+void attention_rows_backward(struct kernel_device *device, T *d_qkv, const T *d_output,
+                             const float *delta, const float *log_sum, const T *qkv,
+                             const attention_view &view);
+
+/* attention_tiles.cu; depth 64 or 128 */
+void attention_tiles_forward(struct kernel_device *device, bfloat *output, float *log_sum,
+                             const bfloat *qkv, const attention_view &view);
+void attention_tiles_backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *d_output,
+                              const float *delta, const float *log_sum, const bfloat *qkv,
+                              const attention_view &view);

@@ -1,0 +1,27 @@
+/*
+ * What libfirn-cuda.so exports. The shared object is loaded at run time (kernels/backend.h), so
+ * that one program serves machines with and without GPUs and nothing but the worker ever loads
+ * CUDA.
+ */
+#pragma once
+
+#include "kernels/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUDA_BACKEND_SYMBOL "firn_cuda_backend"
+
+struct cuda_backend {
+    size_t
+        table_size; /* sizeof(struct kernel) when it was built: another one is of another build */
+    const struct kernel *bf16, *tf32, *f32;
+};
+
+/** firn_cuda_backend() - static memory */
+__attribute__((visibility("default"))) const struct cuda_backend *firn_cuda_backend(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,97 @@
+/*
+ * The fused classifier: a block a row. The first pass goes over the vocabulary in chunks of a pack a
+ * thread and keeps each thread's highest logit with the sum of exponentials relative to it; the threads
+ * are joined in a fixed order. The second pass, with the row still in the L2 cache, writes the gradient
+ * over the logits. There is never a row of probabilities.
+ *
+ * A NaN among the logits makes the sum, and so the loss, NaN.
+ */
+#include "kernels/cuda/operations.cuh"
+
+#define ROW_THREADS 512
+
+/* One step of the running highest element and the sum relative to it. */
+__device__ inline void take(float x, float *highest, float *sum)
+{
+    float before = *highest, after = fmaxf(before, x);
+    *sum = (before == after ? *sum : *sum * expf(before - after)) + expf(x - after);
+    *highest = after;
+}
+
+template <typename T, bool ALIGNED, bool GRADIENT>
+__global__ void __launch_bounds__(ROW_THREADS)
+    cross_entropy_kernel(float *losses, T *logits, const int32_t *targets, float scale,
+                         size_t vocab)
+{
+    constexpr int LANES = lanes_of<T>::count;
+    __shared__ float scratch[ROW_THREADS / WARP];
+    size_t row = blockIdx.x, target = (size_t)targets[row];
+    T *x = logits + row * vocab;
+    float v[LANES], highest = -INFINITY, sum = 0.0f;
+    float target_logit = to_float(x[target]);
+
+#pragma unroll 2
+    for (size_t c = threadIdx.x * LANES; c < vocab; c += ROW_THREADS * LANES) {
+        load_pack<T, ALIGNED>(v, x + c, vocab - c, -INFINITY);
+#pragma unroll
+        for (int i = 0; i < LANES; i++)
+            if ((size_t)i < vocab - c)
+                take(v[i], &highest, &sum);
+    }
+    float top = block_highest<ROW_THREADS>(highest, scratch);
+    /* A thread without elements has the sum 0 relative to -infinity. */
+    sum = highest == -INFINITY && sum == 0.0f ? 0.0f : sum * expf(highest - top);
+    sum = block_sum<ROW_THREADS>(sum, scratch);
+    if (threadIdx.x == 0)
+        losses[row] = logf(sum) + (top - target_logit);
+    if (!GRADIENT)
+        return;
+    float factor = scale / sum;
+    for (size_t c = threadIdx.x * LANES; c < vocab; c += ROW_THREADS * LANES) {
+        load_pack<T, ALIGNED>(v, x + c, vocab - c, -INFINITY);
+#pragma unroll
+        for (int i = 0; i < LANES; i++) {
+            v[i] = expf(v[i] - top) * factor;
+            if (c + i == target)
+                v[i] -= scale;
+        }
+        store_pack<T, ALIGNED>(x + c, v, vocab - c);
+    }
+}
+
+template <typename T, bool GRADIENT>
+static void launch(struct kernel_device *device, float *losses, T *logits, const int32_t *targets,
+                   float scale, size_t rows, size_t vocab)
+{
+    if (rows == 0)
+        return;
+    if (vocab % lanes_of<T>::count == 0)
+        LAUNCH((cross_entropy_kernel<T, true, GRADIENT>), (unsigned)rows, ROW_THREADS, 0,
+               device_stream(device), losses, logits, targets, scale, vocab);
+    else
+        LAUNCH((cross_entropy_kernel<T, false, GRADIENT>), (unsigned)rows, ROW_THREADS, 0,
+               device_stream(device), losses, logits, targets, scale, vocab);
+    DEVICE_LAUNCHED(device, "cross_entropy");
+}
+
+template <typename T>
+void cuda_cross_entropy_forward(struct kernel_device *device, float *losses, const void *logits,
+                                const int32_t *targets, size_t rows, size_t vocab)
+{
+    launch<T, false>(device, losses, (T *)logits, targets, 0.0f, rows, vocab); /* only reads */
+}
+
+template <typename T>
+void cuda_cross_entropy_fused(struct kernel_device *device, float *losses, void *logits,
+                              const int32_t *targets, float scale, size_t rows, size_t vocab)
+{
+    launch<T, true>(device, losses, (T *)logits, targets, scale, rows, vocab);
+}
+
+#define INSTANTIATE(T)                                                                             \
+    template void cuda_cross_entropy_forward<T>(struct kernel_device *, float *, const void *,     \
+                                                const int32_t *, size_t, size_t);                  \
+    template void cuda_cross_entropy_fused<T>(struct kernel_device *, float *, void *,             \
+                                              const int32_t *, float, size_t, size_t);
+INSTANTIATE(float)
+INSTANTIATE(bfloat)

@@ -1,0 +1,69 @@
+/* The operations of kernels/kernel.h on a GPU, for activations of type T: float or bfloat. Each is
+ * instantiated for both in its own file; table.cu makes the tables. */
+#pragma once
+
+#include "kernels/cuda/device.cuh"
+
+template <typename T>
+void cuda_embedding_forward(struct kernel_device *device, void *output, const int32_t *tokens,
+                            const void *token_table, const void *position_table, size_t batch,
+                            size_t context, size_t width);
+template <typename T>
+void cuda_embedding_backward(struct kernel_device *device, float *d_token_table,
+                             float *d_position_table, const void *d_output, const int32_t *tokens,
+                             size_t batch, size_t context, size_t width);
+template <typename T>
+void cuda_layernorm_forward(struct kernel_device *device, void *output, float *mean, float *rstd,
+                            const void *input, const void *weight, const void *bias, size_t rows,
+                            size_t width);
+template <typename T>
+void cuda_layernorm_backward(struct kernel_device *device, void *d_input, float *d_weight,
+                             float *d_bias, const void *d_output, const void *input,
+                             const void *weight, const float *mean, const float *rstd, size_t rows,
+                             size_t width);
+template <typename T>
+void cuda_linear_forward(struct kernel_device *device, void *output, const void *input,
+                         const void *weight, const void *bias, struct kernel_linear shape);
+template <typename T>
+void cuda_linear_gelu_forward(struct kernel_device *device, void *output, void *before,
+                              const void *input, const void *weight, const void *bias,
+                              struct kernel_linear shape);
+template <typename T>
+void cuda_linear_backward(struct kernel_device *device, void *d_input, float *d_weight,
+                          float *d_bias, const void *d_output, const void *input,
+                          const void *weight, struct kernel_linear shape);
+template <typename T>
+void cuda_attention_forward(struct kernel_device *device, void *output, float *log_sum,
+                            const void *qkv, struct kernel_attention shape);
+template <typename T>
+void cuda_attention_backward(struct kernel_device *device, void *d_qkv, const void *d_output,
+                             const void *output, const float *log_sum, const void *qkv,
+                             struct kernel_attention shape);
+template <typename T>
+void cuda_gelu_forward(struct kernel_device *device, void *output, const void *input, size_t count);
+template <typename T>
+void cuda_gelu_backward(struct kernel_device *device, void *d_input, const void *d_output,
+                        const void *input, size_t count);
+template <typename T>
+void cuda_residual(struct kernel_device *device, void *output, const void *a, const void *b,
+                   size_t count);
+template <typename T>
+void cuda_cross_entropy_forward(struct kernel_device *device, float *losses, const void *logits,
+                                const int32_t *targets, size_t rows, size_t vocab);
+template <typename T>
+void cuda_cross_entropy_fused(struct kernel_device *device, float *losses, void *logits,
+                              const int32_t *targets, float scale, size_t rows, size_t vocab);
+template <typename T>
+void cuda_weights(struct kernel_device *device, void *weights, const float *parameters,
+                  size_t count);
+template <typename T>
+void cuda_values(struct kernel_device *device, float *values, const void *activations,
+                 size_t count);
+
+/* f32 whatever the activations are */
+template <typename T>
+void cuda_adamw(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,
+                size_t tensor_count, const struct kernel_adamw *options);
+double cuda_norm_squared(struct kernel_device *device, const float *values, size_t count);
+void cuda_tree_add(struct kernel_device *device, float *output, const float *a, const float *b,
+                   size_t count);

@@ -1,0 +1,246 @@
+#include "kernels/cuda/product.cuh"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SHAPES_MAX      256
+#define ALIGNMENT_BYTES 16u
+
+struct product_choice {
+    size_t m, n, k;
+    unsigned flags; /* everything else that the choice depends on */
+    bool known;     /* false: cuBLASLt has no algorithm */
+    cublasLtMatmulAlgo_t algorithm;
+};
+
+struct product_cache {
+    unsigned count;
+    struct product_choice choices[SHAPES_MAX];
+};
+
+/* One product as cuBLASLt sees it. */
+struct operation {
+    cublasLtMatmulDesc_t matmul;
+    cublasLtMatrixLayout_t left, right, result;
+};
+
+int product_cache_new(struct product_cache **ret_cache)
+{
+    *ret_cache = (struct product_cache *)calloc(1, sizeof(**ret_cache));
+    return *ret_cache == NULL ? -ENOMEM : 0;
+}
+
+void product_cache_free(struct product_cache *cache)
+{
+    free(cache);
+}
+
+static unsigned flags_of(const struct product *p)
+{
+    return (unsigned)p->left_transposed | (unsigned)p->right_transposed << 1 |
+           (unsigned)p->bf16_inputs << 2 | (unsigned)p->bf16_result << 3 |
+           (unsigned)p->accumulate << 4 | (unsigned)p->epilogue << 5;
+}
+
+static cublasComputeType_t compute_type(const struct kernel_device *device)
+{
+    return device->precision == CUDA_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+static cublasStatus_t set(cublasLtMatmulDesc_t matmul, cublasLtMatmulDescAttributes_t attribute,
+                          const void *value, size_t size_bytes)
+{
+    return cublasLtMatmulDescSetAttribute(matmul, attribute, value, size_bytes);
+}
+
+static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t matmul, const struct product *p)
+{
+    cublasLtEpilogue_t epilogue = p->epilogue == PRODUCT_BIAS ? CUBLASLT_EPILOGUE_BIAS
+                                                              : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    int64_t leading = (int64_t)p->m;
+    cublasStatus_t status;
+
+    if (p->epilogue == PRODUCT_PLAIN)
+        return CUBLAS_STATUS_SUCCESS;
+    status = set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof(p->bias));
+    if (status != CUBLAS_STATUS_SUCCESS || p->epilogue != PRODUCT_GELU)
+        return status;
+    status = set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->before, sizeof(p->before));
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status =
+            set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &leading, sizeof(leading));
+    return status;
+}
+
+static cublasStatus_t make_layout(cublasLtMatrixLayout_t *ret_layout, bool bf16, size_t rows,
+                                  size_t columns)
+{
+    return cublasLtMatrixLayoutCreate(ret_layout, bf16 ? CUDA_R_16BF : CUDA_R_32F, rows, columns,
+                                      (int64_t)rows);
+}
+
+static cublasStatus_t operation_init(struct operation *o, const struct kernel_device *device,
+                                     const struct product *p)
+{
+    cublasOperation_t left = p->left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t right = p->right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasStatus_t status;
+
+    *o = {};
+    status = cublasLtMatmulDescCreate(&o->matmul, compute_type(device), CUDA_R_32F);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set(o->matmul, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left));
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set(o->matmul, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right));
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set_epilogue(o->matmul, p);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = make_layout(&o->left, p->bf16_inputs, p->left_transposed ? p->k : p->m,
+                             p->left_transposed ? p->m : p->k);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = make_layout(&o->right, p->bf16_inputs, p->right_transposed ? p->n : p->k,
+                             p->right_transposed ? p->k : p->n);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = make_layout(&o->result, p->bf16_result, p->m, p->n);
+    return status;
+}
+
+static void operation_done(struct operation *o)
+{
+    if (o->matmul != NULL)
+        (void)cublasLtMatmulDescDestroy(o->matmul);
+    if (o->left != NULL)
+        (void)cublasLtMatrixLayoutDestroy(o->left);
+    if (o->right != NULL)
+        (void)cublasLtMatrixLayoutDestroy(o->right);
+    if (o->result != NULL)
+        (void)cublasLtMatrixLayoutDestroy(o->result);
+}
+
+static cublasStatus_t make_preference(cublasLtMatmulPreference_t *ret_preference)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_NONE, alignment = ALIGNMENT_BYTES;
+    uint64_t workspace_bytes = CUDA_PRODUCT_WORKSPACE_BYTES;
+    cublasStatus_t status = cublasLtMatmulPreferenceCreate(ret_preference);
+
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulPreferenceSetAttribute(
+            *ret_preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
+            sizeof(reduction));
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulPreferenceSetAttribute(*ret_preference,
+                                                      CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                      &workspace_bytes, sizeof(workspace_bytes));
+    for (unsigned i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++)
+        status = cublasLtMatmulPreferenceSetAttribute(*ret_preference, alignments[i], &alignment,
+                                                      sizeof(alignment));
+    return status;
+}
+
+/* The heuristic's first answer; none is an answer too. */
+static void choose(struct kernel_device *device, const struct operation *o,
+                   struct product_choice *choice)
+{
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t found = {};
+    int count = 0;
+
+    choice->known = make_preference(&preference) == CUBLAS_STATUS_SUCCESS &&
+                    cublasLtMatmulAlgoGetHeuristic(device->products, o->matmul, o->left, o->right,
+                                                   o->result, o->result, preference, 1, &found,
+                                                   &count) == CUBLAS_STATUS_SUCCESS &&
+                    count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
+    choice->algorithm = found.algo;
+    if (preference != NULL)
+        (void)cublasLtMatmulPreferenceDestroy(preference);
+}
+
+static const struct product_choice *choice_of(struct kernel_device *device,
+                                              const struct product *p, const struct operation *o)
+{
+    struct product_cache *cache = device->cache;
+    unsigned flags = flags_of(p);
+
+    for (unsigned i = 0; i < cache->count; i++) {
+        const struct product_choice *choice = &cache->choices[i];
+        if (choice->m == p->m && choice->n == p->n && choice->k == p->k && choice->flags == flags)
+            return choice;
+    }
+    if (cache->count == SHAPES_MAX) /* more shapes than any model has: ask again and again */
+        cache->count--;
+    struct product_choice *choice = &cache->choices[cache->count++];
+    choice->m = p->m;
+    choice->n = p->n;
+    choice->k = p->k;
+    choice->flags = flags;
+    choose(device, o, choice);
+    return choice;
+}
+
+void product_run(struct kernel_device *device, const struct product *p)
+{
+    struct operation o;
+    float one = 1.0f, beta = p->accumulate ? 1.0f : 0.0f;
+    const struct product_choice *choice;
+    cublasStatus_t status;
+
+    if (p->m == 0 || p->n == 0)
+        return;
+    status = operation_init(&o, device, p);
+    if (status == CUBLAS_STATUS_SUCCESS) {
+        choice = choice_of(device, p, &o);
+        if (choice->known)
+            status = cublasLtMatmul(device->products, o.matmul, &one, p->left, o.left, p->right,
+                                    o.right, &beta, p->result, o.result, p->result, o.result,
+                                    &choice->algorithm, device->product_workspace,
+                                    CUDA_PRODUCT_WORKSPACE_BYTES, device_stream(device));
+        else
+            product_plain(device, p);
+    }
+    operation_done(&o);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        char text[160];
+        snprintf(text, sizeof(text), "a product of %zu x %zu x %zu: %s", p->m, p->n, p->k,
+                 cublasLtGetStatusString(status));
+        device_fail(device, "cuBLASLt", text);
+    }
+}
+
+static unsigned config_of(const cublasLtMatmulAlgo_t *algorithm,
+                          cublasLtMatmulAlgoConfigAttributes_t attribute)
+{
+    uint32_t value = 0;
+    size_t written = 0;
+    (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, attribute, &value, sizeof(value),
+                                               &written);
+    return value;
+}
+
+void product_describe(const struct kernel_device *device, char *ret_text, size_t size)
+{
+    size_t used = 0;
+
+    ret_text[0] = '\0';
+    for (unsigned i = 0; i < device->cache->count && used < size; i++) {
+        const struct product_choice *c = &device->cache->choices[i];
+        const cublasLtMatmulAlgo_t *a = &c->algorithm;
+        int length =
+            c->known ? snprintf(ret_text + used, size - used,
+                                "%zux%zux%zu flags %02x: algorithm %u tile %u stages %u split-k %u "
+                                "reduction %u\n",
+                                c->m, c->n, c->k, c->flags, config_of(a, CUBLASLT_ALGO_CONFIG_ID),
+                                config_of(a, CUBLASLT_ALGO_CONFIG_TILE_ID),
+                                config_of(a, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                                config_of(a, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+                                config_of(a, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME))
+                     : snprintf(ret_text + used, size - used, "%zux%zux%zu flags %02x: plain\n",
+                                c->m, c->n, c->k, c->flags);
+        used += length > 0 ? (size_t)length : 0;
+    }
+}

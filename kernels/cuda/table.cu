@@ -1,0 +1,78 @@
+/* The tables of the backend, one a precision, and the one symbol that the shared object exports. */
+#include <stdio.h>
+
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/operations.cuh"
+#include "kernels/cuda/product.cuh"
+
+template <enum cuda_precision PRECISION>
+static int open_with(const struct kernel_options *options, struct kernel_device **ret_device,
+                     struct error *error)
+{
+    return cuda_device_open(options, PRECISION, ret_device, error);
+}
+
+static void describe(struct kernel_device *device, char *ret_text, size_t size)
+{
+    static const char *const precisions[] = {"bf16", "tf32", "f32"};
+    int length = snprintf(ret_text, size, "GPU %d: %s, %s, cuBLASLt %zu\n", device->index,
+                          device->name, precisions[device->precision], cublasLtGetVersion());
+
+    if (length > 0 && (size_t)length < size)
+        product_describe(device, ret_text + length, size - (size_t)length);
+}
+
+template <typename T, enum cuda_precision PRECISION> static struct kernel make_table()
+{
+    struct kernel k = {};
+    k.name = "cuda";
+    k.activation_size = sizeof(T);
+    k.open = open_with<PRECISION>;
+    k.close = cuda_device_close;
+    k.allocate = cuda_allocate;
+    k.release = cuda_release;
+    k.host_allocate = cuda_host_allocate;
+    k.host_release = cuda_host_release;
+    k.upload = cuda_upload;
+    k.download = cuda_download;
+    k.copy = cuda_copy;
+    k.zero = cuda_zero;
+    k.synchronize = cuda_synchronize;
+    k.event_new = cuda_event_new;
+    k.event_free = cuda_event_free;
+    k.event_record = cuda_event_record;
+    k.queue_wait = cuda_queue_wait;
+    k.event_passed = cuda_event_passed;
+    k.event_wait = cuda_event_wait;
+    k.transfer = cuda_transfer;
+    k.describe = describe;
+    k.embedding_forward = cuda_embedding_forward<T>;
+    k.embedding_backward = cuda_embedding_backward<T>;
+    k.layernorm_forward = cuda_layernorm_forward<T>;
+    k.layernorm_backward = cuda_layernorm_backward<T>;
+    k.linear_forward = cuda_linear_forward<T>;
+    k.linear_gelu_forward = cuda_linear_gelu_forward<T>;
+    k.linear_backward = cuda_linear_backward<T>;
+    k.attention_forward = cuda_attention_forward<T>;
+    k.attention_backward = cuda_attention_backward<T>;
+    k.gelu_forward = cuda_gelu_forward<T>;
+    k.gelu_backward = cuda_gelu_backward<T>;
+    k.residual = cuda_residual<T>;
+    k.cross_entropy_forward = cuda_cross_entropy_forward<T>;
+    k.cross_entropy_fused = cuda_cross_entropy_fused<T>;
+    k.adamw = cuda_adamw<T>;
+    k.weights = cuda_weights<T>;
+    k.values = cuda_values<T>;
+    k.norm_squared = cuda_norm_squared;
+    k.tree_add = cuda_tree_add;
+    return k;
+}
+
+const struct cuda_backend *firn_cuda_backend(void)
+{
+    static const struct kernel bf16 = make_table<bfloat, CUDA_BF16>();
+    static const struct kernel tf32 = make_table<float, CUDA_TF32>();
+    static const struct kernel f32 = make_table<float, CUDA_F32>();
+    static const struct cuda_backend backend = {sizeof(struct kernel), &bf16, &tf32, &f32};
+    return &backend;
+}
