@@ -1,19 +1,20 @@
 /*
- * AdamW: one launch for all tensors of a stage. A block takes MAP-sized runs of one tensor; the table of
- * tensors lies in the workspace with each one's first block, and a block finds its tensor by bisection.
+ * AdamW: one launch for all tensors of a stage. A block takes MAP-sized runs of one tensor; the
+ * table of tensors lies in the workspace with each one's first block, and a block finds its tensor
+ * by bisection.
  *
- * With bf16 activations the same pass writes the working copy of the weights, rounded to nearest or,
- * if asked for, stochastically: up with the probability of the part cut off. The random bits are Philox of
- * (seed; element, step, tensor), so they are the same on every layout.
+ * With bf16 activations the same pass writes the working copy of the weights, rounded to nearest
+ * or, if asked for, stochastically: up with the probability of the part cut off. The random bits
+ * are Philox of (seed; element, step, tensor), so they are the same on every layout.
  */
 #include <math.h>
 
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/philox.cuh"
 
-#define THREADS     256
-#define PACKS       4
-#define LANES       4
+#define THREADS        256
+#define PACKS          4
+#define LANES          4
 #define BLOCK_ELEMENTS (THREADS * PACKS * LANES)
 
 struct adamw_entry {
@@ -60,8 +61,7 @@ template <> struct weight_store<bfloat> {
 #pragma unroll
         for (int i = 0; i < LANES; i++)
             if ((size_t)i < left)
-                to[i] = f.stochastic ? round_stochastically(p[i], random.word[i])
-                                     : to_bfloat(p[i]);
+                to[i] = f.stochastic ? round_stochastically(p[i], random.word[i]) : to_bfloat(p[i]);
     }
 };
 

@@ -62,8 +62,8 @@ static void forward(struct kernel_device *device, float *output, float *log_sum,
     attention_rows_forward(device, output, log_sum, qkv, view);
 }
 
-static void forward(struct kernel_device *device, bfloat *output, float *log_sum,
-                    const bfloat *qkv, const attention_view &view)
+static void forward(struct kernel_device *device, bfloat *output, float *log_sum, const bfloat *qkv,
+                    const attention_view &view)
 {
     if (has_tiles(view))
         attention_tiles_forward(device, output, log_sum, qkv, view);
@@ -110,9 +110,8 @@ void cuda_attention_backward(struct kernel_device *device, void *d_qkv, const vo
 
     if (!fits(device, view))
         return;
-    LAUNCH(delta_kernel<T>,
-           blocks_for((size_t)view.batch * view.heads * view.context, DELTA_WARPS),
-           DELTA_WARPS *WARP, 0, device_stream(device), delta, (const T *)d_output,
+    LAUNCH(delta_kernel<T>, blocks_for((size_t)view.batch * view.heads * view.context, DELTA_WARPS),
+           DELTA_WARPS * WARP, 0, device_stream(device), delta, (const T *)d_output,
            (const T *)output, view);
     DEVICE_LAUNCHED(device, "attention_backward");
     backward(device, (T *)d_qkv, (const T *)d_output, delta, log_sum, (const T *)qkv, view);

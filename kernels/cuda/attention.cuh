@@ -1,14 +1,14 @@
 /*
  * Causal attention without a T x T matrix (Dao, "FlashAttention-2: faster attention with better
- * parallelism and work partitioning", 2023): scores exist a tile at a time, forward keeps the log-sum-exp of
- * each row, backward makes the scores again.
+ * parallelism and work partitioning", 2023): scores exist a tile at a time, forward keeps the
+ * log-sum-exp of each row, backward makes the scores again.
  *
- * Backward has no atomics, so that its bits do not depend on timing: one kernel owns keys and makes d_key and
- * d_value over all later queries in order, another one owns queries and makes d_query over all earlier keys.
- * The scores are made twice for it; that is the price.
+ * Backward has no atomics, so that its bits do not depend on timing: one kernel owns keys and makes
+ * d_key and d_value over all later queries in order, another one owns queries and makes d_query
+ * over all earlier keys. The scores are made twice for it; that is the price.
  *
- * Two implementations: attention_tiles.cu with matrix instructions for bf16 and heads of 64 or 128, and
- * attention_rows.cu, a warp a row, for everything else. Which one follows from type and shape.
+ * Two implementations: attention_tiles.cu with matrix instructions for bf16 and heads of 64 or 128,
+ * and attention_rows.cu, a warp a row, for everything else. Which one follows from type and shape.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /*
- * Attention for any type and any head of up to 256 columns, in f32 arithmetic: a warp a row. The other
- * side's rows come 32 at a time: each lane makes the score of one of them, then each lane adds all 32 to its
- * own columns, in index order. Plain rather than fast: it is the path of f32 and of unusual heads.
+ * Attention for any type and any head of up to 256 columns, in f32 arithmetic: a warp a row. The
+ * other side's rows come 32 at a time: each lane makes the score of one of them, then each lane
+ * adds all 32 to its own columns, in index order. Plain rather than fast: it is the path of f32 and
+ * of unusual heads.
  */
 #include "kernels/cuda/attention.cuh"
 
@@ -170,7 +171,7 @@ template <typename T, int COLUMNS>
 static void forward(struct kernel_device *device, T *output, float *log_sum, const T *qkv,
                     const attention_view &view)
 {
-    LAUNCH((rows_forward_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS *WARP, 0,
+    LAUNCH((rows_forward_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS * WARP, 0,
            device_stream(device), output, log_sum, qkv, view);
 }
 
@@ -178,10 +179,10 @@ template <typename T, int COLUMNS>
 static void backward(struct kernel_device *device, T *d_qkv, const T *d_output, const float *delta,
                      const float *log_sum, const T *qkv, const attention_view &view)
 {
-    LAUNCH((rows_query_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS *WARP, 0,
+    LAUNCH((rows_query_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS * WARP, 0,
            device_stream(device), d_qkv, d_output, delta, log_sum, qkv, view);
     DEVICE_LAUNCHED(device, "attention_backward");
-    LAUNCH((rows_key_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS *WARP, 0,
+    LAUNCH((rows_key_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS * WARP, 0,
            device_stream(device), d_qkv, d_output, delta, log_sum, qkv, view);
 }
 

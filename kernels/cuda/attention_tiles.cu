@@ -1,4 +1,5 @@
-/* Attention on matrix instructions, bf16 with f32 sums; see attention.cuh and attention_tiles.cuh. */
+/* Attention on matrix instructions, bf16 with f32 sums; see attention.cuh and attention_tiles.cuh.
+ */
 #include "kernels/cuda/attention_tiles.cuh"
 
 #define LOG2_E 1.4426950408889634f
@@ -27,7 +28,8 @@ template <int DEPTH> struct forward_state {
     float highest[2], total[2]; /* of rows lane / 4 and + 8; in units of log 2 */
 };
 
-/* One tile of keys: scores in, their weights out; output and totals shrink to the new highest score. */
+/* One tile of keys: scores in, their weights out; output and totals shrink to the new highest
+ * score. */
 template <int DEPTH>
 __device__ inline void take_scores(forward_state<DEPTH> &state, mma_sum (&scores)[TILE_ROWS / 8],
                                    float scale, unsigned first_query, unsigned first_key)
@@ -73,7 +75,8 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     /* The longest tiles first: they see all keys. */
     tile_place place = place_of(gridDim.x - 1 - blockIdx.x);
     size_t stride = (size_t)3 * view.width;
-    const bfloat *head = qkv + attention_qkv_index(view, ATTENTION_QUERY, place.batch, place.head, 0);
+    const bfloat *head =
+        qkv + attention_qkv_index(view, ATTENTION_QUERY, place.batch, place.head, 0);
     unsigned first_query = place.first_row + warp_row();
     forward_state<DEPTH> state = {};
     state.highest[0] = state.highest[1] = -INFINITY;
@@ -129,9 +132,9 @@ static __global__ void __launch_bounds__(TILE_THREADS)
             means[half] = delta[statistics + first_query + sum_row(half * 2)];
         }
     tile_load<DEPTH, TILE_ROWS>(queries, qkv + head, stride, place.first_row, view.context);
-    tile_load<DEPTH, TILE_ROWS>(
-        d_outputs, d_output + attention_output_index(view, place.batch, place.head, 0), view.width,
-        place.first_row, view.context);
+    tile_load<DEPTH, TILE_ROWS>(d_outputs,
+                                d_output + attention_output_index(view, place.batch, place.head, 0),
+                                view.width, place.first_row, view.context);
     for (unsigned key = 0; key < place.first_row + TILE_ROWS && key < view.context; key += KEYS) {
         mma_sum weights[KEYS / 8], d_weights[KEYS / 8];
         __syncthreads();
@@ -147,8 +150,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
             for (int i = 0; i < 4; i++) {
                 unsigned query = first_query + sum_row(i);
                 bool seen = key + n * 8 + sum_column(i) <= query && query < view.context;
-                float weight =
-                    exp2f(weights[n].at[i] * (view.scale * LOG2_E) - log_totals[i / 2]);
+                float weight = exp2f(weights[n].at[i] * (view.scale * LOG2_E) - log_totals[i / 2]);
                 weights[n].at[i] =
                     seen ? weight * (d_weights[n].at[i] - means[i / 2]) : 0.0f; /* of the score */
             }
@@ -236,8 +238,8 @@ static void allow_shared(struct kernel_device *device, Kernel kernel, size_t siz
 }
 
 template <int DEPTH>
-static void forward(struct kernel_device *device, bfloat *output, float *log_sum,
-                    const bfloat *qkv, const attention_view &view)
+static void forward(struct kernel_device *device, bfloat *output, float *log_sum, const bfloat *qkv,
+                    const attention_view &view)
 {
     size_t shared_bytes = 3 * tile_elements<DEPTH>(TILE_ROWS) * sizeof(bfloat);
 

@@ -1,10 +1,10 @@
 /*
- * Tiles of attention in shared memory. A block of four warps owns 64 rows (queries in forward and for
- * d_query, keys for d_key and d_value), a warp 16 of them, and goes over the other side in tiles. Rows past
- * the context are zeros and are masked.
+ * Tiles of attention in shared memory. A block of four warps owns 64 rows (queries in forward and
+ * for d_query, keys for d_key and d_value), a warp 16 of them, and goes over the other side in
+ * tiles. Rows past the context are zeros and are masked.
  *
- * Rows of a tile are padded by 16 bytes: the eight rows that ldmatrix reads at once then lie in different
- * banks.
+ * Rows of a tile are padded by 16 bytes: the eight rows that ldmatrix reads at once then lie in
+ * different banks.
  */
 #pragma once
 
@@ -26,7 +26,8 @@ template <int DEPTH> __host__ __device__ constexpr size_t tile_elements(int rows
 }
 
 /**
- * tile_load() - rows [first_row, first_row + ROWS) of a head into shared memory, zeros past @row_count
+ * tile_load() - rows [first_row, first_row + ROWS) of a head into shared memory, zeros past
+ * @row_count
  * @from: row 0 of the head; @stride: elements between its rows, a multiple of 8
  *
  * All threads of the block; a barrier must follow before anyone reads.
@@ -44,14 +45,13 @@ __device__ inline void tile_load(bfloat *tile, const bfloat *from, size_t stride
         unsigned index = threadIdx.x + i * TILE_THREADS, row = index / PACKS;
         packs[i] = uint4{0, 0, 0, 0};
         if (first_row + row < row_count)
-            packs[i] = *(const uint4 *)(from + (size_t)(first_row + row) * stride +
-                                        index % PACKS * 8);
+            packs[i] =
+                *(const uint4 *)(from + (size_t)(first_row + row) * stride + index % PACKS * 8);
     }
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         unsigned index = threadIdx.x + i * TILE_THREADS;
-        *(uint4 *)(tile + index / PACKS * tile_stride<DEPTH>::value + index % PACKS * 8) =
-            packs[i];
+        *(uint4 *)(tile + index / PACKS * tile_stride<DEPTH>::value + index % PACKS * 8) = packs[i];
     }
 }
 
@@ -103,8 +103,7 @@ __device__ inline void tile_accumulate(mma_sum (&sums)[DEPTH / 8],
 /** tile_store() - 16 x DEPTH sums times a factor a row, to rows below @row_count of a head */
 template <int DEPTH>
 __device__ inline void tile_store(bfloat *to, size_t stride, const mma_sum (&sums)[DEPTH / 8],
-                                  const float (&factors)[2], unsigned first_row,
-                                  unsigned row_count)
+                                  const float (&factors)[2], unsigned first_row, unsigned row_count)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {

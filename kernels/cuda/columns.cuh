@@ -1,8 +1,9 @@
 /*
- * Sums over the rows of a matrix, column by column, added to f32 gradients: biases and the parameters
- * of norms. In two steps without atomics: each block adds COLUMN_ROWS rows (more when there are more
- * than COLUMN_PARTS_MAX parts) of COLUMN_THREADS packs of columns in index order; then each column's
- * parts are added in index order, and the sum to what is there. The order follows from the shape.
+ * Sums over the rows of a matrix, column by column, added to f32 gradients: biases and the
+ * parameters of norms. In two steps without atomics: each block adds COLUMN_ROWS rows (more when
+ * there are more than COLUMN_PARTS_MAX parts) of COLUMN_THREADS packs of columns in index order;
+ * then each column's parts are added in index order, and the sum to what is there. The order
+ * follows from the shape.
  *
  * A Terms gives for a row and a pack of columns what is to be summed: TERMS sums at once.
  */
@@ -27,8 +28,8 @@ __host__ __device__ inline struct column_parts column_parts_of(size_t rows)
     return {each, blocks_for(rows, each)};
 }
 
-/* partials: (parts, TERMS, width); grid (column packs / COLUMN_THREADS, parts). The warps of a block
-   take every COLUMN_WARPS-th row; their sums are added in the warps' order. */
+/* partials: (parts, TERMS, width); grid (column packs / COLUMN_THREADS, parts). The warps of a
+   block take every COLUMN_WARPS-th row; their sums are added in the warps' order. */
 template <typename Terms>
 __global__ void __launch_bounds__(COLUMN_THREADS *COLUMN_WARPS)
     column_partials_kernel(Terms terms, float *partials, size_t rows, size_t width,
@@ -102,7 +103,6 @@ void sum_columns(struct kernel_device *device, Terms terms, float *d_a, float *d
            device_stream(device), terms, partials, rows, width, parts.rows_each);
     DEVICE_LAUNCHED(device, call);
     LAUNCH(column_finish_kernel<Terms::COUNT>, blocks_for(width, COLUMN_FINISH_THREADS),
-           COLUMN_FINISH_THREADS, 0, device_stream(device), d_a, d_b, partials, width,
-           parts.count);
+           COLUMN_FINISH_THREADS, 0, device_stream(device), d_a, d_b, partials, width, parts.count);
     DEVICE_LAUNCHED(device, call);
 }

@@ -1,8 +1,8 @@
 /*
- * The fused classifier: a block a row. The first pass goes over the vocabulary in chunks of a pack a
- * thread and keeps each thread's highest logit with the sum of exponentials relative to it; the threads
- * are joined in a fixed order. The second pass, with the row still in the L2 cache, writes the gradient
- * over the logits. There is never a row of probabilities.
+ * The fused classifier: a block a row. The first pass goes over the vocabulary in chunks of a pack
+ * a thread and keeps each thread's highest logit with the sum of exponentials relative to it; the
+ * threads are joined in a fixed order. The second pass, with the row still in the L2 cache, writes
+ * the gradient over the logits. There is never a row of probabilities.
  *
  * A NaN among the logits makes the sum, and so the loss, NaN.
  */

@@ -48,10 +48,9 @@ static int find_device(struct kernel_device *device, unsigned index, struct erro
     if (result != cudaSuccess)
         return open_failed(error, index, result, "reading its properties");
     if (properties.major < SUPPORTED_MAJOR_MIN)
-        return error_set(error, -ENOTSUP,
-                         "GPU %u: %s has compute capability %d.%d; %d.0 is the least supported",
-                         index, properties.name, properties.major, properties.minor,
-                         SUPPORTED_MAJOR_MIN);
+        return error_set(
+            error, -ENOTSUP, "GPU %u: %s has compute capability %d.%d; %d.0 is the least supported",
+            index, properties.name, properties.major, properties.minor, SUPPORTED_MAJOR_MIN);
     device->index = (int)index;
     snprintf(device->name, sizeof(device->name), "%s", properties.name);
     result = cudaSetDevice((int)index);
@@ -61,8 +60,7 @@ static int find_device(struct kernel_device *device, unsigned index, struct erro
 static cudaError_t make_staging(struct cuda_staging *staging)
 {
     for (unsigned i = 0; i < CUDA_STAGING_CHUNKS; i++) {
-        cudaError_t result =
-            cudaMallocHost((void **)&staging->chunks[i], CUDA_STAGING_CHUNK_BYTES);
+        cudaError_t result = cudaMallocHost((void **)&staging->chunks[i], CUDA_STAGING_CHUNK_BYTES);
         if (result == cudaSuccess)
             result = cudaEventCreateWithFlags(&staging->read[i], cudaEventDisableTiming);
         if (result != cudaSuccess)
@@ -112,7 +110,8 @@ int cuda_device_open(const struct kernel_options *options, enum cuda_precision p
     return 0;
 }
 
-/* Everything here may be absent: a failed open ends here too. Failures of a release say nothing new. */
+/* Everything here may be absent: a failed open ends here too. Failures of a release say nothing
+ * new. */
 void cuda_device_close(struct kernel_device *device)
 {
     if (device == NULL)
@@ -194,8 +193,7 @@ void cuda_upload(struct kernel_device *device, void *to_device, const void *from
                     cudaMemcpyAsync((char *)to_device + done, staging->chunks[chunk], piece,
                                     cudaMemcpyHostToDevice, device_stream(device)),
                     "upload");
-        device_note(device, cudaEventRecord(staging->read[chunk], device_stream(device)),
-                    "upload");
+        device_note(device, cudaEventRecord(staging->read[chunk], device_stream(device)), "upload");
         done += piece;
     }
 }
@@ -211,10 +209,10 @@ void cuda_download(struct kernel_device *device, void *to_host, const void *from
 
 void cuda_copy(struct kernel_device *device, void *to, const void *from, size_t size_bytes)
 {
-    device_note(device,
-                cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice,
-                                device_stream(device)),
-                "copy");
+    device_note(
+        device,
+        cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice, device_stream(device)),
+        "copy");
 }
 
 void cuda_zero(struct kernel_device *device, void *memory, size_t size_bytes)
@@ -228,10 +226,9 @@ int cuda_synchronize(struct kernel_device *device, struct error *error)
         device_note(device, cudaStreamSynchronize(device->queues[i]), "waiting for the device");
     if (device->failure == cudaSuccess)
         return 0;
-    return error_set(error, -EIO, "GPU %d (%s) failed: %s: %s", device->index, device->name,
-                     device->failed_call,
-                     device->failure_text[0] ? device->failure_text
-                                             : cudaGetErrorString(device->failure));
+    return error_set(
+        error, -EIO, "GPU %d (%s) failed: %s: %s", device->index, device->name, device->failed_call,
+        device->failure_text[0] ? device->failure_text : cudaGetErrorString(device->failure));
 }
 
 /* ---- queues and events ---- */

@@ -1,13 +1,14 @@
 /*
  * A GPU as a kernel_device: its queues, its fixed workspace, its sticky failure.
  *
- * Problem: operations return nothing, a launch may fail, and an asynchronous failure comes out later.
- * Design: device_note() keeps the first failure with the name of the call that met it; everything after
- * is still issued (the driver refuses it), and synchronize() says what happened. A sticky failure ends the
- * worker; nothing here tries to recover a context.
+ * Problem: operations return nothing, a launch may fail, and an asynchronous failure comes out
+ * later. Design: device_note() keeps the first failure with the name of the call that met it;
+ * everything after is still issued (the driver refuses it), and synchronize() says what happened. A
+ * sticky failure ends the worker; nothing here tries to recover a context.
  *
- * Memory: whatever operations need besides their arguments lies in one workspace of fixed size, made by
- * open(). It is used in stream order by one operation at a time, on the compute queue alone.
+ * Memory: whatever operations need besides their arguments lies in one workspace of fixed size,
+ * made by open(). It is used in stream order by one operation at a time, on the compute queue
+ * alone.
  */
 #pragma once
 
@@ -18,16 +19,17 @@
 
 enum cuda_precision { CUDA_BF16, CUDA_TF32, CUDA_F32 };
 
-#define CUDA_PRODUCT_WORKSPACE_BYTES ((size_t)32 << 20) /* what cuBLASLt may use; Hopper wants 32 MiB */
-#define CUDA_WORKSPACE_BYTES         ((size_t)64 << 20) /* partial sums and the like of our kernels */
-#define CUDA_STAGING_CHUNKS          4
-#define CUDA_STAGING_CHUNK_BYTES     ((size_t)4 << 20)
+#define CUDA_PRODUCT_WORKSPACE_BYTES                                                               \
+    ((size_t)32 << 20)                              /* what cuBLASLt may use; Hopper wants 32 MiB */
+#define CUDA_WORKSPACE_BYTES     ((size_t)64 << 20) /* partial sums and the like of our kernels */
+#define CUDA_STAGING_CHUNKS      4
+#define CUDA_STAGING_CHUNK_BYTES ((size_t)4 << 20)
 
 struct product_cache; /* linear.cu: which algorithm each shape of a product takes */
 
 /* Host memory on its way to the device: upload() copies into a chunk and returns. */
 struct cuda_staging {
-    char *chunks[CUDA_STAGING_CHUNKS]; /* pinned */
+    char *chunks[CUDA_STAGING_CHUNKS];     /* pinned */
     cudaEvent_t read[CUDA_STAGING_CHUNKS]; /* the device has read the chunk */
     unsigned next;
 };

@@ -1,8 +1,9 @@
 /*
- * Token and position embedding. Backward without atomics and without a sort: the block of a row ends at
- * once unless the row is the first one with its token; then it walks the later rows and adds those with
- * the same token in index order, exactly as one thread would. Reading the tokens again for each row costs
- * N^2 / 2 comparisons, all from the L2 cache: small beside a layer for the N of a micro-batch.
+ * Token and position embedding. Backward without atomics and without a sort: the block of a row
+ * ends at once unless the row is the first one with its token; then it walks the later rows and
+ * adds those with the same token in index order, exactly as one thread would. Reading the tokens
+ * again for each row costs N^2 / 2 comparisons, all from the L2 cache: small beside a layer for the
+ * N of a micro-batch.
  */
 #include "kernels/cuda/operations.cuh"
 
@@ -40,9 +41,9 @@ __device__ inline bool seen_before(const int32_t *tokens, size_t row)
 }
 
 /*
- * Grid: (rows, packs of columns / EMBEDDING_THREADS). The rows of a token are found EMBEDDING_THREADS
- * at a time: each thread compares one, and writes its row to the list at the number of matches before
- * it, so that the list is in index order.
+ * Grid: (rows, packs of columns / EMBEDDING_THREADS). The rows of a token are found
+ * EMBEDDING_THREADS at a time: each thread compares one, and writes its row to the list at the
+ * number of matches before it, so that the list is in index order.
  */
 template <typename T, bool ALIGNED>
 __global__ void __launch_bounds__(EMBEDDING_THREADS)

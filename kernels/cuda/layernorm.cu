@@ -1,7 +1,7 @@
 /*
- * Layer norm. Forward and the input's gradient: a warp a row, which reads it from memory once and finds it
- * in the L1 cache after that; the mean comes off before squares are added. The gradients of weight and
- * bias are sums over rows (columns.cuh).
+ * Layer norm. Forward and the input's gradient: a warp a row, which reads it from memory once and
+ * finds it in the L1 cache after that; the mean comes off before squares are added. The gradients
+ * of weight and bias are sums over rows (columns.cuh).
  */
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.cuh"
@@ -118,7 +118,7 @@ static void backward(struct kernel_device *device, T *d_input, float *d_weight, 
 {
     layernorm_terms<T, ALIGNED> terms = {d_output, input, mean, rstd, width};
 
-    LAUNCH((layernorm_input_kernel<T, ALIGNED>), blocks_for(rows, ROW_WARPS), ROW_WARPS *WARP, 0,
+    LAUNCH((layernorm_input_kernel<T, ALIGNED>), blocks_for(rows, ROW_WARPS), ROW_WARPS * WARP, 0,
            device_stream(device), d_input, d_output, input, weight, mean, rstd, rows, width);
     DEVICE_LAUNCHED(device, "layernorm_backward");
     sum_columns(device, terms, d_weight, d_bias, rows, width, "layernorm_backward");
@@ -134,11 +134,11 @@ void cuda_layernorm_forward(struct kernel_device *device, void *output, float *m
     if (rows == 0)
         return;
     if (width % lanes_of<T>::count == 0)
-        LAUNCH((layernorm_forward_kernel<T, true>), blocks, ROW_WARPS *WARP, 0,
+        LAUNCH((layernorm_forward_kernel<T, true>), blocks, ROW_WARPS * WARP, 0,
                device_stream(device), (T *)output, mean, rstd, (const T *)input, (const T *)weight,
                (const T *)bias, rows, width);
     else
-        LAUNCH((layernorm_forward_kernel<T, false>), blocks, ROW_WARPS *WARP, 0,
+        LAUNCH((layernorm_forward_kernel<T, false>), blocks, ROW_WARPS * WARP, 0,
                device_stream(device), (T *)output, mean, rstd, (const T *)input, (const T *)weight,
                (const T *)bias, rows, width);
     DEVICE_LAUNCHED(device, "layernorm_forward");

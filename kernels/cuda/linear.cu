@@ -139,12 +139,12 @@ void cuda_linear_backward(struct kernel_device *device, void *d_input, float *d_
 
 #define INSTANTIATE(T)                                                                             \
     template void cuda_linear_forward<T>(struct kernel_device *, void *, const void *,             \
-                                         const void *, const void *, struct kernel_linear);       \
+                                         const void *, const void *, struct kernel_linear);        \
     template void cuda_linear_gelu_forward<T>(struct kernel_device *, void *, void *,              \
-                                              const void *, const void *, const void *,           \
-                                              struct kernel_linear);                              \
+                                              const void *, const void *, const void *,            \
+                                              struct kernel_linear);                               \
     template void cuda_linear_backward<T>(struct kernel_device *, void *, float *, float *,        \
-                                          const void *, const void *, const void *,               \
+                                          const void *, const void *, const void *,                \
                                           struct kernel_linear);
 INSTANTIATE(float)
 INSTANTIATE(bfloat)

@@ -1,10 +1,11 @@
 /*
  * A function of every element: what the flat operations share. A thread takes MAP_PACKS packs of 16
- * bytes, loads all of them, then computes and stores, so several loads are in flight; input and output
- * may be the same memory, since an element depends on its own place alone.
+ * bytes, loads all of them, then computes and stores, so several loads are in flight; input and
+ * output may be the same memory, since an element depends on its own place alone.
  *
- * A Function has: `element` (the type a pack is counted in), `input` (what load() fills), load(input &,
- * index, left) and store(input &, index, left). The memory begins at a multiple of 16 bytes.
+ * A Function has: `element` (the type a pack is counted in), `input` (what load() fills),
+ * load(input &, index, left) and store(input &, index, left). The memory begins at a multiple of 16
+ * bytes.
  */
 #pragma once
 
@@ -37,8 +38,8 @@ __global__ void __launch_bounds__(MAP_THREADS) map_kernel(Function function, siz
 template <typename Function>
 void map(struct kernel_device *device, Function function, size_t count, const char *call)
 {
-    constexpr size_t EACH = (size_t)MAP_THREADS * MAP_PACKS *
-                            (size_t)lanes_of<typename Function::element>::count;
+    constexpr size_t EACH =
+        (size_t)MAP_THREADS * MAP_PACKS * (size_t)lanes_of<typename Function::element>::count;
     if (count == 0)
         return;
     LAUNCH(map_kernel, blocks_for(count, EACH), MAP_THREADS, 0, device_stream(device), function,

@@ -1,10 +1,10 @@
 /*
- * Products of 16 x 16 by 16 x 8 bf16 blocks with f32 sums on a warp (PTX ISA, mma.m16n8k16), and loading
- * their operands from shared memory (ldmatrix).
+ * Products of 16 x 16 by 16 x 8 bf16 blocks with f32 sums on a warp (PTX ISA, mma.m16n8k16), and
+ * loading their operands from shared memory (ldmatrix).
  *
- * Of an accumulator (16 x 8), a lane has rows lane / 4 (elements 0, 1) and lane / 4 + 8 (2, 3), columns
- * 2 (lane % 4) and the next. Two accumulators side by side, rounded to bf16, are the left operand
- * (16 x 16) of the next product: nothing has to move between lanes.
+ * Of an accumulator (16 x 8), a lane has rows lane / 4 (elements 0, 1) and lane / 4 + 8 (2, 3),
+ * columns 2 (lane % 4) and the next. Two accumulators side by side, rounded to bf16, are the left
+ * operand (16 x 16) of the next product: nothing has to move between lanes.
  */
 #pragma once
 
@@ -51,7 +51,8 @@ __device__ inline void mma_words(float (&sum)[4], const uint32_t (&left)[4], uin
 }
 #endif
 
-/* Stored rows of the left operand are rows: lanes 0-15 name rows of its left half, 16-31 of its right. */
+/* Stored rows of the left operand are rows: lanes 0-15 name rows of its left half, 16-31 of its
+ * right. */
 __device__ inline unsigned mma_left_row(unsigned lane)
 {
     return lane % 16;

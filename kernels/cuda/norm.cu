@@ -1,6 +1,6 @@
 /*
- * The sum of squares of a tensor (DESIGN 3.6): a block a chunk of KERNEL_NORM_CHUNK elements makes its f64
- * sum in one order; the host adds the chunks in index order.
+ * The sum of squares of a tensor (DESIGN 3.6): a block a chunk of KERNEL_NORM_CHUNK elements makes
+ * its f64 sum in one order; the host adds the chunks in index order.
  */
 #include "kernels/cuda/operations.cuh"
 

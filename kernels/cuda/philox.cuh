@@ -1,4 +1,5 @@
-/* Philox4x32-10 on the device: the words of base/philox.h's philox_block(), and what is rounded by it. */
+/* Philox4x32-10 on the device: the words of base/philox.h's philox_block(), and what is rounded by
+ * it. */
 #pragma once
 
 #include "kernels/cuda/platform.cuh"

@@ -2,13 +2,13 @@
  * What every CUDA file of the backend stands on: the runtime, a launch, bf16, 16-byte accesses and
  * sums over a warp or a block.
  *
- * Everything but the launch, inline assembly and conversions is plain C++, and cuda_runtime.h may be
- * another one: tests/emulator has a runtime that runs each thread of a block as a coroutine on the
- * host. That is how index arithmetic, barriers and shared memory are tested where no GPU is.
+ * Everything but the launch, inline assembly and conversions is plain C++, and cuda_runtime.h may
+ * be another one: tests/emulator has a runtime that runs each thread of a block as a coroutine on
+ * the host. That is how index arithmetic, barriers and shared memory are tested where no GPU is.
  *
- * Invariants: each sum has one order, a function of the shape alone. Pointers of tensors are multiples
- * of 16 bytes; rows need not be, so row operations take ALIGNED as a template argument that follows from
- * the width.
+ * Invariants: each sum has one order, a function of the shape alone. Pointers of tensors are
+ * multiples of 16 bytes; rows need not be, so row operations take ALIGNED as a template argument
+ * that follows from the width.
  */
 #pragma once
 
@@ -143,7 +143,8 @@ __device__ inline float warp_highest(float x)
 }
 
 /**
- * block_sum() - of one value a thread, the same bits in every thread: warps, then their sums in order
+ * block_sum() - of one value a thread, the same bits in every thread: warps, then their sums in
+ * order
  * @scratch: shared, one a warp; free again when the call returns
  */
 template <int THREADS, typename T> __device__ inline T block_sum(T x, T *scratch)

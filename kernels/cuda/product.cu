@@ -56,8 +56,8 @@ static cublasStatus_t set(cublasLtMatmulDesc_t matmul, cublasLtMatmulDescAttribu
 
 static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t matmul, const struct product *p)
 {
-    cublasLtEpilogue_t epilogue = p->epilogue == PRODUCT_BIAS ? CUBLASLT_EPILOGUE_BIAS
-                                                              : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    cublasLtEpilogue_t epilogue =
+        p->epilogue == PRODUCT_BIAS ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     int64_t leading = (int64_t)p->m;
     cublasStatus_t status;
 
@@ -70,8 +70,7 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t matmul, const struct pro
         return status;
     status = set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->before, sizeof(p->before));
     if (status == CUBLAS_STATUS_SUCCESS)
-        status =
-            set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &leading, sizeof(leading));
+        status = set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &leading, sizeof(leading));
     return status;
 }
 
@@ -130,9 +129,9 @@ static cublasStatus_t make_preference(cublasLtMatmulPreference_t *ret_preference
     cublasStatus_t status = cublasLtMatmulPreferenceCreate(ret_preference);
 
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulPreferenceSetAttribute(
-            *ret_preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
-            sizeof(reduction));
+        status = cublasLtMatmulPreferenceSetAttribute(*ret_preference,
+                                                      CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                                      &reduction, sizeof(reduction));
     if (status == CUBLAS_STATUS_SUCCESS)
         status = cublasLtMatmulPreferenceSetAttribute(*ret_preference,
                                                       CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -161,8 +160,8 @@ static void choose(struct kernel_device *device, const struct operation *o,
         (void)cublasLtMatmulPreferenceDestroy(preference);
 }
 
-static const struct product_choice *choice_of(struct kernel_device *device,
-                                              const struct product *p, const struct operation *o)
+static const struct product_choice *choice_of(struct kernel_device *device, const struct product *p,
+                                              const struct operation *o)
 {
     struct product_cache *cache = device->cache;
     unsigned flags = flags_of(p);

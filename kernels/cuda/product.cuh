@@ -1,13 +1,14 @@
 /*
  * Matrix products by cuBLASLt, exact.
  *
- * Problem: cuBLASLt has many algorithms for a product; some divide the inner dimension and add the parts by
- * atomics, and which one is best it tells by a heuristic.
+ * Problem: cuBLASLt has many algorithms for a product; some divide the inner dimension and add the
+ * parts by atomics, and which one is best it tells by a heuristic.
  *
- * Design: no reduction scheme is allowed but none at all; the workspace has a fixed size; alignments are
- * declared, not looked up from addresses. Then the heuristic's first answer is a function of shape, device and
- * library version. It is asked once for each shape and kept with its configuration, which describe() tells.
- * Shapes for which cuBLASLt knows nothing are computed by a plain kernel, again by shape alone.
+ * Design: no reduction scheme is allowed but none at all; the workspace has a fixed size;
+ * alignments are declared, not looked up from addresses. Then the heuristic's first answer is a
+ * function of shape, device and library version. It is asked once for each shape and kept with its
+ * configuration, which describe() tells. Shapes for which cuBLASLt knows nothing are computed by a
+ * plain kernel, again by shape alone.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* A thread an element of the result, the inner dimension in index order: slow, and right for any shape. */
+/* A thread an element of the result, the inner dimension in index order: slow, and right for any
+ * shape. */
 #include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/product.cuh"
 
@@ -38,10 +39,10 @@ void product_plain(struct kernel_device *device, const struct product *p)
     dim3 grid(blocks_for(p->m, TILE), columns < 65535u ? columns : 65535u);
 
     if (!p->bf16_inputs)
-        LAUNCH((product_kernel<float, float>), grid, TILE *TILE, 0, device_stream(device), *p);
+        LAUNCH((product_kernel<float, float>), grid, TILE * TILE, 0, device_stream(device), *p);
     else if (p->bf16_result)
-        LAUNCH((product_kernel<bfloat, bfloat>), grid, TILE *TILE, 0, device_stream(device), *p);
+        LAUNCH((product_kernel<bfloat, bfloat>), grid, TILE * TILE, 0, device_stream(device), *p);
     else
-        LAUNCH((product_kernel<bfloat, float>), grid, TILE *TILE, 0, device_stream(device), *p);
+        LAUNCH((product_kernel<bfloat, float>), grid, TILE * TILE, 0, device_stream(device), *p);
     DEVICE_LAUNCHED(device, "a product");
 }
