@@ -7,5 +7,5 @@
 
 #include "kernels/kernel.h"
 
-/** adapter_around() - one at a time; @device is @kernel's, borrowed until the next call */
-const struct kernel *adapter_around(const struct kernel *kernel, struct kernel_device *device);
+/** adapter_around() - one at a time; @opened is @kernel's, borrowed until the next call */
+const struct kernel *adapter_around(const struct kernel *kernel, struct kernel_device *opened);
