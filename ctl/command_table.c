@@ -26,6 +26,8 @@ static const struct flag memory = {
     1,        1u << 30, "memory that a slot offers to plans (else its share of the machine)"};
 static const struct flag daemon_only = {
     "daemon-only", NULL, FLAG_SWITCH, 0, 0, "kill firnd, leave its workers running"};
+static const struct flag deadline = {"deadline", "SECONDS", FLAG_NUMBER,
+                                     1,          86400,     "the node will be gone after so long"};
 static const struct flag worker = {"worker", "SLOT", FLAG_NUMBER,
                                    0,        63,     "kill only the worker on this slot"};
 static const struct flag name = {"name", "NAME", FLAG_TEXT,
@@ -214,7 +216,10 @@ const struct command commands[] = {
      .operands_min = 1,
      .operands_max = 1,
      .summary = "move all work off a node at the next step boundary",
-     .details = "Before maintenance. `node resume` takes it back.",
+     .details = "Before maintenance. `node resume` takes it back. With a deadline, state that only "
+                "this node has goes to\npeers if that fits into the time that is left, else into a "
+                "checkpoint.",
+     .flags = {&deadline},
      .run = run_node_drain},
     {.name = "node resume",
      .operands = "NODE",

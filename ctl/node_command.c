@@ -1,5 +1,6 @@
 /* firnctl node ...: the machines of the cluster. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,15 +119,21 @@ int run_node_list(const struct arguments *arguments, struct error *error)
 
 /* ---- drain and resume ---- */
 
-static int write_drain(struct store *store, const char *node, bool drain, struct error *error)
+/* @deadline_s: the node is gone by then; 0: nobody says */
+static int write_drain(struct store *store, const char *node, bool drain, uint64_t deadline_s,
+                       struct error *error)
 {
-    char key[KV_KEY_MAX], value[64];
+    char key[KV_KEY_MAX], value[96];
+    uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
     size_t length = strlen(keys_cluster(key, store->cluster));
     bool succeeded;
 
     snprintf(key + length, sizeof(key) - length, "drains/%s", node);
-    snprintf(value, sizeof(value), "{\"unix_ns\":%llu}",
-             (unsigned long long)clock_real()->realtime_ns(clock_real()->context));
+    if (deadline_s)
+        snprintf(value, sizeof(value), "{\"unix_ns\":%" PRIu64 ",\"deadline_unix_ns\":%" PRIu64 "}",
+                 now_ns, now_ns + deadline_s * (uint64_t)NS_PER_SECOND);
+    else
+        snprintf(value, sizeof(value), "{\"unix_ns\":%" PRIu64 "}", now_ns);
     const struct kv_operation operation = {
         .type = drain ? KV_PUT : KV_DELETE, .key = key, .value = drain ? value : NULL};
     return store_txn(store, NULL, 0, &operation, 1, &succeeded, error);
@@ -148,7 +155,8 @@ static int change_drain(const struct arguments *arguments, bool drain, struct er
     if (!status && drain && !cluster_find_node(&cluster, name, error))
         status = -ENOENT;
     if (!status)
-        status = write_drain(&store, name, drain, error);
+        status =
+            write_drain(&store, name, drain, arguments_number(arguments, "deadline", 0), error);
     if (status)
         return status;
     if (drain)

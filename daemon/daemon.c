@@ -102,6 +102,8 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
     log_info("stopping: this node's work is handed over at the next step boundary");
     sd_notify(0, "STOPPING=1\nSTATUS=draining");
     daemon->stopping = true;
+    daemon->stop_deadline_unix_ns =
+        clock_real()->realtime_ns(clock_real()->context) + daemon->config->drain_timeout_ns;
     if (sd_event_add_time_relative(daemon->loop.event, &daemon->drain_deadline, CLOCK_MONOTONIC,
                                    daemon->config->drain_timeout_ns / NS_PER_US, 0,
                                    on_drain_deadline, daemon) < 0)

@@ -40,8 +40,9 @@ struct daemon {
     uint64_t incarnation;
     bool store_away; /* said once when it goes, once when it is back */
     bool registered;
-    bool stopping;   /* SIGTERM: drain, then leave */
-    bool abandoning; /* SIGUSR2: leave at once, workers go on (an upgrade) */
+    bool stopping;                  /* SIGTERM: drain, then leave */
+    uint64_t stop_deadline_unix_ns; /* then it leaves, whatever is left */
+    bool abandoning;                /* SIGUSR2: leave at once, workers go on (an upgrade) */
     int exit_code;
     struct job *jobs; /* a list */
     struct leading *leading;

@@ -9,11 +9,14 @@
 #include "daemon/job.h"
 #include "daemon/leading.h"
 
-static void set_draining(struct daemon *daemon, bool draining, const char *why)
+static void set_draining(struct daemon *daemon, bool draining, uint64_t deadline_unix_ns,
+                         const char *why)
 {
-    if (daemon->self.draining == draining)
+    if (daemon->self.draining == draining &&
+        daemon->self.drain_deadline_unix_ns == deadline_unix_ns)
         return;
     daemon->self.draining = draining;
+    daemon->self.drain_deadline_unix_ns = deadline_unix_ns;
     log_info("this node is %s: %s", draining ? "draining" : "ready again", why);
     if (!draining)
         inventory_excuse(daemon->inventory);
@@ -22,14 +25,37 @@ static void set_draining(struct daemon *daemon, bool draining, const char *why)
     daemon_publish_self(daemon);
 }
 
+/* What an operator, or a notice that the machine will be taken, has said; 0: nothing. */
+static uint64_t asked_deadline(const struct mirror_entry *entry)
+{
+    AUTO_JSON json_t *tree = NULL;
+    uint64_t deadline_unix_ns = 0;
+
+    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        !json_has(tree, "deadline_unix_ns") ||
+        json_get_u64(tree, "deadline_unix_ns", INT64_MAX, &deadline_unix_ns, NULL))
+        return 0;
+    return deadline_unix_ns;
+}
+
+/* The sooner one. */
+static uint64_t drain_deadline(const struct daemon *daemon, const struct mirror_entry *entry)
+{
+    uint64_t asked = entry ? asked_deadline(entry) : 0;
+
+    if (daemon->stopping && (!asked || daemon->stop_deadline_unix_ns < asked))
+        return daemon->stop_deadline_unix_ns;
+    return asked;
+}
+
 static void sync_drain(struct daemon *daemon)
 {
     char key[KV_KEY_MAX];
     size_t length = strlen(keys_cluster(key, daemon->config->cluster));
 
     snprintf(key + length, sizeof(key) - length, "drains/%s", daemon->config->node);
-    bool wanted = mirror_find(&daemon->mirror, key) != NULL;
-    set_draining(daemon, wanted || daemon->stopping,
+    const struct mirror_entry *wanted = mirror_find(&daemon->mirror, key);
+    set_draining(daemon, wanted || daemon->stopping, drain_deadline(daemon, wanted),
                  daemon->stopping ? "firnd is stopping" : "an operator asked for it");
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "membership/keys.h"
 
@@ -162,12 +163,29 @@ static int mark_busy(struct view *view, const struct mirror *mirror, const char 
     return 0;
 }
 
-static void take_node(struct leader_node *node, const char *name, const struct node_record *record)
+/* By the clock that the leader counts in. A wall clock that is wrong somewhere can make it take the
+ * other one of two right ways, no more. */
+static uint64_t deadline_here(const struct node_record *record, uint64_t now_ns)
+{
+    const struct clock *clock = clock_real();
+    uint64_t unix_ns;
+
+    if (record->drain_deadline_unix_ns == 0)
+        return 0;
+    unix_ns = clock->realtime_ns(clock->context);
+    return now_ns + (record->drain_deadline_unix_ns > unix_ns
+                         ? record->drain_deadline_unix_ns - unix_ns
+                         : 1);
+}
+
+static void take_node(struct leader_node *node, const char *name, const struct node_record *record,
+                      uint64_t now_ns)
 {
     *node = (struct leader_node){
         .link_port = record->link_port,
         .incarnation = record->incarnation,
         .draining = record->draining,
+        .drain_deadline_ns = record->draining ? deadline_here(record, now_ns) : 0,
         .slot_count = MIN(record->slot_count, (unsigned)REPORT_WORKERS_MAX),
     };
     snprintf(node->name, sizeof(node->name), "%s", name);
@@ -196,7 +214,7 @@ static int read_nodes(struct view *view, const struct mirror *mirror, const char
         AUTO_JSON json_t *tree = NULL;
         if (keys_match_node(entries[i].key, cluster, name) &&
             !parse_entry(&entries[i], &tree, NULL) && !node_record_decode(tree, &record, NULL))
-            take_node(&view->nodes[view->view.node_count++], name, &record);
+            take_node(&view->nodes[view->view.node_count++], name, &record, view->view.now_ns);
     }
     view->view.nodes = view->nodes;
     return 0;

@@ -44,6 +44,7 @@ struct leader_node {
     unsigned link_port;
     uint64_t incarnation;
     bool draining;
+    uint64_t drain_deadline_ns; /* when a draining one goes; 0: nobody says */
     unsigned slot_count;
     struct leader_slot slots[REPORT_WORKERS_MAX];
 };

@@ -181,6 +181,18 @@ static bool must_wait(struct leader_context *context, const struct demand *deman
     return true;
 }
 
+/* There is another place for the state, but no time to bring it there. */
+static int save_in_time(struct leader_context *context, const struct demand *demand,
+                        const struct preemption *numbers)
+{
+    char text[PLAN_REASON_SIZE];
+    snprintf(text, sizeof(text),
+             "node %.63s goes in %.1f s, handing over %.1f MB would take %.1f s: checkpoint",
+             demand->draining, (double)numbers->left_ns / 1e9, (double)numbers->alone_bytes / 1e6,
+             preemption_seconds(numbers));
+    return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
+}
+
 /* Take, keep for later or throw away the layout that the planner found. */
 static int weigh(struct leader_context *context, const struct demand *demand, struct plan *plan)
 {
@@ -193,6 +205,12 @@ static int weigh(struct leader_context *context, const struct demand *demand, st
     if (r < 0 || !worth || must_wait(context, demand)) {
         plan_free(plan);
         return r;
+    }
+    struct preemption numbers;
+    if (demand->draining != NULL &&
+        leader_preempted(context, needs_processes(plan), &numbers) == PREEMPTION_CHECKPOINT) {
+        plan_free(plan);
+        return save_in_time(context, demand, &numbers);
     }
     plan->planned = true;
     plan->source = PLAN_SOURCE_MEMORY;
@@ -333,7 +351,10 @@ static int supervise_next(struct leader_context *context)
         if (failed && next->workers[rank].instance == 0)
             leader_avoid(context, next->workers[rank].node, next->workers[rank].slot);
     }
-    if (!next_is_wanted(context))
+    struct preemption numbers;
+    if (missing > 0 && leader_preempted(context, false, &numbers) == PREEMPTION_CHECKPOINT)
+        drop_next(context, "a node that it takes state from goes before that");
+    else if (!next_is_wanted(context))
         drop_next(context, "something else is asked for");
     else if (hopeless > 0)
         drop_next(context, "somebody it needs is gone");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "elastic/leader_roster.h"
+#include "elastic/preemption.h"
 #include "elastic/transfer.h"
 
 /* Everything decided from: the view, who is who, and where the answer goes. */
@@ -52,6 +53,11 @@ int leader_predict(struct leader_context *context, const struct plan *plan,
 int leader_transfer(struct leader_context *context, struct plan *plan,
                     const struct transfer_holder *holders, unsigned holder_count) CHECK_RESULT;
 
+/** leader_unit_bytes() - of each unit's state, and what a link carries; malloc'ed; NULL when memory
+ * is short */
+size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers,
+                          double *ret_link_bytes_per_second);
+
 /** leader_empty_plan() - ends the generation in force; everybody alive is listed as leaving */
 int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
                       const char *text) CHECK_RESULT;
@@ -88,6 +94,14 @@ int leader_recover(struct leader_context *context) CHECK_RESULT;
 
 /** leader_change() - a plan that works: prepare, publish or drop a better one */
 int leader_change(struct leader_context *context) CHECK_RESULT;
+
+/**
+ * leader_preempted() - by which way the job leaves nodes that must be empty by a given time
+ * @with_start: processes that take over must be started first
+ * @ret_way: its numbers, for people
+ */
+enum preemption_way leader_preempted(struct leader_context *context, bool with_start,
+                                     struct preemption *ret_numbers);
 
 /** leader_holder() - a member as a source of state; its ranges are empty */
 struct transfer_holder leader_holder(const struct roster_member *member, const struct plan *plan);

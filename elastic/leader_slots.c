@@ -187,19 +187,28 @@ int leader_predict(struct leader_context *context, const struct plan *plan, doub
     return r < 0 ? r : planner_predict(&input, plan, ret_seconds);
 }
 
-int leader_transfer(struct leader_context *context, struct plan *plan,
-                    const struct transfer_holder *holders, unsigned holder_count)
+size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers,
+                          double *ret_link_bytes_per_second)
 {
     AUTO_FREE struct planner_unit *units = NULL;
     struct planner_input input;
-    int r = make_input(context, NULL, plan->frozen_layers, &units, &input);
-    if (r < 0)
-        return r;
-    AUTO_FREE size_t *unit_bytes = calloc(input.unit_count, sizeof(size_t));
+    if (make_input(context, NULL, frozen_layers, &units, &input) < 0)
+        return NULL;
+    size_t *unit_bytes = calloc(input.unit_count, sizeof(size_t));
+    for (unsigned unit = 0; unit_bytes != NULL && unit < input.unit_count; unit++)
+        unit_bytes[unit] = units[unit].parameter_bytes * (units[unit].trained ? 3 : 1);
+    *ret_link_bytes_per_second = input.link_bytes_per_second;
+    return unit_bytes;
+}
+
+int leader_transfer(struct leader_context *context, struct plan *plan,
+                    const struct transfer_holder *holders, unsigned holder_count)
+{
+    double link_bytes_per_second;
+    AUTO_FREE size_t *unit_bytes =
+        leader_unit_bytes(context, plan->frozen_layers, &link_bytes_per_second);
     if (unit_bytes == NULL)
         return -ENOMEM;
-    for (unsigned unit = 0; unit < input.unit_count; unit++)
-        unit_bytes[unit] = units[unit].parameter_bytes * (units[unit].trained ? 3 : 1);
     return transfer_fill(plan, holders, holder_count, unit_bytes, context->error);
 }
 

@@ -24,6 +24,7 @@ struct node_record {
     char http[ADDRESS_SIZE]; /* "host:port" */
     uint64_t incarnation;    /* of the daemon process, random */
     bool draining;
+    uint64_t drain_deadline_unix_ns; /* when a draining one goes; 0: nobody says */
     char version[32];
     unsigned slot_count;
     struct {

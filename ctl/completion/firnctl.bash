@@ -32,7 +32,7 @@ _firnctl_flags()
     'job logs') flags='--node --slot --bytes --follow' ;;
     'job events') flags='--follow --json' ;;
     'node list') flags='--json' ;;
-    'node drain') flags='' ;;
+    'node drain') flags='--deadline' ;;
     'node resume') flags='' ;;
     'watch') flags='' ;;
     'top') flags='--once --json' ;;

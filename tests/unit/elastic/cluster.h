@@ -141,6 +141,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
         node->link_port = 7000 + 100 * i;
         node->incarnation = from->incarnation;
         node->draining = from->draining;
+        node->drain_deadline_ns = from->drain_deadline_ns;
         node->slot_count = from->slot_count;
         for (unsigned s = 0; s < from->slot_count; s++)
             node->slots[s] = (struct leader_slot){s, 0, 1, from->slot_bad[s], false};

@@ -138,6 +138,43 @@ static void draining_hands_over_and_leaves(void **state)
     cluster_free(cluster);
 }
 
+/* Three stages on three nodes, of which one goes at a given time: two will do. */
+static struct cluster *start_preempted(uint64_t left_ns)
+{
+    struct cluster *cluster = start_pinned(3, 1, 3, 1);
+    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    cluster->nodes[2].draining = true;
+    cluster->nodes[2].drain_deadline_ns = cluster->now_ns + left_ns;
+    cluster_until(cluster, 5, cluster->plan->reason == PLAN_REASON_DRAIN);
+    return cluster;
+}
+
+static void with_time_enough_a_node_that_goes_hands_over(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start_preempted(30 * NS_PER_SECOND);
+    assert_int_equal(cluster->plan->worker_count, 2);
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
+    cluster_progress(cluster, 5, 5);
+    assert_int_equal(cluster->restarts_from_disk, 0);
+    cluster_free(cluster);
+}
+
+static void without_time_enough_there_is_an_emergency_checkpoint(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start_preempted(1);
+    uint64_t steps = cluster->committed_ever;
+    assert_int_equal(cluster->plan->worker_count, 0);
+    assert_non_null(strstr(cluster->plan->reason_text, "handing over"));
+    cluster_until(cluster, 10, cluster->plan->worker_count == 2);
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(cluster->plan->resume_step >= steps); /* nothing is computed twice */
+    cluster_progress(cluster, 5, 5);
+    assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
+    cluster_free(cluster);
+}
+
 static void a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(void **state)
 {
     (void)state;
@@ -505,6 +542,8 @@ int main(void)
         cmocka_unit_test(a_killed_worker_costs_no_checkpoint),
         cmocka_unit_test(a_killed_node_is_left_behind_and_taken_back),
         cmocka_unit_test(draining_hands_over_and_leaves),
+        cmocka_unit_test(with_time_enough_a_node_that_goes_hands_over),
+        cmocka_unit_test(without_time_enough_there_is_an_emergency_checkpoint),
         cmocka_unit_test(a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits),
         cmocka_unit_test(scaling_goes_down_and_up),
         cmocka_unit_test(pinned_layouts_are_followed),
