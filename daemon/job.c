@@ -393,6 +393,13 @@ void job_gone(struct job *job)
 {
     struct agent_event event = {.type = AGENT_PLAN};
 
+    /* A job that is removed is over before: this one trains. */
+    if (!job->gone && !job_idle(job))
+        log_error(
+            "etcd no longer knows job %s, so its workers end here. If etcd was emptied: firnctl "
+            "job submit FILE --from %s lets it go on from its newest checkpoint",
+            job->name, job->checkpoint_dir);
+    job->gone = true;
     feed(job, &event);
 }
 

@@ -31,6 +31,7 @@ struct job {
     unsigned unrecorded_slot;
     struct kv_request *recording;
     struct loop_timer *record_retry;
+    bool gone; /* said already that etcd does not know it any more */
 };
 
 /** job_open() - @spec: decoded, @created: the store's revision of its submission; finds workers of

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """What etcd does to a job: nothing, as long as somebody still has its data."""
+import json
 import signal
+import subprocess
 import time
 import unittest
 
@@ -86,6 +88,44 @@ class Quick(Outage):
             job.wait_running(6)
             self.assertEqual(job.events("stuck"), [])
             self.end(job)
+
+
+    def test_everything_is_lost(self):
+        """The job is unknown then, and begins again from its newest checkpoint by the path of that."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_step(200)
+            newest = cluster.wait("a checkpoint is committed", job.checkpoints)[-1]
+            cluster.note("etcd is killed and loses everything")
+            cluster.etcd.lose_everything()
+            job.wait_step(job.step() + 50)
+            cluster.etcd.launch()
+            cluster.wait("etcd is healthy again", cluster.etcd.healthy)
+            cluster.wait("no worker is left", lambda: not any(
+                node.workers() for node in cluster.nodes.values()))
+            cluster.wait_registered("a", "b", "c")
+            for node in cluster.nodes.values():
+                with open(node.log, encoding="utf-8") as log:
+                    self.assertIn("etcd no longer knows job job", log.read())
+            before = job.exact()
+            file = cluster.folder + "/job.yaml"
+            with open(file, "w", encoding="ascii") as spec:
+                json.dump(job.spec, spec)
+            submit = subprocess.run(
+                [BIN + "/firnctl", "job", "submit", file, "--from", f"{cluster.checkpoints}/job", "--endpoints",
+                 cluster.etcd.url, "--cluster", cluster.name], encoding="utf-8", timeout=60, check=False,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(submit.returncode, 0, submit.stdout)
+            job.wait_step(len(before) + 100)
+            job.ask(state="paused")
+            job.wait_state("paused")
+            after = job.metrics()  # of this submission: what came before has been set aside
+            self.assertGreaterEqual(min(after), newest["step"])
+            self.assertLessEqual(min(after), len(before) + 1)
+            self.reference.need(max(after))
+            for step, line in (*enumerate(before, 1), *after.items()):
+                self.assertEqual(line, self.reference.lines[step - 1])
+            self.assertEqual(len(after), max(after) - min(after) + 1)
 
 
 class Slow(Outage):
