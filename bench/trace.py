@@ -25,16 +25,17 @@ import subprocess
 import time
 
 from cgroup import Share
-from local_cluster import FIRNCTL, STEADY_STEPS, Cluster, Report
+from local_cluster import FIRNCTL, WAIT_SECONDS, Cluster, Report
 
 CHECKPOINT_EVERY = 50  # steps
 MEASURE_SECONDS = 4
+SETTLED_SECONDS = 3  # in which no other generation begins
 
 JOB = f"""
 name: spot
 model: {{family: gpt2, layers: 6, width: 64, heads: 4, context: 64, vocab: 256, tied: true}}
 data: {{format: bytes, path: /usr/include/linux, validation: 0.05}}
-train: {{steps: 1000000, lanes: 24, micro_batch: 1, seed: 1, optimizer: {{lr: 1e-3}}}}
+train: {{steps: 1000000, lanes: 48, micro_batch: 1, seed: 1, optimizer: {{lr: 1e-3}}}}
 elastic: {{devices: {{min: 1, max: 64}}, freeze: {{policy: none}}}}
 checkpoint: {{every: {CHECKPOINT_EVERY}}}
 """
@@ -138,12 +139,28 @@ class Fleet(Cluster):
             for worker in node["workers"]:
                 kill(worker["pid"])
 
+    def newest(self):
+        return max(self.lines().values(), key=lambda line: line["step"])
+
+    def settle(self):
+        """Until one generation, of nobody who is not there, has trained for a while."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        seen, since = None, time.monotonic()
+        while time.monotonic() < deadline:
+            line = self.newest() if self.lines() else {"generation": 0, "workers": 0}
+            if line["generation"] != seen or not 0 < line["workers"] <= len(self.present):
+                seen, since = line["generation"], time.monotonic()
+            if time.monotonic() - since > SETTLED_SECONDS:
+                return
+            wait_until(time.monotonic() + 0.1)
+        raise SystemExit(f"no generation of {len(self.present)} nodes settles")
+
     def speed(self):
         """Steps a second of those who are there, undisturbed."""
-        self.steady(len(self.present))
-        began, first = time.monotonic(), max(self.lines())
+        self.settle()
+        began, first = time.monotonic(), self.newest()["step"]
         wait_until(began + MEASURE_SECONDS)
-        return (max(self.lines()) - first) / (time.monotonic() - began)
+        return (self.newest()["step"] - first) / (time.monotonic() - began)
 
 
 def kill(pid):
@@ -170,8 +187,8 @@ def measure_speeds(fleet, counts):
 def play(fleet, moments, restart):
     """(steps committed, [(seconds, slots)]) as it really went."""
     fleet.be(moments[0][1])
-    fleet.steady(len(moments[0][1]))
-    began, first, went = time.monotonic(), max(fleet.lines()), [(0.0, len(moments[0][1]))]
+    fleet.settle()
+    began, first, went = time.monotonic(), fleet.newest()["step"], [(0.0, len(moments[0][1]))]
     for seconds, seats in moments[1:-1]:
         wait_until(began + seconds)
         fleet.be(seats)
@@ -180,7 +197,7 @@ def play(fleet, moments, restart):
         went.append((time.monotonic() - began, len(seats)))
     wait_until(began + moments[-1][0])
     went.append((time.monotonic() - began, 0))
-    return max(fleet.lines()) - first, went
+    return fleet.newest()["step"] - first, went
 
 
 def capacity(went, speeds):
