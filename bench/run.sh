@@ -2,10 +2,11 @@
 # Runs the benchmarks; `make bench` calls it. Each prints what it measured beside what, and writes
 # build/bench/<name>.json. docs/measurements.md says what the figures mean.
 #
-#   FIRN_BENCH      which ones, in order (all of "planner reduce step checkpoint cluster shadow learn")
+#   FIRN_BENCH      which ones, in order (all of "planner reduce step checkpoint cluster shadow learn trace")
 #   FIRN_PYTHON     a Python with PyTorch, for the step beside it (python3)
 #   LLMC_TRAIN      llm.c's train_gpt2, for the step beside it
 #   FIRN_TEXT       the text that the learning run reads; without it that run is left out
+#   FIRN_TRACE      the spot trace that trace.py plays; without it that run is left out
 #   FIRN_BENCH_DIR  where checkpoints go while they are measured: 4 GB (TMPDIR, else /tmp)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,15 +36,22 @@ run_one() {
             echo "learn is left out: FIRN_TEXT names no text (tinyshakespeare.txt, 1.1 MB)"
         fi
         ;;
+    trace)
+        if [ -n "${FIRN_TRACE:-}" ]; then
+            timeout 1800 bench/trace.py "$FIRN_TRACE"
+        else
+            echo "trace is left out: FIRN_TRACE names no spot trace (bench/trace.py says which formats)"
+        fi
+        ;;
     *)
-        echo "bench: there is no \"$1\": planner, reduce, step, checkpoint, cluster, shadow, learn" >&2
+        echo "bench: there is no \"$1\": planner, reduce, step, checkpoint, cluster, shadow, learn, trace" >&2
         return 2
         ;;
     esac
 }
 
 failed=0
-for name in ${FIRN_BENCH:-planner reduce step checkpoint cluster shadow learn}; do
+for name in ${FIRN_BENCH:-planner reduce step checkpoint cluster shadow learn trace}; do
     run_one "$name" || { echo "bench: $name failed" >&2; failed=1; }
     echo
 done

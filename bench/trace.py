@@ -5,8 +5,7 @@ trace.py TRACE [--nodes N] [--gap S] [--events E] [--share P] [--policy firn|res
 
 TRACE is a .csv of `milliseconds,add|remove,node`, or a .json of {"metadata": {"gap_seconds": s}, "data":
 [nodes available, ...]}. Its fleet is thinned out to N seats (whatever happens on every so many-th seat is
-kept) and its time compressed, so that an event comes every S seconds on average; the first E events are
-played. A node is one slot with P of a processor (a control group, so that devices are alike). Taking a node
+kept), the first E events are played, and time is compressed so that one comes every S seconds on average. A node is one slot with P of a processor (a control group, so that devices are alike). Taking a node
 away is SIGKILL of its daemon and worker at once, without a notice.
 
 Goodput: steps committed, of those that the slots would have committed at the speed that so many slots had
@@ -88,11 +87,11 @@ def thin_out(seated, nodes):
 
 
 def compress(moments, gap, events):
-    """From 0 on, with an event every @gap seconds on average; the last pair ends the trace."""
-    first, last = moments[0][0], moments[-1][0]
-    factor = gap * (len(moments) - 1) / (last - first)
-    played = [((seconds - first) * factor, seats) for seconds, seats in moments]
-    return played[:events + 1], factor
+    """The first so many events from 0 on, one every @gap seconds on average; the last pair ends the play."""
+    played = moments[:events + 2]
+    first, last = played[0][0], played[-1][0]
+    factor = gap * (len(played) - 1) / (last - first)
+    return [((seconds - first) * factor, seats) for seconds, seats in played], factor
 
 
 # ---- the fleet ----
@@ -230,9 +229,9 @@ def main():
     parser.add_argument("trace")
     parser.add_argument("--nodes", type=int, default=8, help="seats of one slot")
     parser.add_argument("--gap", type=float, default=15, help="seconds between two events, on average")
-    parser.add_argument("--events", type=int, default=20, help="how many of the trace are played")
+    parser.add_argument("--events", type=int, default=12, help="how many of the trace are played")
     parser.add_argument("--skip", type=int, default=0, help="events that are left out at the beginning")
-    parser.add_argument("--share", type=float, default=0.2, help="of a processor for every node")
+    parser.add_argument("--share", type=float, default=0.12, help="of a processor for every node")
     parser.add_argument("--policy", choices=("firn", "restart", "both"), default="both")
     arguments = parser.parse_args()
     moments = thin_out(seat(read_fleet(arguments.trace)), arguments.nodes)

@@ -95,36 +95,61 @@ class Slow(Cables):
             job.wait_running(6)
             self.end(job)
 
-    def test_two_of_three_nodes_are_isolated(self):
-        """One node is left, whether or not it has every unit."""
-        with self.cluster() as cluster:
+    def all_but_the_leader(self, flags, meanwhile):
+        with Cluster(self.id(), flags=flags, network=Network()) as cluster:
             job = self.start(cluster)
             cluster.wait("a checkpoint is committed", job.checkpoints)
             leader = cluster.wait_leader()
             others = [node for node in cluster.nodes.values() if node is not leader]
             for node in others:
                 node.cut()
-            for node in others:
-                self.others_go_on(job, node)
+            meanwhile(job, others)
             for node in others:
                 node.mend()
             cluster.wait_registered(*cluster.nodes)
             job.wait_running(6)
+            job.wait_step(job.step() + 20)
             self.end(job)
 
-    def test_two_nodes_lose_each_other(self):
-        """Both reach etcd and the third: a layout is found that does without one of them."""
+    def test_one_node_is_left(self):
+        def meanwhile(job, others):
+            for node in others:
+                self.others_go_on(job, node)
+        self.all_but_the_leader((), meanwhile)
+
+    def test_one_node_is_left_and_is_too_small(self):
+        """It waits for the others, and whatever of their state is needed."""
+        def meanwhile(job, _):
+            job.cluster.wait("the job says what it waits for", lambda: "waits for slots" in job.why())
+        self.all_but_the_leader(PIPELINE, meanwhile)
+
+    def part(self, meanwhile):
         with self.cluster() as cluster:
             job = self.start(cluster)
             one, other = list(cluster.nodes.values())[:2]
             cluster.note("nodes a and b lose each other")
             cluster.network.part(one.cable, other.cable)
             cluster.wait("the generation breaks", lambda: job.events("stuck"))
-            job.wait_step(job.step() + 40)
+            meanwhile(job)
             cluster.note("and find each other")
             cluster.network.part(one.cable, other.cable, apart=False)
+            job.wait_step(job.step() + 20)
             job.wait_running(6)
             self.end(job)
+
+    def test_two_nodes_lose_each_other_for_a_moment(self):
+        self.part(lambda job: job.cluster.wait("another generation is tried",
+                                               lambda: job.plan()["generation"] > 1))
+
+    def test_two_nodes_lose_each_other_and_one_is_drained(self):
+        """Nothing finds out which of them to do without, until somebody says it."""
+        def meanwhile(job):
+            drain = f"/firn/v1/{job.cluster.name}/drains/b"
+            job.cluster.note("node b is drained")
+            job.cluster.etcd.put(drain, {})
+            job.wait_step(job.step() + 20, 120)
+            job.cluster.etcd.delete(drain)
+        self.part(meanwhile)
 
     def test_cables_are_cut_again_and_again(self):
         with self.cluster() as cluster:
