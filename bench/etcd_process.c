@@ -141,14 +141,6 @@ static unsigned long field(const char *fields, unsigned skip)
     return fields ? strtoul(fields, NULL, 10) : 0;
 }
 
-/* The number after @skip blanks; proc(5): fields are separated by one. */
-static unsigned long field(const char *fields, unsigned skip)
-{
-    while (fields && skip-- > 0)
-        fields = strchr(fields, ' ') ? strchr(fields, ' ') + 1 : NULL;
-    return fields ? strtoul(fields, NULL, 10) : 0;
-}
-
 double process_cpu(pid_t pid)
 {
     char path[64], line[1024];

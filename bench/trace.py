@@ -5,8 +5,9 @@ trace.py TRACE [--nodes N] [--gap S] [--events E] [--share P] [--policy firn|res
 
 TRACE is a .csv of `milliseconds,add|remove,node`, or a .json of {"metadata": {"gap_seconds": s}, "data":
 [nodes available, ...]}. Its fleet is thinned out to N seats (whatever happens on every so many-th seat is
-kept), the first E events are played, and time is compressed so that one comes every S seconds on average. A node is one slot with P of a processor (a control group, so that devices are alike). Taking a node
-away is SIGKILL of its daemon and worker at once, without a notice.
+kept), the first E events are played, and time is compressed so that one comes every S seconds on average.
+A node is one slot with P of a processor (a control group, so that devices are alike). Taking a node away is
+SIGKILL of its daemon and worker at once, without a notice.
 
 Goodput: steps committed, of those that the slots would have committed at the speed that so many slots had
 undisturbed in the same run. Beside it, the policy "restart": at every event all workers are
@@ -14,7 +15,6 @@ killed and the job begins again from its newest checkpoint, as elastic launchers
 there: a firn-worker starts in a fraction of a second.
 """
 import argparse
-import bisect
 import contextlib
 import csv
 import json
