@@ -141,14 +141,13 @@ class Slow(Cables):
         self.part(lambda job: job.cluster.wait("another generation is tried",
                                                lambda: job.plan()["generation"] > 1))
 
-    def test_two_nodes_lose_each_other_and_one_is_drained(self):
-        """Nothing finds out which of them to do without, until somebody says it."""
+    def test_two_nodes_lose_each_other_until_one_is_taken_away(self):
+        """Nothing finds out which of them to do without, until somebody ends one."""
         def meanwhile(job):
-            drain = f"/firn/v1/{job.cluster.name}/drains/b"
-            job.cluster.note("node b is drained")
-            job.cluster.etcd.put(drain, {})
+            node = job.cluster.nodes["b"]
+            node.kill()
             job.wait_step(job.step() + 20, 120)
-            job.cluster.etcd.delete(drain)
+            node.launch()
         self.part(meanwhile)
 
     def test_cables_are_cut_again_and_again(self):
