@@ -133,7 +133,7 @@ static int next_token(struct generator *generator, uint64_t position, int32_t *r
 {
     const struct generate_options *options = generator->options;
 
-    stage_forward(generator->stage, 0, options->parameters, generator->window, NULL, false, 0.0f);
+    stage_forward(generator->stage, 0, options->weights, generator->window, NULL, false, 0.0f);
     stage_logits(generator->stage, 0, generator->logits);
     int r = options->kernel->synchronize(options->device, error);
     if (r < 0)

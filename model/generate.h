@@ -15,12 +15,12 @@ struct generate_options {
     const struct kernel *kernel;
     struct kernel_device *device;
     const struct model_spec *spec;
-    float *const *parameters; /* model_unit_count() flat device arrays, borrowed for the call */
-    const int32_t *prompt;    /* host memory, borrowed for the call */
-    size_t prompt_count;      /* >= 1; only the last `context` tokens count */
-    size_t count;             /* tokens to generate */
-    double temperature;       /* 0: always the likeliest token, the lowest of equals */
-    unsigned top_k;           /* draw among the k likeliest; 0: among all */
+    void *const *weights;  /* model_unit_count() flat device arrays (model/stage.h), borrowed */
+    const int32_t *prompt; /* host memory, borrowed for the call */
+    size_t prompt_count;   /* >= 1; only the last `context` tokens count */
+    size_t count;          /* tokens to generate */
+    double temperature;    /* 0: always the likeliest token, the lowest of equals */
+    unsigned top_k;        /* draw among the k likeliest; 0: among all */
     uint64_t seed;
 };
 
@@ -31,7 +31,7 @@ typedef bool (*generate_callback)(int32_t token, void *context);
  * generate() - call @callback with each new token, in order, on the calling thread
  *
  * Return: 0 also when the callback stopped it; -EINVAL (empty prompt, a prompt token outside the
- * vocabulary, temperature negative or not finite), -ENOMEM, -ENOTSUP (see stage_new()), -EDOM (the
+ * vocabulary, temperature negative or not finite), -ENOMEM, -EDOM (the
  * model predicts NaN), or the device's failure. Tokens already handed to the callback stay valid.
  */
 int generate(const struct generate_options *options, generate_callback callback, void *context,

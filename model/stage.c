@@ -18,18 +18,18 @@
 
 struct carver {
     char *base; /* NULL: only measure */
+    size_t activation_size;
     size_t used_bytes;
     bool overflow;
 };
 
-/* @rows x @columns elements of 4 bytes */
-static void *carve(struct carver *carver, size_t rows, size_t columns)
+static void *carve_elements(struct carver *carver, size_t rows, size_t columns, size_t element_size)
 {
     size_t size_bytes, end;
     void *buffer = carver->base == NULL ? NULL : carver->base + carver->used_bytes;
 
     if (checked_multiply(rows, columns, &size_bytes) ||
-        checked_multiply(size_bytes, sizeof(float), &size_bytes) ||
+        checked_multiply(size_bytes, element_size, &size_bytes) ||
         checked_add(size_bytes, BUFFER_ALIGN - 1, &size_bytes) ||
         checked_add(carver->used_bytes, size_bytes / BUFFER_ALIGN * BUFFER_ALIGN, &end)) {
         carver->overflow = true;
@@ -37,6 +37,18 @@ static void *carve(struct carver *carver, size_t rows, size_t columns)
     }
     carver->used_bytes = end;
     return buffer;
+}
+
+/* @rows x @columns activations */
+static void *carve(struct carver *carver, size_t rows, size_t columns)
+{
+    return carve_elements(carver, rows, columns, carver->activation_size);
+}
+
+/* Statistics and tokens have 4 bytes an element whatever activations have. */
+static void *carve_words(struct carver *carver, size_t rows, size_t columns)
+{
+    return carve_elements(carver, rows, columns, sizeof(float));
 }
 
 static struct activations carve_activations(struct carver *carver, const struct model_spec *spec,
@@ -48,18 +60,18 @@ static struct activations carve_activations(struct carver *carver, const struct 
     if (kind == UNIT_EMBEDDING)
         return kept;
     kept.norm = carve(carver, rows, width);
-    kept.mean = carve(carver, rows, 1);
-    kept.rstd = carve(carver, rows, 1);
+    kept.mean = carve_words(carver, rows, 1);
+    kept.rstd = carve_words(carver, rows, 1);
     if (kind == UNIT_ATTENTION) {
         kept.wide = carve(carver, rows, 3 * width);
         kept.mixed = carve(carver, rows, width);
-        kept.log_sum = carve(carver, rows, spec->heads);
+        kept.log_sum = carve_words(carver, rows, spec->heads);
     } else if (kind == UNIT_MLP) {
         kept.wide = carve(carver, rows, 4 * width);
         kept.mixed = carve(carver, rows, 4 * width);
     } else {
         kept.logits = carve(carver, rows, spec->vocab);
-        kept.losses = carve(carver, rows, 1);
+        kept.losses = carve_words(carver, rows, 1);
     }
     return kept;
 }
@@ -83,20 +95,36 @@ static void carve_slot(struct carver *carver, const struct stage_options *option
     if (slot == NULL)
         slot = &measured;
     if (has_embedding)
-        slot->tokens = carve(carver, rows, 1);
+        slot->tokens = carve_words(carver, rows, 1);
     if (has_head)
-        slot->targets = carve(carver, rows, 1);
+        slot->targets = carve_words(carver, rows, 1);
     for (unsigned i = 0; i <= options->unit_count; i++) {
         bool exists = !(i == 0 && has_embedding) && !(i == options->unit_count && has_head);
-        float *stream = exists ? carve(carver, rows, spec->width) : NULL;
+        void *stream = exists ? carve(carver, rows, spec->width) : NULL;
         if (slot->streams != NULL)
             slot->streams[i] = stream;
     }
     for (unsigned i = 0; i < options->unit_count; i++) {
         enum unit_kind kind = unit_kind_of(spec, options->first_unit + i);
-        struct activations kept = carve_activations(carver, spec, kind, rows);
+        struct activations kept = {0};
+        if (!stage_recomputes(options->recompute, kind))
+            kept = carve_activations(carver, spec, kind, rows);
         if (slot->activations != NULL)
             slot->activations[i] = kept;
+    }
+}
+
+/* One set for each kind of unit that keeps nothing: one backward runs at a time. */
+static void carve_again(struct carver *carver, const struct stage_options *options, size_t rows,
+                        struct stage *stage)
+{
+    bool carved[UNIT_HEAD + 1] = {false};
+
+    for (unsigned i = 0; i < options->unit_count; i++) {
+        enum unit_kind kind = unit_kind_of(options->spec, options->first_unit + i);
+        if (!carved[kind] && stage_recomputes(options->recompute, kind))
+            stage->again[kind] = carve_activations(carver, options->spec, kind, rows);
+        carved[kind] = true;
     }
 }
 
@@ -111,6 +139,7 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
         stage = &measured;
     for (unsigned i = 0; i < options->slots && !carver->overflow; i++)
         carve_slot(carver, options, rows, stage->slots == NULL ? NULL : &stage->slots[i]);
+    carve_again(carver, options, rows, stage);
     stage->scratch = carve(carver, rows, width);
     stage->scratch_wide = carve(carver, rows, 4 * width);
     stage->stream_gradient = carve(carver, rows, width);
@@ -120,7 +149,7 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
 
 size_t stage_memory_bytes(const struct stage_options *options)
 {
-    struct carver carver = {0};
+    struct carver carver = {.activation_size = options->kernel->activation_size};
     carve_stage(&carver, options, NULL);
     return carver.overflow ? SIZE_MAX : carver.used_bytes;
 }
@@ -158,7 +187,8 @@ static int allocate(struct stage *stage, const struct stage_options *options)
         r = allocate_tables(stage);
     if (r < 0)
         return r;
-    struct carver carver = {.base = stage->memory};
+    struct carver carver = {.base = stage->memory,
+                            .activation_size = options->kernel->activation_size};
     carve_stage(&carver, options, stage);
     assert(carver.used_bytes == size_bytes);
     return 0;
@@ -168,10 +198,6 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
 {
     assert(options->unit_count >= 1 && options->batch >= 1 && options->slots >= 1);
     assert(options->first_unit + options->unit_count <= model_unit_count(options->spec));
-    if (options->kernel->activation_size != sizeof(float))
-        return error_set(error, -ENOTSUP, "kernels %s: activations of %zu bytes are not supported",
-                         options->kernel->name, options->kernel->activation_size);
-
     struct stage *stage = calloc(1, sizeof(*stage));
     if (stage == NULL)
         return error_set(error, -ENOMEM, "no memory for a stage");
@@ -182,6 +208,7 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     stage->unit_count = options->unit_count;
     stage->batch = options->batch;
     stage->slot_count = options->slots;
+    stage->recompute = options->recompute;
     stage->rows = (size_t)options->batch * options->spec->context;
 
     int r = allocate(stage, options);
@@ -218,7 +245,7 @@ struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot)
 
 size_t stage_boundary_bytes(const struct stage *stage)
 {
-    return stage->rows * stage->spec.width * sizeof(float);
+    return stage->rows * stage->spec.width * stage->kernel->activation_size;
 }
 
 void *stage_input(struct stage *stage, unsigned slot)
@@ -261,14 +288,24 @@ double stage_loss_sum(struct stage *stage, unsigned slot)
     return sum;
 }
 
+/* By pieces of the scratch: a backend whose activations are not f32 needs room to make f32 of them.
+ */
 void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
 {
     const struct activations *head = head_activations(stage, slot);
+    const struct kernel *kernel = stage->kernel;
+    size_t count = stage->rows * stage->spec.vocab, piece;
+    size_t room = stage->rows * 4 * stage->spec.width * kernel->activation_size / sizeof(float);
 
     assert(!stage_slot_of(stage, slot)->kept); /* else they are their own gradient */
-    stage->kernel->download(stage->device, ret_logits, head->logits,
-                            stage->rows * stage->spec.vocab * sizeof(float));
-    /* A failure is sticky: the caller's next synchronize() says it. */
-    int r = stage->kernel->synchronize(stage->device, NULL);
-    (void)r;
+    for (size_t done = 0; done < count; done += piece) {
+        const char *logits = (const char *)head->logits + done * kernel->activation_size;
+        piece = MIN(count - done, room);
+        kernel->values(stage->device, stage->scratch_wide, logits, piece);
+        kernel->download(stage->device, ret_logits + done, stage->scratch_wide,
+                         piece * sizeof(float));
+        /* A failure is sticky: the caller's next synchronize() says it. */
+        int r = kernel->synchronize(stage->device, NULL);
+        (void)r;
+    }
 }

@@ -5,6 +5,13 @@
  * gradients belong to the caller and are borrowed per call, because they outlive a layout.
  * Everything is allocated by stage_new(); nothing in forward or backward.
  *
+ * Weights are parameters in the type of the backend's activations: the parameters themselves where
+ * that is f32, copies in bf16 elsewhere. A unit's weights lie as its parameters do, element for
+ * element.
+ *
+ * Where memory is short a sublayer keeps nothing but its input, and backward first computes the
+ * rest again: with the same kernels on the same bits, so the result is the same to the bit.
+ *
  * A micro-batch in slot s: the caller fills stage_input(s) (unless the stage begins with the
  * embedding), calls stage_forward() and reads stage_output(s) (unless it ends with the head). For
  * the way back it fills stage_output_gradient() (unless it ends with the head) and calls
@@ -26,6 +33,9 @@
 
 struct stage;
 
+/* Which sublayers are computed again in backward instead of kept. */
+enum stage_recompute { STAGE_KEEP_ALL, STAGE_RECOMPUTE_ATTENTION, STAGE_RECOMPUTE_ALL };
+
 struct stage_options {
     const struct kernel *kernel;
     struct kernel_device *device;  /* borrowed for the stage's life */
@@ -33,12 +43,10 @@ struct stage_options {
     unsigned first_unit, unit_count;
     unsigned batch; /* B of one micro-batch */
     unsigned slots; /* micro-batches in flight, >= 1 */
+    enum stage_recompute recompute;
 };
 
-/**
- * stage_new() - -ENOMEM; -ENOTSUP when the backend's activations are not f32 (weights are borrowed
- * as f32, and kernels want them in the type of the activations)
- */
+/** stage_new() - -ENOMEM: @error says which units need how much */
 int stage_new(const struct stage_options *options, struct stage **ret_stage,
               struct error *error) CHECK_RESULT;
 void stage_free(struct stage *stage);
@@ -57,7 +65,7 @@ void *stage_input_gradient(struct stage *stage);
 
 /**
  * stage_forward() - run the stage's units on slot @slot
- * @parameters: parameters[i] is the flat device array of unit first_unit + i
+ * @weights: weights[i] is the flat device array of unit first_unit + i
  * @tokens, @targets: host memory, (B,T) i32 in [0, V), copied; needed by the embedding and the head
  *   only. With the embedding in the stage, tokens are kept for backward. @targets may be NULL when
  *   @keep is false: then no loss is computed, only logits.
@@ -66,8 +74,8 @@ void *stage_input_gradient(struct stage *stage);
  *   the gradient of its logits in place, here, so that the logits are stored and read only once.
  *   Ignored when @keep is false or the stage does not end with the head.
  */
-void stage_forward(struct stage *stage, unsigned slot, float *const *parameters,
-                   const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale);
+void stage_forward(struct stage *stage, unsigned slot, void *const *weights, const int32_t *tokens,
+                   const int32_t *targets, bool keep, float loss_scale);
 
 /**
  * stage_loss_sum() - after a forward through the head: the sum of the micro-batch's token losses
@@ -78,11 +86,11 @@ double stage_loss_sum(struct stage *stage, unsigned slot);
 
 /**
  * stage_backward_unit() - backward of one unit on slot @slot, accumulating into @gradient
- * @parameters: of that unit
+ * @weights: of that unit, as they were in forward
  * @gradient: flat f32 device array of that unit, accumulated; padding untouched
  * @want_input_gradient: false when no unit below is trained: the gradient stops here
  */
-void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const float *parameters,
+void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const void *weights,
                          float *gradient, bool want_input_gradient);
 
 /**

@@ -11,16 +11,16 @@
 struct backward {
     const struct stage *stage;
     const struct unit_layout *layout;
-    const float *parameters;
+    const void *weights;
     float *gradient;
-    const float *input; /* (N,C) */
+    const void *input; /* (N,C) */
     const struct activations *kept;
-    float *d_stream; /* (N,C): the output's gradient, then the input's */
+    void *d_stream; /* (N,C): the output's gradient, then the input's */
 };
 
-static const float *tensor(const struct backward *b, unsigned index)
+static const void *tensor(const struct backward *b, unsigned index)
 {
-    return b->parameters + b->layout->tensors[index].offset;
+    return stage_weight(b->stage, b->layout, b->weights, index);
 }
 
 static float *d_tensor(const struct backward *b, unsigned index)
@@ -37,7 +37,7 @@ static void backward_embedding(const struct backward *b, const int32_t *tokens)
 }
 
 /* d_stream += the gradient through the norm, of which @d_norm is the output's */
-static void backward_norm(const struct backward *b, const float *d_norm)
+static void backward_norm(const struct backward *b, const void *d_norm)
 {
     const struct stage *s = b->stage;
     s->kernel->layernorm_backward(s->device, b->d_stream, d_tensor(b, NORM_WEIGHT),
@@ -45,7 +45,7 @@ static void backward_norm(const struct backward *b, const float *d_norm)
                                   b->kept->mean, b->kept->rstd, s->rows, s->spec.width);
 }
 
-static void backward_out(const struct backward *b, float *d_mixed, size_t in)
+static void backward_out(const struct backward *b, void *d_mixed, size_t in)
 {
     const struct stage *s = b->stage;
     s->kernel->linear_backward(
@@ -53,7 +53,7 @@ static void backward_out(const struct backward *b, float *d_mixed, size_t in)
         b->kept->mixed, tensor(b, BLOCK_OUT_WEIGHT), stage_block_shape(s, in, s->spec.width));
 }
 
-static void backward_in(const struct backward *b, const float *d_wide, size_t out)
+static void backward_in(const struct backward *b, const void *d_wide, size_t out)
 {
     const struct stage *s = b->stage;
     s->kernel->linear_backward(
@@ -96,11 +96,11 @@ static void backward_head(const struct backward *b)
 }
 
 /* The buffer that holds the output's gradient and is to become the input's. */
-static float *begin_stream(struct stage *stage, enum unit_kind kind, bool leaves_stage)
+static void *begin_stream(struct stage *stage, enum unit_kind kind, bool leaves_stage)
 {
     const struct kernel *kernel = stage->kernel;
     size_t size_bytes = stage_boundary_bytes(stage);
-    float *stream = leaves_stage ? stage->input_gradient : stage->stream_gradient;
+    void *stream = leaves_stage ? stage->input_gradient : stage->stream_gradient;
 
     if (kind == UNIT_HEAD) /* no residual path: nothing comes from above */
         kernel->zero(stage->device, stream, size_bytes);
@@ -110,7 +110,7 @@ static float *begin_stream(struct stage *stage, enum unit_kind kind, bool leaves
 }
 
 void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit,
-                         const float *parameters, float *gradient, bool want_input_gradient)
+                         const void *weights, float *gradient, bool want_input_gradient)
 {
     struct stage_slot *slot = stage_slot_of(stage, slot_index);
     assert(unit >= stage->first_unit && unit - stage->first_unit < stage->unit_count);
@@ -120,10 +120,12 @@ void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit
     bool leaves_stage = i == 0 && want_input_gradient && stage->input_gradient != NULL;
     struct backward b = {.stage = stage,
                          .layout = &stage->layouts[i],
-                         .parameters = parameters,
+                         .weights = weights,
                          .gradient = gradient,
                          .input = slot->streams[i],
-                         .kept = &slot->activations[i]};
+                         .kept = stage_activations(stage, slot, i)};
+    if (stage_recomputes(stage->recompute, b.layout->kind))
+        stage_compute_again(stage, slot, i, weights);
     b.d_stream = begin_stream(stage, b.layout->kind, leaves_stage);
     switch (b.layout->kind) {
     case UNIT_EMBEDDING:

@@ -6,15 +6,15 @@
 struct forward {
     const struct stage *stage;
     const struct unit_layout *layout;
-    const float *parameters;
-    const float *input; /* (N,C) */
-    float *output;      /* (N,C) */
+    const void *weights;
+    const void *input; /* (N,C) */
+    void *output;      /* (N,C) */
     const struct activations *kept;
 };
 
-static const float *tensor(const struct forward *f, unsigned index)
+static const void *tensor(const struct forward *f, unsigned index)
 {
-    return f->parameters + f->layout->tensors[index].offset;
+    return stage_weight(f->stage, f->layout, f->weights, index);
 }
 
 static void forward_embedding(const struct forward *f, const int32_t *tokens)
@@ -42,7 +42,8 @@ static void forward_projection(const struct forward *f, size_t in)
     s->kernel->residual(s->device, f->output, f->input, s->scratch, s->rows * s->spec.width);
 }
 
-static void forward_attention(const struct forward *f)
+/* Attention up to what its projection takes. */
+static void mix_attention(const struct forward *f)
 {
     const struct stage *s = f->stage;
     size_t width = s->spec.width;
@@ -52,10 +53,9 @@ static void forward_attention(const struct forward *f)
                               tensor(f, BLOCK_IN_BIAS), stage_block_shape(s, width, 3 * width));
     s->kernel->attention_forward(s->device, f->kept->mixed, f->kept->log_sum, f->kept->wide,
                                  stage_attention_shape(s));
-    forward_projection(f, width);
 }
 
-static void forward_mlp(const struct forward *f)
+static void mix_mlp(const struct forward *f)
 {
     const struct stage *s = f->stage;
     size_t width = s->spec.width;
@@ -64,7 +64,6 @@ static void forward_mlp(const struct forward *f)
     s->kernel->linear_gelu_forward(s->device, f->kept->mixed, f->kept->wide, f->kept->norm,
                                    tensor(f, BLOCK_IN_WEIGHT), tensor(f, BLOCK_IN_BIAS),
                                    stage_block_shape(s, width, 4 * width));
-    forward_projection(f, 4 * width);
 }
 
 static void forward_head(const struct forward *f)
@@ -90,7 +89,21 @@ static void forward_loss(const struct forward *f, const int32_t *targets, bool k
                                          s->rows, s->spec.vocab);
 }
 
-void stage_forward(struct stage *stage, unsigned slot_index, float *const *parameters,
+void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,
+                         const void *weights)
+{
+    const struct forward f = {.stage = stage,
+                              .layout = &stage->layouts[index],
+                              .weights = weights,
+                              .input = slot->streams[index],
+                              .kept = stage_activations(stage, slot, index)};
+    if (f.layout->kind == UNIT_ATTENTION)
+        mix_attention(&f);
+    else
+        mix_mlp(&f);
+}
+
+void stage_forward(struct stage *stage, unsigned slot_index, void *const *weights,
                    const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale)
 {
     struct stage_slot *slot = stage_slot_of(stage, slot_index);
@@ -107,19 +120,21 @@ void stage_forward(struct stage *stage, unsigned slot_index, float *const *param
     for (unsigned i = 0; i < stage->unit_count; i++) {
         struct forward f = {.stage = stage,
                             .layout = &stage->layouts[i],
-                            .parameters = parameters[i],
+                            .weights = weights[i],
                             .input = slot->streams[i],
                             .output = slot->streams[i + 1],
-                            .kept = &slot->activations[i]};
+                            .kept = stage_activations(stage, slot, i)};
         switch (f.layout->kind) {
         case UNIT_EMBEDDING:
             forward_embedding(&f, slot->tokens);
             break;
         case UNIT_ATTENTION:
-            forward_attention(&f);
+            mix_attention(&f);
+            forward_projection(&f, stage->spec.width);
             break;
         case UNIT_MLP:
-            forward_mlp(&f);
+            mix_mlp(&f);
+            forward_projection(&f, 4 * (size_t)stage->spec.width);
             break;
         case UNIT_HEAD:
             forward_head(&f);

@@ -11,18 +11,19 @@ enum { HEAD_TABLE = 2 };
 
 /* What one unit keeps of one micro-batch from forward to backward, beside its input. */
 struct activations {
-    float *norm, *mean, *rstd; /* (N,C), (N), (N); all but the embedding */
-    float *wide;               /* attention: q|k|v (N,3C); MLP: before GELU (N,4C) */
-    float *mixed;              /* attention: its output (N,C); MLP: after GELU (N,4C) */
-    float *log_sum;            /* attention: (B,H,T) */
-    float *logits;             /* head: (N,V); their gradient after a forward with keep */
-    float *losses;             /* head: (N) */
+    void *norm;         /* (N,C); all but the embedding */
+    float *mean, *rstd; /* (N) */
+    void *wide;         /* attention: q|k|v (N,3C); MLP: before GELU (N,4C) */
+    void *mixed;        /* attention: its output (N,C); MLP: after GELU (N,4C) */
+    float *log_sum;     /* attention: (B,H,T) */
+    void *logits;       /* head: (N,V); their gradient after a forward with keep */
+    float *losses;      /* head: (N) */
 };
 
 struct stage_slot {
     int32_t *tokens, *targets;       /* (B,T); of the embedding, of the head */
-    float **streams;                 /* unit_count + 1; [i] enters unit i. NULL: no such stream */
-    struct activations *activations; /* unit_count */
+    void **streams;                  /* unit_count + 1; [i] enters unit i. NULL: no such stream */
+    struct activations *activations; /* unit_count; of units that are computed again: not used */
     bool kept;                       /* the last forward kept what backward needs */
 };
 
@@ -33,15 +34,50 @@ struct stage {
     unsigned first_unit, unit_count, batch, slot_count;
     size_t rows; /* N = B * T */
 
+    enum stage_recompute recompute;
+
     struct unit_layout *layouts; /* unit_count */
     struct stage_slot *slots;
-    float *scratch;         /* (N,C) */
-    float *scratch_wide;    /* (N,4C) */
-    float *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
-    float *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
-    float *host_losses;     /* (N), host memory; only with the head */
-    void *memory;           /* all of the device buffers above */
+    struct activations again[UNIT_HEAD]; /* by kind: what a unit that keeps nothing works in */
+    void *scratch;                       /* (N,C) */
+    void *scratch_wide;                  /* (N,4C) */
+    void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
+    void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
+    float *host_losses;    /* (N), host memory; only with the head */
+    void *memory;          /* all of the device buffers above */
 };
+
+/** stage_recomputes() - whether sublayers of @kind keep nothing but their input */
+static inline bool stage_recomputes(enum stage_recompute recompute, enum unit_kind kind)
+{
+    return (kind == UNIT_ATTENTION && recompute != STAGE_KEEP_ALL) ||
+           (kind == UNIT_MLP && recompute == STAGE_RECOMPUTE_ALL);
+}
+
+/** stage_activations() - where unit @index of the stage keeps what it makes of @slot */
+static inline const struct activations *stage_activations(const struct stage *stage,
+                                                          const struct stage_slot *slot,
+                                                          unsigned index)
+{
+    enum unit_kind kind = stage->layouts[index].kind;
+    return stage_recomputes(stage->recompute, kind) ? &stage->again[kind]
+                                                    : &slot->activations[index];
+}
+
+/** stage_weight() - tensor @index of a unit's flat weights */
+static inline const void *stage_weight(const struct stage *stage, const struct unit_layout *layout,
+                                       const void *weights, unsigned index)
+{
+    return (const char *)weights + layout->tensors[index].offset * stage->kernel->activation_size;
+}
+
+/**
+ * stage_compute_again() - what unit @index of the stage made of @slot in forward, made once more
+ *
+ * Into stage_activations(); without the projection into the residual stream, which nobody needs.
+ */
+void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,
+                         const void *weights);
 
 /** stage_slot_of() - bounds-checked */
 struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot);

@@ -106,11 +106,13 @@ static int make_buffers(struct engine *engine)
     engine->tokens = calloc(tokens, sizeof(int32_t));
     engine->targets = calloc(tokens, sizeof(int32_t));
     engine->output_sends = calloc(schedule_slots(&engine->position), sizeof(*engine->output_sends));
-    engine->parameters = calloc(engine->unit_count, sizeof(*engine->parameters));
-    if (!engine->tokens || !engine->targets || !engine->output_sends || !engine->parameters)
+    engine->weights = calloc(engine->unit_count, sizeof(*engine->weights));
+    if (!engine->tokens || !engine->targets || !engine->output_sends || !engine->weights)
         return -ENOMEM;
-    for (unsigned i = 0; i < engine->unit_count; i++)
-        engine->parameters[i] = engine->state->units[engine->first_unit + i].parameters;
+    for (unsigned i = 0; i < engine->unit_count; i++) {
+        state_make_weights(engine->state, engine->first_unit + i);
+        engine->weights[i] = engine->state->units[engine->first_unit + i].weights;
+    }
     return tie_needed(engine) ? tie_allocate(engine) : 0;
 }
 
@@ -187,7 +189,7 @@ void engine_free(struct engine *engine)
     free(engine->member_ranks);
     free(engine->member_lanes);
     free(engine->output_sends);
-    free(engine->parameters);
+    free(engine->weights);
     free(engine->tokens);
     free(engine->targets);
     tie_release(engine);

@@ -36,7 +36,7 @@ struct engine {
     struct schedule_position position;
     struct stage *stage;
     struct gradients *gradients;
-    float **parameters;    /* unit_count, device */
+    void **weights;        /* unit_count, device */
     struct shadow *shadow; /* copies that it feeds or keeps; NULL: none */
     float **applied;       /* a unit of the model: the gradient that a commit applies; NULL: none */
     struct reduce_bucket **buckets; /* unit_count; NULL for frozen units */

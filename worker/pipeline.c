@@ -77,7 +77,7 @@ static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep
         status = receive_now(engine, engine->rank - 1, tag, stage_input(engine->stage, slot));
     if (status)
         return status;
-    stage_forward(engine->stage, slot, engine->parameters, engine->tokens, engine->targets, keep,
+    stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
                   loss_scale(engine));
     if (last_stage(engine))
         return 0;
@@ -155,7 +155,7 @@ static int backward_unit(struct engine *engine, const struct schedule_operation 
     float *gradient = gradients_buffer(engine->gradients, unit, batch.lane, batch.first_of_lane);
 
     stage_backward_unit(engine->stage, operation->slot, unit,
-                        engine->parameters[unit - engine->first_unit], gradient,
+                        engine->weights[unit - engine->first_unit], gradient,
                         unit > engine->trained_from);
     if (batch.last_of_lane)
         gradients_lane_done(engine->gradients, unit, batch.lane);

@@ -26,7 +26,7 @@ struct sampler {
     const struct kernel *kernel;
     struct kernel_device *device;
     struct state *state;
-    float **parameters;
+    void **weights;
 };
 
 static int usage(const char *problem)
@@ -118,17 +118,17 @@ static int sampler_open(struct sampler *sampler, const struct sample_request *re
                                error);
     if (status)
         return status;
-    sampler->parameters = calloc(sampler->state->unit_count, sizeof(*sampler->parameters));
-    if (!sampler->parameters)
+    sampler->weights = calloc(sampler->state->unit_count, sizeof(*sampler->weights));
+    if (!sampler->weights)
         return error_set(error, -ENOMEM, "no memory for sampling");
     for (unsigned unit = 0; unit < sampler->state->unit_count; unit++)
-        sampler->parameters[unit] = sampler->state->units[unit].parameters;
+        sampler->weights[unit] = sampler->state->units[unit].weights;
     return 0;
 }
 
 static void sampler_done(struct sampler *sampler)
 {
-    free(sampler->parameters);
+    free(sampler->weights);
     state_free(sampler->state);
     if (sampler->kernel)
         sampler->kernel->close(sampler->device);
@@ -180,7 +180,7 @@ static int sample(struct sampler *sampler, const struct sample_request *request,
         .kernel = sampler->kernel,
         .device = sampler->device,
         .spec = &sampler->state->model,
-        .parameters = sampler->parameters,
+        .weights = sampler->weights,
         .prompt = prompt,
         .prompt_count = (size_t)MAX(count, 0l),
         .count = request->tokens,

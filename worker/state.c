@@ -90,8 +90,11 @@ void state_drop_unit(struct state *state, unsigned index)
 {
     struct state_unit *unit = &state->units[index];
 
+    if (unit->weights != unit->parameters)
+        state->kernel->release(state->device, unit->weights);
     state->kernel->release(state->device, unit->parameters);
     unit->parameters = NULL;
+    unit->weights = NULL;
     drop_moments(state, unit);
     unit->held = false;
 }
@@ -102,6 +105,25 @@ void state_drop_all(struct state *state)
         state_drop_unit(state, unit);
 }
 
+static int take_weights(struct state *state, struct state_unit *unit)
+{
+    size_t size_bytes = unit->layout.count * state->kernel->activation_size;
+
+    if (state->kernel->activation_size == sizeof(float)) {
+        unit->weights = unit->parameters;
+        return 0;
+    }
+    return state->kernel->allocate(state->device, size_bytes, &unit->weights);
+}
+
+void state_make_weights(struct state *state, unsigned index)
+{
+    struct state_unit *unit = &state->units[index];
+
+    if (unit->weights != unit->parameters)
+        state->kernel->weights(state->device, unit->weights, unit->parameters, unit->layout.count);
+}
+
 int state_take_unit(struct state *state, unsigned index, struct error *error)
 {
     struct state_unit *unit = &state->units[index];
@@ -110,6 +132,7 @@ int state_take_unit(struct state *state, unsigned index, struct error *error)
 
     state_drop_unit(state, index);
     if (state->kernel->allocate(state->device, size_bytes, (void **)&unit->parameters) ||
+        take_weights(state, unit) ||
         (trained &&
          (state->kernel->allocate(state->device, size_bytes, (void **)&unit->first_moment) ||
           state->kernel->allocate(state->device, size_bytes, (void **)&unit->second_moment)))) {
@@ -159,14 +182,15 @@ static void apply_unit(struct state *state, unsigned index, const float *gradien
 
     for (unsigned i = 0; i < unit->layout.tensor_count; i++) {
         const struct unit_tensor *tensor = &unit->layout.tensors[i];
-        tensors[i] =
-            (struct kernel_adamw_tensor){.parameter = unit->parameters + tensor->offset,
-                                         .first_moment = unit->first_moment + tensor->offset,
-                                         .second_moment = unit->second_moment + tensor->offset,
-                                         .gradient = gradient + tensor->offset,
-                                         .count = tensor->count,
-                                         .stream = (uint64_t)index * UNIT_TENSORS_MAX + i,
-                                         .decay = tensor->decay};
+        tensors[i] = (struct kernel_adamw_tensor){
+            .parameter = unit->parameters + tensor->offset,
+            .first_moment = unit->first_moment + tensor->offset,
+            .second_moment = unit->second_moment + tensor->offset,
+            .gradient = gradient + tensor->offset,
+            .weight = (char *)unit->weights + tensor->offset * state->kernel->activation_size,
+            .count = tensor->count,
+            .stream = (uint64_t)index * UNIT_TENSORS_MAX + i,
+            .decay = tensor->decay};
     }
     state->kernel->adamw(state->device, tensors, unit->layout.tensor_count, options);
 }

@@ -17,7 +17,9 @@
 struct state_unit {
     struct unit_layout layout;
     bool held;
-    float *parameters;                   /* device, layout.count */
+    float *parameters; /* device, layout.count */
+    void *weights; /* the parameters in the type of the activations (model/stage.h); the same memory
+                      where that is f32 */
     float *first_moment, *second_moment; /* NULL when the unit is frozen */
 };
 
@@ -55,6 +57,9 @@ void state_drop_all(struct state *state);
  * must be at step 0 too */
 int state_initialize(struct state *state, unsigned first, unsigned count,
                      struct error *error) CHECK_RESULT;
+
+/** state_make_weights() - weights from parameters that came from elsewhere; AdamW keeps them so */
+void state_make_weights(struct state *state, unsigned index);
 
 unsigned state_frozen_units(const struct state *state);
 /** state_tied() - the head's table still follows the embedding's */

@@ -77,7 +77,7 @@ static void write_logits(const struct crew *crew, const char *checkpoint)
 {
     static float logits[CONTEXT * VOCAB];
     int32_t tokens[CONTEXT];
-    float *parameters[64];
+    void *weights[64];
     const struct kernel *kernel = kernel_cpu();
     const struct kernel_options options = {.thread_count = 1};
     struct kernel_device *device;
@@ -90,7 +90,7 @@ static void write_logits(const struct crew *crew, const char *checkpoint)
     if (restore_units(state, checkpoint, 0, state->unit_count, &error))
         fail_msg("%s", error.text);
     for (unsigned unit = 0; unit < state->unit_count; unit++)
-        parameters[unit] = state->units[unit].parameters;
+        weights[unit] = state->units[unit].weights;
     for (int i = 0; i < CONTEXT; i++)
         tokens[i] = (i * 37 + 11) % VOCAB;
     const struct stage_options whole = {.kernel = kernel,
@@ -100,7 +100,7 @@ static void write_logits(const struct crew *crew, const char *checkpoint)
                                         .batch = 1,
                                         .slots = 1};
     assert_int_equal(stage_new(&whole, &stage, &error), 0);
-    stage_forward(stage, 0, parameters, tokens, NULL, false, 0.0f);
+    stage_forward(stage, 0, weights, tokens, NULL, false, 0.0f);
     stage_logits(stage, 0, logits);
     write_values(crew, "tokens", tokens, sizeof(tokens));
     write_values(crew, "logits", logits, sizeof(logits));

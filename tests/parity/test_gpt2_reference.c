@@ -57,13 +57,12 @@ static void write_model(struct tiny_model *tiny)
     static float logits[TINY_ROWS * TINY_VOCAB];
     struct stage *stage = tiny_stage(tiny, 0, TINY_UNITS, 1);
 
-    stage_forward(stage, 0, tiny->parameters, tiny->tokens[0], tiny->targets[0], false, 0.0f);
+    stage_forward(stage, 0, tiny->weights, tiny->tokens[0], tiny->targets[0], false, 0.0f);
     stage_logits(stage, 0, logits);
-    stage_forward(stage, 0, tiny->parameters, tiny->tokens[0], tiny->targets[0], true,
+    stage_forward(stage, 0, tiny->weights, tiny->tokens[0], tiny->targets[0], true,
                   1.0f / (float)TINY_ROWS);
     for (unsigned unit = TINY_UNITS; unit-- > 0;)
-        stage_backward_unit(stage, 0, unit, tiny->parameters[unit], tiny->gradients[unit],
-                            unit > 0);
+        stage_backward_unit(stage, 0, unit, tiny->weights[unit], tiny->gradients[unit], unit > 0);
 
     write_values("tokens", "", tiny->tokens[0], TINY_ROWS);
     write_values("targets", "", tiny->targets[0], TINY_ROWS);

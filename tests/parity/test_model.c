@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "kernels/cuda/backend.h"
 #include "parity/gpt2_oracle.h"
 #include "parity/tiny_model.h"
 
@@ -51,7 +52,7 @@ static void test_logits_and_loss(void **state)
     static double want[TINY_ROWS * TINY_VOCAB];
     struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
 
-    stage_forward(stage, 0, tiny.parameters, tiny.tokens[0], tiny.targets[0], false, 0.0f);
+    stage_forward(stage, 0, tiny.weights, tiny.tokens[0], tiny.targets[0], false, 0.0f);
     double loss = stage_loss_sum(stage, 0);
     stage_logits(stage, 0, logits);
     for (size_t b = 0; b < TINY_BATCH; b++)
@@ -123,11 +124,10 @@ static void expect_directions(unsigned unit, const float *gradient, double *dire
 
 static void run_whole(struct stage *stage, unsigned slot, unsigned micro)
 {
-    stage_forward(stage, slot, tiny.parameters, tiny.tokens[micro], tiny.targets[micro], true,
+    stage_forward(stage, slot, tiny.weights, tiny.tokens[micro], tiny.targets[micro], true,
                   LOSS_SCALE);
     for (unsigned unit = TINY_UNITS; unit-- > 0;)
-        stage_backward_unit(stage, slot, unit, tiny.parameters[unit], tiny.gradients[unit],
-                            unit > 0);
+        stage_backward_unit(stage, slot, unit, tiny.weights[unit], tiny.gradients[unit], unit > 0);
 }
 
 static void test_gradients(void **state)
@@ -204,7 +204,7 @@ static void pipeline_forward(struct pipeline *pipeline, unsigned slot, unsigned 
             tiny.kernel->copy(tiny.device, stage_input(stage, slot),
                               stage_output(pipeline->stages[k - 1], slot),
                               stage_boundary_bytes(stage));
-        stage_forward(stage, slot, tiny.parameters + pipeline->first_units[k], tiny.tokens[micro],
+        stage_forward(stage, slot, tiny.weights + pipeline->first_units[k], tiny.tokens[micro],
                       tiny.targets[micro], true, LOSS_SCALE);
     }
 }
@@ -222,7 +222,7 @@ static void pipeline_backward(struct pipeline *pipeline, unsigned slot, unsigned
                               stage_input_gradient(pipeline->stages[k + 1]),
                               stage_boundary_bytes(stage));
         for (unsigned unit = end; unit-- > first;)
-            stage_backward_unit(stage, slot, unit, tiny.parameters[unit], tiny.gradients[unit],
+            stage_backward_unit(stage, slot, unit, tiny.weights[unit], tiny.gradients[unit],
                                 unit > first_trained);
     }
 }
@@ -340,9 +340,9 @@ static void test_evaluation_gives_the_loss_of_training(void **state)
     (void)state;
     struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
 
-    stage_forward(stage, 0, tiny.parameters, tiny.tokens[1], tiny.targets[1], true, LOSS_SCALE);
+    stage_forward(stage, 0, tiny.weights, tiny.tokens[1], tiny.targets[1], true, LOSS_SCALE);
     double trained = stage_loss_sum(stage, 0);
-    stage_forward(stage, 0, tiny.parameters, tiny.tokens[1], tiny.targets[1], false, 0.0f);
+    stage_forward(stage, 0, tiny.weights, tiny.tokens[1], tiny.targets[1], false, 0.0f);
     double evaluated = stage_loss_sum(stage, 0);
     assert_memory_equal(&trained, &evaluated, sizeof(trained));
     stage_free(stage);
@@ -377,20 +377,117 @@ static void test_memory_is_foretold(void **state)
     assert_null(stage);
 }
 
-static void test_activations_must_be_f32(void **state)
+/* ---- computing again instead of keeping ---- */
+
+static struct step recomputed_step(enum stage_recompute recompute)
 {
-    (void)state;
-    struct kernel half = *tiny.kernel;
-    struct stage_options options = {.kernel = &half,
+    struct step step;
+    struct stage_options options = {.kernel = tiny.kernel,
                                     .device = tiny.device,
                                     .spec = &tiny_spec,
-                                    .unit_count = 1,
-                                    .batch = 1,
-                                    .slots = 1};
+                                    .unit_count = TINY_UNITS,
+                                    .batch = TINY_BATCH,
+                                    .slots = TINY_MICROS,
+                                    .recompute = recompute};
     struct stage *stage = NULL;
     struct error error = {0};
-    half.activation_size = 2;
-    assert_int_equal(stage_new(&options, &stage, &error), -ENOTSUP);
+
+    if (stage_new(&options, &stage, &error) < 0)
+        fail_msg("%s", error.text);
+    tiny_zero_gradients(&tiny);
+    for (unsigned micro = 0; micro < TINY_MICROS; micro++) {
+        stage_forward(stage, micro, tiny.weights, tiny.tokens[micro], tiny.targets[micro], true,
+                      LOSS_SCALE);
+        step.losses[micro] = stage_loss_sum(stage, micro);
+    }
+    for (unsigned micro = 0; micro < TINY_MICROS; micro++)
+        for (unsigned unit = TINY_UNITS; unit-- > 0;)
+            stage_backward_unit(stage, micro, unit, tiny.weights[unit], tiny.gradients[unit],
+                                unit > 0);
+    stage_free(stage);
+    take_gradients(&step);
+    return step;
+}
+
+/* All forwards before all backwards: what a slot keeps must survive the others. */
+static void test_recomputing_gives_the_same_bits(void **state)
+{
+    (void)state;
+    struct step want = reference_step();
+    for (int recompute = STAGE_KEEP_ALL; recompute <= STAGE_RECOMPUTE_ALL; recompute++) {
+        struct step step = recomputed_step((enum stage_recompute)recompute);
+        expect_same_units(&step, &want, 0);
+        step_done(&step);
+    }
+    step_done(&want);
+}
+
+static void test_recomputing_needs_less_memory(void **state)
+{
+    (void)state;
+    struct stage_options options = {.kernel = tiny.kernel,
+                                    .device = tiny.device,
+                                    .spec = &tiny_spec,
+                                    .unit_count = TINY_UNITS,
+                                    .batch = TINY_BATCH,
+                                    .slots = 4};
+    size_t all = stage_memory_bytes(&options);
+    options.recompute = STAGE_RECOMPUTE_ATTENTION;
+    size_t attention = stage_memory_bytes(&options);
+    options.recompute = STAGE_RECOMPUTE_ALL;
+    assert_true(attention < all);
+    assert_true(stage_memory_bytes(&options) < attention);
+}
+
+/* ---- the GPU's kernels, in the emulator ---- */
+
+static double cosine(const float *a, const float *b, size_t count)
+{
+    double product = 0, a_square = 0, b_square = 0;
+    for (size_t i = 0; i < count; i++) {
+        product += (double)a[i] * (double)b[i];
+        a_square += (double)a[i] * (double)a[i];
+        b_square += (double)b[i] * (double)b[i];
+    }
+    return product / sqrt(a_square * b_square);
+}
+
+/* The whole model: near the CPU's step, and the same bits on another cut and when computed again.
+ */
+static void check_emulated(const struct kernel *kernel, double tolerance)
+{
+    struct tiny_model on_cpu = tiny;
+    struct step want = reference_step(), step, again, cut;
+
+    tiny_open_on(&tiny, kernel);
+    step = reference_step();
+    again = recomputed_step(STAGE_RECOMPUTE_ALL);
+    cut = pipelined_step(1u << 2 | 1u << 5, 0);
+    for (unsigned micro = 0; micro < TINY_MICROS; micro++)
+        expect_close(step.losses[micro], want.losses[micro], tolerance);
+    for (unsigned unit = 0; unit < TINY_UNITS; unit++)
+        expect_close(cosine(step.gradients[unit], want.gradients[unit], tiny.layouts[unit].count),
+                     1.0, tolerance);
+    expect_same_units(&again, &step, 0);
+    expect_same_units(&cut, &step, 0);
+    step_done(&want);
+    step_done(&step);
+    step_done(&again);
+    step_done(&cut);
+    tiny_close(&tiny);
+    tiny = on_cpu;
+}
+
+static void test_gpu_kernels_in_f32(void **state)
+{
+    (void)state;
+    check_emulated(firn_cuda_backend()->f32, 1e-5);
+}
+
+static void test_gpu_kernels_in_bf16(void **state)
+{
+    (void)state;
+    check_emulated(firn_cuda_backend()->bf16, 1e-2);
 }
 
 int main(void)
@@ -404,7 +501,10 @@ int main(void)
         cmocka_unit_test(test_padding_stays_zero),
         cmocka_unit_test(test_evaluation_gives_the_loss_of_training),
         cmocka_unit_test(test_memory_is_foretold),
-        cmocka_unit_test(test_activations_must_be_f32),
+        cmocka_unit_test(test_recomputing_gives_the_same_bits),
+        cmocka_unit_test(test_recomputing_needs_less_memory),
+        cmocka_unit_test(test_gpu_kernels_in_f32),
+        cmocka_unit_test(test_gpu_kernels_in_bf16),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -41,6 +41,7 @@ struct tiny_model {
     struct unit_layout layouts[TINY_UNITS];
     float *host_parameters[TINY_UNITS];                    /* the same values as on the device */
     float *parameters[TINY_UNITS], *gradients[TINY_UNITS]; /* device */
+    void *weights[TINY_UNITS]; /* device; the parameters where activations are f32 */
     int32_t tokens[TINY_MICROS][TINY_ROWS], targets[TINY_MICROS][TINY_ROWS];
 };
 
@@ -71,13 +72,25 @@ static inline void tiny_fill_tokens(struct tiny_model *tiny)
     }
 }
 
-static inline void tiny_open(struct tiny_model *tiny)
+static inline void tiny_make_weights(struct tiny_model *tiny, unsigned unit)
+{
+    size_t count = tiny->layouts[unit].count;
+    tiny->weights[unit] = tiny->parameters[unit];
+    if (tiny->kernel->activation_size == sizeof(float))
+        return;
+    assert_int_equal(tiny->kernel->allocate(tiny->device, count * tiny->kernel->activation_size,
+                                            &tiny->weights[unit]),
+                     0);
+    tiny->kernel->weights(tiny->device, tiny->weights[unit], tiny->parameters[unit], count);
+}
+
+static inline void tiny_open_on(struct tiny_model *tiny, const struct kernel *kernel)
 {
     const struct kernel_options options = {.thread_count = TINY_THREADS};
     struct error error = {0};
 
     memset(tiny, 0, sizeof(*tiny));
-    tiny->kernel = kernel_cpu();
+    tiny->kernel = kernel;
     assert_int_equal(tiny->kernel->open(&options, &tiny->device, &error), 0);
     tiny_fill_tokens(tiny);
     for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
@@ -90,13 +103,21 @@ static inline void tiny_open(struct tiny_model *tiny)
         tiny->kernel->upload(tiny->device, parameters, tiny->host_parameters[unit], size_bytes);
         tiny->parameters[unit] = parameters;
         tiny->gradients[unit] = gradients;
+        tiny_make_weights(tiny, unit);
     }
+}
+
+static inline void tiny_open(struct tiny_model *tiny)
+{
+    tiny_open_on(tiny, kernel_cpu());
 }
 
 static inline void tiny_close(struct tiny_model *tiny)
 {
     for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
         free(tiny->host_parameters[unit]);
+        if (tiny->weights[unit] != tiny->parameters[unit])
+            tiny->kernel->release(tiny->device, tiny->weights[unit]);
         tiny->kernel->release(tiny->device, tiny->parameters[unit]);
         tiny->kernel->release(tiny->device, tiny->gradients[unit]);
     }

@@ -41,7 +41,7 @@ static struct generate_options options_of(const int32_t *prompt, size_t prompt_c
     return (struct generate_options){.kernel = tiny.kernel,
                                      .device = tiny.device,
                                      .spec = &tiny_spec,
-                                     .parameters = tiny.parameters,
+                                     .weights = tiny.weights,
                                      .prompt = prompt,
                                      .prompt_count = prompt_count,
                                      .count = COUNT};
@@ -65,7 +65,7 @@ static void logits_behind(const int32_t *tokens, size_t count, float *ret_logits
     struct stage *stage = tiny_stage(&tiny, 0, TINY_UNITS, 1);
 
     memcpy(window, tokens + count - used, used * sizeof(window[0]));
-    stage_forward(stage, 0, tiny.parameters, window, NULL, false, 0.0f);
+    stage_forward(stage, 0, tiny.weights, window, NULL, false, 0.0f);
     stage_logits(stage, 0, logits);
     memcpy(ret_logits, logits + (used - 1) * TINY_VOCAB, TINY_VOCAB * sizeof(float));
     stage_free(stage);
