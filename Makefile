@@ -30,9 +30,10 @@ build: packages ## build everything into build/, programs into build/bin/
 test: build ## run every test but the slow ones, which `make chaos` runs
 	ctest --test-dir build --output-on-failure -j2 -LE slow --repeat until-pass:3
 
+# A minute of random inputs for the decoders, shared among them.
 asan: packages ## run unit, parity and fuzz tests under the address and undefined sanitizers
 	$(call compile,asan,build/asan)
-	ctest --test-dir build/asan --output-on-failure -j2 -R '^(unit|parity|fuzz)_' --repeat until-pass:3
+	ASAN_OPTIONS=abort_on_error=1 FIRN_FUZZ_SECONDS=15 ctest --test-dir build/asan --output-on-failure -j2 -R '^(unit|parity|fuzz)_' --repeat until-pass:3
 
 tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan)

@@ -9,6 +9,11 @@
  *   stall      training goes on: how long the step loop is held up by each checkpoint, and how much
  *              longer the steps take while it is written than the steps just before
  *
+ *   drift      a small model (50 MB), whose steps are shorter than a save: the stall of many
+ *              checkpoints, and how much memory the process has gained after them
+ *   torch      the same state saved by torch.distributed.checkpoint.async_save, in turns, where
+ *              --torch names bench/checkpoint_torch.py and PyTorch is there (FIRN_PYTHON)
+ *
  * About 4 GB of disk below --folder (TMPDIR, else /tmp), removed at the end.
  */
 #include <fcntl.h>
@@ -20,6 +25,7 @@
 #include "base/hash.h"
 #include "bench/fio.h"
 #include "bench/measure.h"
+#include "bench/peer.h"
 #include "bench/rig.h"
 #include "checkpoint/io.h"
 #include "checkpoint/manifest.h"
@@ -41,6 +47,7 @@ struct bench {
     uint64_t size_bytes;
     struct samples save, restore, fio_write, fio_read;
     struct samples stall, step, step_saving, extra;
+    struct samples torch_save, torch_stall;
 };
 
 /* ---- saving ---- */
@@ -69,6 +76,7 @@ static bool committed(struct bench *bench, uint64_t deadline_ns)
         return false;
     bench->size_bytes = result.size_bytes;
     snprintf(bench->path, sizeof(bench->path), "%s", result.path);
+    snapshot_retain(bench->snapshot, result.step, result.step);
     return true;
 }
 
@@ -164,7 +172,17 @@ static void add_positive(struct samples *samples, double value)
         samples_add(samples, value);
 }
 
-static void measure_bandwidth(struct bench *bench, unsigned rounds)
+static void torch_save(struct bench *bench, struct peer *torch)
+{
+    double seconds[2];
+
+    if (torch && peer_numbers(torch, seconds, 2) == 2) {
+        samples_add(&bench->torch_save, seconds[0]);
+        samples_add(&bench->torch_stall, seconds[1]);
+    }
+}
+
+static void measure_bandwidth(struct bench *bench, unsigned rounds, struct peer *torch)
 {
     const char *why;
     struct fio_request request = {.folder = bench->rig->folder,
@@ -186,6 +204,7 @@ static void measure_bandwidth(struct bench *bench, unsigned rounds)
             measure_die("what was restored is not what was saved");
         add_positive(&bench->fio_read, fio_read(&request));
         fio_remove(&request);
+        torch_save(bench, torch);
         rig_renew(bench->rig); /* the restored units lie elsewhere */
     }
 }
@@ -223,6 +242,65 @@ static void save_while_training(struct bench *bench, unsigned steps)
     samples_add(&bench->extra, extra);
 }
 
+/* ---- drift ---- */
+
+#define DRIFT_WARM 20 /* saves until every pool and arena has its size */
+
+static double resident_bytes(void)
+{
+    char text[128] = "", *second;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (!file || !fgets(text, sizeof(text), file) || !(second = strchr(text, ' ')))
+        measure_die("/proc/self/statm cannot be read");
+    fclose(file);
+    return (double)strtoul(second, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
+}
+
+static struct rig_options small_model(unsigned threads, const char *folder)
+{
+    return (struct rig_options){.layers = 4,
+                                .width = 256,
+                                .heads = 4,
+                                .context = 64,
+                                .vocab = 4096,
+                                .micro_batch = 4,
+                                .thread_count = threads,
+                                .folder = folder};
+}
+
+static void measure_drift(struct measure *measure, const struct rig_options *options,
+                          unsigned saves)
+{
+    static struct bench bench;
+    struct error error = {0};
+    double before = 0;
+
+    bench.rig = rig_open(options);
+    snprintf(bench.folder, sizeof(bench.folder), "%s/checkpoints", bench.rig->folder);
+    if (snapshot_new(bench.rig->state, bench.folder, &bench.snapshot, &error))
+        measure_die("%s", error.text);
+    for (unsigned i = 0; i < saves + DRIFT_WARM; i++) {
+        if (i == DRIFT_WARM) {
+            before = resident_bytes();
+            bench.stall.count = 0;
+        }
+        save_while_training(&bench, 1);
+    }
+    double drift = resident_bytes() - before;
+    printf(
+        "drift    %+.1f MiB after %u saves of %.0f MB (aim: 64 MiB); stall p50 %.1f ms, p99 %.1f "
+        "ms, step %.1f ms\n",
+        drift / 1048576, saves, (double)bench.size_bytes / 1e6,
+        1e3 * samples_quantile(&bench.stall, 0.5), 1e3 * samples_quantile(&bench.stall, 0.99),
+        1e3 * samples_median(&bench.step));
+    measure_number(measure, "drift_bytes", drift);
+    measure_samples(measure, "small_stall_seconds", &bench.stall);
+    measure_number(measure, "small_stall_p99_seconds", samples_quantile(&bench.stall, 0.99));
+    snapshot_free(bench.snapshot);
+    rig_close(bench.rig);
+}
+
 /* ---- report ---- */
 
 static void report_transfer(struct measure *measure, const struct bench *bench, const char *name,
@@ -255,11 +333,44 @@ static void report_training(struct measure *measure, const struct bench *bench)
     printf(
         "steps    %.0f ms, while saving %.0f ms: %+.0f %%; a checkpoint costs %.2f s of training\n",
         1e3 * step, 1e3 * saving, 100 * (saving / step - 1), samples_median(&bench->extra));
+    printf("         mean step while saving %+.1f %%, worst %+.0f %%\n",
+           100 * (samples_mean(&bench->step_saving) / samples_mean(&bench->step) - 1),
+           100 * (samples_quantile(&bench->step_saving, 1.0) / step - 1));
+    measure_number(measure, "step_saving_mean_slowdown",
+                   samples_mean(&bench->step_saving) / samples_mean(&bench->step) - 1);
+    measure_number(measure, "step_saving_worst_slowdown",
+                   samples_quantile(&bench->step_saving, 1.0) / step - 1);
     measure_samples(measure, "stall_seconds", &bench->stall);
     measure_number(measure, "stall_p99_seconds", samples_quantile(&bench->stall, 0.99));
     measure_samples(measure, "step_seconds", &bench->step);
     measure_samples(measure, "step_saving_seconds", &bench->step_saving);
     measure_samples(measure, "checkpoint_extra_seconds", &bench->extra);
+}
+
+static void report_torch(struct measure *measure, const struct bench *bench,
+                         const struct peer *torch)
+{
+    if (!torch || bench->torch_save.count == 0) {
+        printf("torch    left out: --torch names no script, or there is no PyTorch\n");
+        return;
+    }
+    printf("torch    %s: %.2f s, %.1f times ours; its call holds training up for %.0f ms\n",
+           peer_name(torch), samples_median(&bench->torch_save),
+           samples_median(&bench->torch_save) / samples_median(&bench->save),
+           1e3 * samples_median(&bench->torch_stall));
+    measure_samples(measure, "torch_seconds", &bench->torch_save);
+    measure_samples(measure, "torch_stall_seconds", &bench->torch_stall);
+}
+
+static struct peer *start_torch(int argc, char **argv, const struct bench *bench)
+{
+    const char *script = measure_option(argc, argv, "--torch", NULL);
+    const char *python = getenv("FIRN_PYTHON");
+    char folder[320];
+
+    snprintf(folder, sizeof(folder), "%s/torch", bench->rig->folder);
+    const char *const command[] = {python ? python : "python3", script, folder, NULL};
+    return script ? peer_start(command) : NULL;
 }
 
 int main(int argc, char **argv)
@@ -268,9 +379,11 @@ int main(int argc, char **argv)
     unsigned rounds = measure_count(argc, argv, "--rounds", 3);
     unsigned checkpoints = measure_count(argc, argv, "--checkpoints", 6);
     unsigned threads = measure_count(argc, argv, "--threads", 2);
+    unsigned saves = measure_count(argc, argv, "--saves", 200);
     struct rig_options options = rig_gpt2_124m(threads);
     struct error error = {0};
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* it takes minutes: what is known is shown */
     options.folder = measure_option(argc, argv, "--folder", NULL);
     struct measure *measure = measure_begin(
         "checkpoint", "saving and restoring GPT-2 124M with AdamW beside fio, and beside training",
@@ -280,14 +393,19 @@ int main(int argc, char **argv)
     if (snapshot_new(bench.rig->state, bench.folder, &bench.snapshot, &error))
         measure_die("%s", error.text);
 
-    measure_bandwidth(&bench, rounds);
+    struct peer *torch = start_torch(argc, argv, &bench);
+    measure_bandwidth(&bench, rounds, torch);
     report_transfer(measure, &bench, "save", &bench.save, &bench.fio_write);
     report_transfer(measure, &bench, "restore", &bench.restore, &bench.fio_read);
+    report_torch(measure, &bench, torch);
+    peer_stop(torch);
     for (unsigned i = 0; i < checkpoints; i++)
         save_while_training(&bench, 2);
     report_training(measure, &bench);
 
     snapshot_free(bench.snapshot);
     rig_close(bench.rig);
+    options = small_model(threads, options.folder);
+    measure_drift(measure, &options, saves);
     return measure_end(measure);
 }

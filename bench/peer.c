@@ -77,12 +77,28 @@ const char *peer_name(const struct peer *peer)
     return peer->name;
 }
 
-double peer_step(struct peer *peer)
+unsigned peer_numbers(struct peer *peer, double *ret_numbers, unsigned count)
 {
-    char answer[64];
+    char answer[128], *at = answer;
+    unsigned found = 0;
 
     if (fputs("step\n", peer->to) < 0 || fflush(peer->to) ||
         !fgets(answer, sizeof(answer), peer->from))
-        return -1.0;
-    return strtod(answer, NULL);
+        return 0;
+    while (found < count) {
+        char *end;
+        ret_numbers[found] = strtod(at, &end);
+        if (end == at)
+            break;
+        at = end;
+        found++;
+    }
+    return found;
+}
+
+double peer_step(struct peer *peer)
+{
+    double seconds;
+
+    return peer_numbers(peer, &seconds, 1) == 1 ? seconds : -1.0;
 }

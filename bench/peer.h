@@ -15,5 +15,8 @@ struct peer;
 struct peer *peer_start(const char *const *argv);
 void peer_stop(struct peer *peer); /* NULL allowed */
 const char *peer_name(const struct peer *peer);
+/** peer_numbers() - one step, answered with up to @count numbers. Return: how many; 0 when the
+ * child has gone */
+unsigned peer_numbers(struct peer *peer, double *ret_numbers, unsigned count);
 /** peer_step() - seconds of one step; negative when the child has gone */
 double peer_step(struct peer *peer);

@@ -22,7 +22,8 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 run_one() {
     case $1 in
-    planner | reduce | checkpoint) timeout 600 "$FIRN_BIN/bench-$1" ;;
+    planner | reduce) timeout 600 "$FIRN_BIN/bench-$1" ;;
+    checkpoint) timeout 900 "$FIRN_BIN/bench-checkpoint" --torch bench/checkpoint_torch.py ;;
     step)
         # OpenMP's count bounds how many threads sgemm alone may be given.
         OMP_NUM_THREADS=2 timeout 600 "$FIRN_BIN/bench-step" --torch bench/step_torch.py

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/tune.h"
 #include "checkpoint/writer.h"
 #include "worker/canonical.h"
 #include "worker/history.h"
@@ -20,6 +21,23 @@
 #define ARENA_BYTES   ((size_t)64 << 20)
 #define PART_FILE_MAX ((size_t)64 << 20)
 #define END_OF_TEXT   50256
+
+/* Parameters, and the moments of those that are trained. */
+static uint64_t state_bytes(const struct state *state)
+{
+    uint64_t elements = 0;
+
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        elements += 3 * (uint64_t)state->units[unit].layout.count;
+    return elements * sizeof(float);
+}
+
+/* A small model is on disk before any disk has got going. */
+static struct io_tuning choose_tuning(const struct state *state, const struct io *io,
+                                      const char *folder)
+{
+    return state_bytes(state) < TUNE_FROM_BYTES ? io_tuning_usual() : io_tune(io, folder);
+}
 
 /* One commit, run by rank 0 in a thread of its own. Owns everything it points to. */
 struct commit {
@@ -69,8 +87,14 @@ int snapshot_new(const struct state *state, const char *folder, struct snapshot 
     snapshot->io = io_probe(&why);
     log_info("checkpoints are written with %s: %s", snapshot->io->name, why);
     snprintf(snapshot->folder, sizeof(snapshot->folder), "%s", folder);
+    const struct io_tuning tuning = choose_tuning(state, snapshot->io, folder);
     const struct checkpoint_writer_options options = {.io = snapshot->io,
-                                                      .arena_bytes = ARENA_BYTES};
+                                                      .arena_bytes = ARENA_BYTES,
+                                                      .depth = tuning.depth,
+                                                      .block_bytes = tuning.block_bytes};
+    if (tuning.bytes_per_second > 0)
+        log_info("this disk takes %.2f GB/s in writes of %zu KiB, %u in flight",
+                 tuning.bytes_per_second / 1e9, tuning.block_bytes >> 10, tuning.depth);
     status = checkpoint_writer_start(&options, &snapshot->writer, error);
     if (status)
         free(snapshot);
