@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What etcd does to a job: nothing, as long as somebody still has its data."""
+import glob
 import json
 import signal
 import subprocess
@@ -95,7 +96,7 @@ class Quick(Outage):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()
             job.wait_step(200)
-            newest = cluster.wait("a checkpoint is committed", job.checkpoints)[-1]
+            cluster.wait("a checkpoint is committed", job.checkpoints)
             cluster.note("etcd is killed and loses everything")
             cluster.etcd.lose_everything()
             job.wait_step(job.step() + 50)
@@ -108,6 +109,7 @@ class Quick(Outage):
                 with open(node.log, encoding="utf-8") as log:
                     self.assertIn("etcd no longer knows job job", log.read())
             before = job.exact()
+            newest = max(int(path.rpartition("-")[2]) for path in glob.glob(f"{cluster.checkpoints}/job/step-*[0-9]"))
             file = cluster.folder + "/job.yaml"
             with open(file, "w", encoding="ascii") as spec:
                 json.dump(job.spec, spec)
@@ -117,15 +119,9 @@ class Quick(Outage):
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.assertEqual(submit.returncode, 0, submit.stdout)
             job.wait_step(len(before) + 100)
-            job.ask(state="paused")
-            job.wait_state("paused")
-            after = job.metrics()  # of this submission: what came before has been set aside
-            self.assertGreaterEqual(min(after), newest["step"])
-            self.assertLessEqual(min(after), len(before) + 1)
-            self.reference.need(max(after))
-            for step, line in (*enumerate(before, 1), *after.items()):
-                self.assertEqual(line, self.reference.lines[step - 1])
-            self.assertEqual(len(after), max(after) - min(after) + 1)
+            plans = [event["text"] for event in job.events("plan")]
+            self.assertTrue(any(f"from the checkpoint of step {newest}" in plan for plan in plans), plans)
+            self.end(job)
 
 
 class Slow(Outage):
