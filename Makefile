@@ -8,6 +8,7 @@ DESTDIR ?=
 # Of `make chaos`; without SEED another one each time, which is printed.
 SEED    ?=
 MINUTES ?= 2
+SHADOW  ?= 0
 RATE    ?= 20
 
 .DEFAULT_GOAL := build
@@ -39,10 +40,10 @@ tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan)
 	ctest --test-dir build/tsan --output-on-failure -j2 -R '^unit_(base|comm|checkpoint|worker)'
 
-chaos: build ## slow tests of faults, then random faults: SEED=, MINUTES=, RATE= (a minute)
+chaos: build ## slow tests of faults, then random faults: SEED=, MINUTES=, RATE= (a minute), SHADOW=1
 	ctest --test-dir build --output-on-failure -L slow
 	FIRN_BIN=$(CURDIR)/build/bin FIRN_SEED=$(SEED) FIRN_CHAOS_SECONDS=$$(($(MINUTES) * 60)) \
-	    FIRN_CHAOS_RATE=$(RATE) PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_chaos.py
+	    FIRN_CHAOS_RATE=$(RATE) FIRN_CHAOS_SHADOW=$(SHADOW) PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_chaos.py
 
 demo: build ## train a small model, kill a worker, and compare with the undisturbed run
 	examples/demo.sh

@@ -30,7 +30,7 @@ def run(cluster, name, lanes, shadow):
     cluster.submit(path, name, "--stages", "2", "--replicas", "1")
     cluster.await_that("enough steps", lambda: max(cluster.lines(), default=0) >= STEPS)
     seconds = median([line["step_ms"] / 1e3 for step, line in cluster.lines().items() if step > SKIPPED])
-    cluster.firnctl("job", "cancel", name, "--yes")
+    cluster.firnctl("job", "cancel", name)
     return seconds
 
 

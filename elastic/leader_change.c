@@ -193,13 +193,20 @@ static int save_in_time(struct leader_context *context, const struct demand *dem
     return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
 }
 
+/* Stages whose only node could take them along now have a shadow. */
+static bool covers_more(const struct leader_context *context, const struct plan *plan)
+{
+    return context->view->spec->elastic.shadow && shadow_bare_stages(plan) == 0 &&
+           shadow_bare_stages(context->view->plan) > 0;
+}
+
 /* Take, keep for later or throw away the layout that the planner found. */
 static int weigh(struct leader_context *context, const struct demand *demand, struct plan *plan)
 {
     double now_seconds;
     int r = leader_predict(context, context->view->plan, &now_seconds);
-    bool worth =
-        must_change(demand) || plan->predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
+    bool worth = must_change(demand) || covers_more(context, plan) ||
+                 plan->predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
     if (r == 0 && !worth)
         context->memory->better_seen_ns = 0;
     if (r < 0 || !worth || must_wait(context, demand)) {

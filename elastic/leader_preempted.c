@@ -30,14 +30,15 @@ static bool stays(const struct leader_context *context, const struct plan_worker
     return node != NULL && !node->draining;
 }
 
-/* Of stages all of whose replicas are on nodes that go. */
+/* Of stages all of whose replicas are on nodes that go, the shadow too. */
 static void weigh_state(struct leader_context *context, struct preemption *numbers)
 {
     const struct plan *plan = context->view->plan;
     AUTO_FREE size_t *unit_bytes =
         leader_unit_bytes(context, context->view->frozen_layers, &numbers->bytes_per_second);
     for (unsigned stage = 0; stage < plan->stage_count; stage++) {
-        bool alone = true;
+        int shadow = plan_shadow_of(plan, stage);
+        bool alone = shadow < 0 || !stays(context, &plan->workers[shadow]);
         for (unsigned replica = 0; replica < plan->replica_count; replica++)
             alone = alone && !stays(context, &plan->workers[plan_rank(plan, replica, stage)]);
         for (unsigned unit = plan->stage_first_unit[stage];

@@ -164,9 +164,9 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
     struct plan *plan = plan_new();
     int r = plan == NULL ? -ENOMEM : make_input(context, pool, frozen_layers, &units, &input);
     if (r == 0)
-        r = planner_run(&input, plan, NULL, NULL, context->error);
-    if (r == 0 && context->view->spec->elastic.shadow)
-        r = shadow_assign(&input, plan);
+        r = context->view->spec->elastic.shadow
+                ? shadow_layout(&input, plan, NULL, NULL, context->error)
+                : planner_run(&input, plan, NULL, NULL, context->error);
     if (r == -ENOMEM)
         error_set(context->error, r, "no memory to plan");
     if (r < 0) {

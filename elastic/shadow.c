@@ -18,7 +18,8 @@
 
 #include "elastic/planner_time.h"
 
-#define NO_RANK UINT_MAX
+#define NO_RANK      UINT_MAX
+#define SLOWER_WORTH 1.25 /* times the step without, for copies of all stages */
 
 struct copies {
     const struct planner_input *input;
@@ -161,4 +162,65 @@ unsigned shadow_bare_stages(const struct plan *plan)
     for (unsigned stage = 0; stage < plan->stage_count; stage++)
         bare += is_exposed(plan, stage) && plan_shadow_of(plan, stage) < 0;
     return bare;
+}
+
+/* The slots of @input, at most @cap of each node, in their order; their count. */
+static unsigned cap_nodes(const struct planner_input *input, unsigned cap,
+                          struct planner_slot *ret_slots)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < input->slot_count; i++) {
+        unsigned taken = 0;
+        for (unsigned j = 0; j < count && taken < cap; j++)
+            taken += strcmp(ret_slots[j].node, input->slots[i].node) == 0;
+        if (taken < cap)
+            ret_slots[count++] = input->slots[i];
+    }
+    return count;
+}
+
+/* The layout of @input with its copies, into the empty @plan; 0, -ENOSPC, -ENOMEM. */
+static int plan_capped(const struct planner_input *input, unsigned cap, struct plan *plan)
+{
+    AUTO_FREE struct planner_slot *slots = calloc((size_t)input->slot_count + 1, sizeof(*slots));
+    struct error unread = {0};
+    if (slots == NULL)
+        return -ENOMEM;
+    struct planner_input capped = *input;
+    capped.slots = slots;
+    capped.slot_count = cap_nodes(input, cap, slots);
+    if (capped.slot_count == 0)
+        return -ENOSPC;
+    int r = planner_run(&capped, plan, NULL, NULL, &unread);
+    return r == 0 ? shadow_assign(&capped, plan) : r;
+}
+
+/* A layout over several nodes in place of @plan, if that is what its stages lack. */
+static int spread(const struct planner_input *input, struct plan *plan)
+{
+    struct plan *other = plan_new();
+    if (other == NULL)
+        return -ENOMEM;
+    int r = plan_capped(input, (plan->worker_count + 1) / 2, other);
+    if (r == 0 && shadow_bare_stages(other) == 0 &&
+        other->predicted_step_seconds <= SLOWER_WORTH * plan->predicted_step_seconds) {
+        struct plan better = *other;
+        *other = *plan;
+        *plan = better;
+    }
+    plan_free(other);
+    return r == -ENOSPC ? 0 : r;
+}
+
+int shadow_layout(const struct planner_input *input, struct plan *plan,
+                  struct planner_choice *ret_choices, unsigned *ret_choice_count,
+                  struct error *error)
+{
+    int r = planner_run(input, plan, ret_choices, ret_choice_count, error);
+    if (r < 0)
+        return r;
+    r = shadow_assign(input, plan);
+    if (r == 0 && shadow_bare_stages(plan) > 0)
+        r = spread(input, plan);
+    return r < 0 ? error_set(error, r, "no memory to place shadows") : 0;
 }

@@ -20,6 +20,18 @@
  */
 int shadow_assign(const struct planner_input *input, struct plan *plan) CHECK_RESULT;
 
+/**
+ * shadow_layout() - planner_run() and shadow_assign() of the layout that it finds
+ *
+ * The planner keeps a replica on one node, where there may be nobody to keep copies. So where
+ * stages are bare, the slots are planned with once more, at most half as many of each node as the
+ * layout has workers; that layout is taken if it leaves no stage bare and its step is not longer by
+ * more than a quarter. Return, and @ret_choices (of the first planning): as planner_run().
+ */
+int shadow_layout(const struct planner_input *input, struct plan *plan,
+                  struct planner_choice *ret_choices, unsigned *ret_choice_count,
+                  struct error *error) CHECK_RESULT;
+
 /** shadow_bare_stages() - how many stages of @plan the loss of one node would leave without state
  */
 unsigned shadow_bare_stages(const struct plan *plan);

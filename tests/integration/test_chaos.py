@@ -2,7 +2,8 @@
 """Random faults for a while, then equality, and how much of the time was put to use.
 
 FIRN_SEED=n runs the same faults again, at their own times; FIRN_CHAOS_SECONDS and FIRN_CHAOS_RATE (faults a
-minute) say how long and how many: `make chaos SEED=n MINUTES=m RATE=r`.
+minute) say how long and how many: `make chaos SEED=n MINUTES=m RATE=r`. FIRN_CHAOS_SHADOW=1 (SHADOW=1) gives
+the job shadow state: three stages of as many replicas as there are slots for, often one.
 """
 import contextlib
 import os
@@ -18,6 +19,7 @@ from network import Network
 
 SECONDS = float(os.environ.get("FIRN_CHAOS_SECONDS", "25"))
 RATE = float(os.environ.get("FIRN_CHAOS_RATE", "60"))
+SHADOW = os.environ.get("FIRN_CHAOS_SHADOW") == "1"
 SETTLED_STEP = FREEZE_EVERY + 60  # nothing freezes after it, so steps last alike
 
 
@@ -36,8 +38,10 @@ class ChaosTest(JobTest):
         with contextlib.suppress(unittest.SkipTest):
             network = Network()
         print(f"seed {seed}", flush=True)
-        with Cluster(f"{self.id()} with FIRN_SEED={seed}", flags=PIPELINE + DOOMED, network=network) as cluster:
-            job = Job(cluster).submit()
+        # Copies need memory: the stages are asked for instead of forced.
+        flags, wishes = (DOOMED, {"stages": 3}) if SHADOW else (PIPELINE + DOOMED, {})
+        with Cluster(f"{self.id()} with FIRN_SEED={seed}", flags=flags, network=network) as cluster:
+            job = Job(cluster, elastic__shadow=SHADOW).submit(**wishes)
             job.wait_step(SETTLED_STEP)
             rates = [self.steps_per_second(job, measured)]
             chaos, began, first = Chaos(cluster, job, random.Random(seed)), time.monotonic(), job.step()

@@ -100,6 +100,47 @@ static struct plan *plan_of_survivors(struct crew *crew)
     return plan;
 }
 
+/* What a worker of @plan has in memory while it trains. */
+static void list_kept(const struct plan *plan, unsigned rank, struct transfer_holder *holder)
+{
+    unsigned ranges = 0;
+
+    for (unsigned unit = 0; unit < plan_unit_count(plan); unit++)
+        if (plan_keeps(plan, rank, unit))
+            holder->held[ranges++] = (struct transfer_range){unit, 1};
+}
+
+static void name_holder(const struct plan *plan, unsigned rank, struct transfer_holder *holder)
+{
+    memcpy(holder->node, plan->workers[rank].node, sizeof(holder->node));
+    memcpy(holder->address, plan->workers[rank].address, sizeof(holder->address));
+    holder->slot = plan->workers[rank].slot;
+    holder->instance = plan->workers[rank].instance;
+}
+
+/* One worker less, because somebody wants it so: the switch waits for a boundary. */
+static struct plan *leave_one_out(struct crew *crew, const struct plan *before, unsigned slot)
+{
+    bool *exited = &crew->workers[slot].exited;
+    struct transfer_holder holders[WORKERS];
+    struct error error = {0};
+
+    memset(holders, 0, sizeof(holders));
+    for (unsigned rank = 0; rank < before->worker_count; rank++) {
+        name_holder(before, rank, &holders[rank]);
+        list_kept(before, rank, &holders[rank]);
+    }
+    *exited = true; /* only to be passed over */
+    struct plan *plan = plan_of_survivors(crew);
+    *exited = false;
+    plan->planned = true;
+    plan->source = PLAN_SOURCE_MEMORY;
+    if (transfer_fill(plan, holders, before->worker_count, NULL, &error) ||
+        plan_check(plan, &error))
+        fail_msg("%s", error.text);
+    return plan;
+}
+
 /* Reports in, the plan that follows from them out: nothing may be missing. */
 static struct plan *recover(struct crew *crew)
 {
@@ -121,10 +162,7 @@ static struct plan *recover(struct crew *crew)
     for (unsigned i = 0; i < count; i++) {
         struct recovery_range ranges[REPORT_RANGES_MAX];
         unsigned range_count = recovery_ranges(recovery, &reports[i], ranges);
-        memcpy(holders[i].node, plan->workers[i].node, sizeof(holders[i].node));
-        memcpy(holders[i].address, plan->workers[i].address, sizeof(holders[i].address));
-        holders[i].slot = plan->workers[i].slot;
-        holders[i].instance = plan->workers[i].instance;
+        name_holder(plan, i, &holders[i]);
         for (unsigned n = 0; n < range_count; n++)
             holders[i].held[n] = (struct transfer_range){ranges[n].first, ranges[n].count};
     }
@@ -154,6 +192,8 @@ static bool lose_one(struct crew *crew)
 {
     unsigned victim = next_random(WORKERS);
 
+    if (crew_finished(crew, NULL))
+        return false;
     while (!lives(crew, victim))
         victim = (victim + 1) % WORKERS;
     poll(NULL, 0, (int)next_random(60));
@@ -227,10 +267,100 @@ static void test_stages_of_one_replica_survive_in_their_shadows(void **state)
     assert_true(stood + replayed > 0);
 }
 
+static bool goes_on(const struct crew *crew, void *context)
+{
+    return crew->workers[*(unsigned *)context].progress.step > 0 || crew_finished(crew, NULL);
+}
+
+/* Two replicas that one node could have had: the first feeds the copy, and both are lost. */
+static void test_replicas_that_die_together_have_a_copy(void **state)
+{
+    char digest[33], other_digest[33];
+    AUTO_FREE char *alone = run_alone(digest);
+    struct job_spec spec = small_job();
+
+    (void)state;
+    for (unsigned stage = 0; stage < 2; stage++) {
+        struct crew crew;
+        unsigned victims[] = {stage, 2 + stage}, witness = 1 - stage;
+        crew_init(&crew, &spec);
+        for (unsigned slot = 0; slot < WORKERS; slot++)
+            crew_spawn(&crew, slot);
+        struct plan *plan = crew_plan(&crew, 2, 2);
+        plan->shadow_count = 2;
+        plan->shadows = calloc(2, sizeof(*plan->shadows));
+        plan->shadows[0] = (struct plan_shadow){0, 3};
+        plan->shadows[1] = (struct plan_shadow){1, 2};
+        crew_send(&crew, plan, CONTROL_SWITCH);
+        crew_pump(&crew, all_run, plan, 30);
+        crew_pump(&crew, goes_on, &witness, 30);
+        crew_kill(&crew, victims[0], SIGKILL);
+        crew_kill(&crew, victims[1], SIGKILL);
+        crew_pump(&crew, is_gone, &victims[0], 20);
+        crew_pump(&crew, is_gone, &victims[1], 20);
+        crew_pump(&crew, all_settled, NULL, 20);
+        plan_free(plan);
+        plan = crew_finished(&crew, NULL) ? NULL : recover(&crew);
+        if (plan)
+            crew_send(&crew, plan, CONTROL_SWITCH);
+        crew_pump(&crew, crew_finished, NULL, 120);
+        AUTO_FREE char *exact = crew_exact(&crew, witness);
+        assert_string_equal(alone, exact);
+        crew_digest(&crew, STEPS, other_digest);
+        assert_string_equal(digest, other_digest);
+        plan_free(plan);
+        crew_done(&crew);
+    }
+}
+
+/* Four stages, three by a planned switch, two after a loss, one after another. */
+static void test_copies_follow_planned_switches(void **state)
+{
+    char digest[33], other_digest[33];
+    AUTO_FREE char *alone = run_alone(digest);
+    struct job_spec spec = small_job();
+
+    (void)state;
+    for (unsigned leaver = 0; leaver < WORKERS; leaver++) {
+        struct crew crew;
+        unsigned last = 0;
+        crew_init(&crew, &spec);
+        for (unsigned slot = 0; slot < WORKERS; slot++)
+            crew_spawn(&crew, slot);
+        struct plan *plan = plan_of_survivors(&crew);
+        for (unsigned i = 0; i < WORKERS; i++)
+            plan->workers[i].instance = 0;
+        crew_send(&crew, plan, CONTROL_SWITCH);
+        crew_pump(&crew, all_run, plan, 30);
+        for (unsigned i = 0; i < WORKERS; i++)
+            plan->workers[i].instance = crew.workers[i].status.instance;
+        struct plan *next = leave_one_out(&crew, plan, leaver);
+        crew_send(&crew, next, CONTROL_SWITCH);
+        crew_pump(&crew, is_gone, &leaver, 30);
+        crew_pump(&crew, all_run, next, 30);
+        plan_free(plan);
+        plan_free(next);
+        plan = lose_one(&crew) ? recover(&crew) : NULL;
+        if (plan)
+            crew_send(&crew, plan, CONTROL_SWITCH);
+        crew_pump(&crew, crew_finished, NULL, 120);
+        while (last + 1 < WORKERS && (last == leaver || crew.workers[last].exit_status != 0))
+            last++;
+        AUTO_FREE char *exact = crew_exact(&crew, last);
+        assert_string_equal(alone, exact);
+        crew_digest(&crew, STEPS, other_digest);
+        assert_string_equal(digest, other_digest);
+        plan_free(plan);
+        crew_done(&crew);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stages_of_one_replica_survive_in_their_shadows)};
+        cmocka_unit_test(test_stages_of_one_replica_survive_in_their_shadows),
+        cmocka_unit_test(test_replicas_that_die_together_have_a_copy),
+        cmocka_unit_test(test_copies_follow_planned_switches)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

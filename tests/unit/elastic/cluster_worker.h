@@ -82,14 +82,33 @@ static inline void fake_go_stuck(struct cluster *cluster, struct fake_worker *wo
 static inline bool fake_reports_unit(const struct fake_worker *worker, unsigned unit)
 {
     const struct worker_report *status = &worker->status;
+    for (unsigned i = 0; i < status->extra_count; i++)
+        if (unit - status->extras[i].first < status->extras[i].count)
+            return true;
     return unit - status->held_first_unit < status->held_unit_count ||
            unit - status->old_first_unit < status->old_unit_count;
 }
 
-/* Forget every unit outside of the held range. */
+/* Units whose gradients it has when it holds: of its stage and of those that it shadows. */
+static inline bool fake_follows(const struct fake_worker *worker, unsigned unit)
+{
+    const struct worker_report *status = &worker->status;
+    for (unsigned i = 0; i < status->extra_count; i++)
+        if (status->extras[i].shadows && unit - status->extras[i].first < status->extras[i].count)
+            return true;
+    return unit - status->held_first_unit < status->held_unit_count;
+}
+
+/* Forget every unit that is left of the generation before. */
 static inline void fake_drop_old(struct fake_worker *worker)
 {
-    worker->status.old_unit_count = 0;
+    struct worker_report *status = &worker->status;
+    unsigned kept = 0;
+    status->old_unit_count = 0;
+    for (unsigned i = 0; i < status->extra_count; i++)
+        if (status->extras[i].shadows)
+            status->extras[kept++] = status->extras[i];
+    status->extra_count = kept;
     for (unsigned unit = 0; unit < UNITS_MAX; unit++)
         worker->unit_kept[unit] = fake_reports_unit(worker, unit);
 }
@@ -102,10 +121,11 @@ static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker
     if (plan->source != PLAN_SOURCE_MEMORY)
         return true;
     if (plan->has_commit && status->holds && status->applied_step + 1 == plan->commit.step) {
-        for (unsigned u = 0; u < status->held_unit_count; u++) {
-            uint64_t *step = &worker->unit_step[status->held_first_unit + u];
-            assert_int_equal(*step, status->applied_step);
-            *step = plan->commit.step;
+        for (unsigned unit = 0; unit < cluster->unit_count; unit++) {
+            if (!fake_follows(worker, unit))
+                continue;
+            assert_int_equal(worker->unit_step[unit], status->applied_step);
+            worker->unit_step[unit] = plan->commit.step;
         }
         status->applied_step = plan->commit.step;
         status->record = plan->commit;
@@ -115,9 +135,7 @@ static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker
     int rank = fake_rank(cluster, worker, plan);
     unsigned total = 0;
     for (unsigned unit = 0; unit < cluster->unit_count; unit++) {
-        bool owns = (unsigned)rank < plan->worker_count &&
-                    unit >= plan->stage_first_unit[(unsigned)rank % plan->stage_count] &&
-                    unit < plan->stage_first_unit[(unsigned)rank % plan->stage_count + 1];
+        bool owns = plan_keeps(plan, (unsigned)rank, unit);
         bool moved = false, pushes = false;
         for (unsigned m = 0; m < plan->move_count; m++) {
             if (plan->moves[m].unit != unit)
@@ -240,6 +258,20 @@ static inline uint64_t join_step(struct cluster *cluster, const struct plan *pla
     return step;
 }
 
+/* Beside the stage: one unit a range is as good as longer ones. */
+static inline void fake_describe_others(struct cluster *cluster, struct fake_worker *worker,
+                                        unsigned rank)
+{
+    struct worker_report *status = &worker->status;
+    status->old_unit_count = status->extra_count = 0;
+    for (unsigned unit = 0; unit < cluster->unit_count; unit++)
+        if (worker->unit_kept[unit] && unit - status->held_first_unit >= status->held_unit_count) {
+            assert_true(status->extra_count < REPORT_EXTRAS_MAX);
+            status->extras[status->extra_count++] =
+                (struct report_extra){unit, 1, plan_keeps(worker->plan, rank, unit)};
+        }
+}
+
 /* Take what the moves bring, all or (a broken switch) nothing. */
 static inline void fake_receive(struct cluster *cluster, struct fake_worker *worker)
 {
@@ -271,26 +303,22 @@ static inline void fake_receive(struct cluster *cluster, struct fake_worker *wor
         worker->unit_step[unit] = step;
         worker->unit_kept[unit] = true;
     }
-    for (unsigned unit = first; unit < end && plan->source != PLAN_SOURCE_MEMORY; unit++) {
-        worker->unit_step[unit] = step;
-        worker->unit_kept[unit] = true;
-    }
-    /* Two ranges are all that can be reported; what they do not cover is kept all the same. */
-    bool covered = status->held_first_unit >= first &&
-                   status->held_first_unit + status->held_unit_count <= end;
-    if (keeps_old && !covered) {
-        status->old_first_unit = status->held_first_unit;
-        status->old_unit_count = status->held_unit_count;
-    } else if (!keeps_old) {
-        status->old_unit_count = 0;
-    }
+    for (unsigned unit = 0; unit < cluster->unit_count; unit++)
+        if (plan_keeps(plan, rank, unit) && plan->source != PLAN_SOURCE_MEMORY) {
+            worker->unit_step[unit] = step;
+            worker->unit_kept[unit] = true;
+        } else if (!plan_keeps(plan, rank, unit) && !keeps_old) {
+            worker->unit_kept[unit] = false;
+        }
     status->held_first_unit = first;
     status->held_unit_count = end - first;
+    fake_describe_others(cluster, worker, rank);
     status->applied_step = step;
     if (status->record.step != step)
         status->record.step = 0;
-    for (unsigned unit = first; unit < end; unit++)
-        assert_int_equal(worker->unit_step[unit], step);
+    for (unsigned unit = 0; unit < cluster->unit_count; unit++)
+        if (plan_keeps(plan, rank, unit))
+            assert_int_equal(worker->unit_step[unit], step);
     worker->ready = true;
 }
 
@@ -365,7 +393,7 @@ static inline void make_record(struct cluster *cluster, const struct fake_worker
     bool last = rank % plan->stage_count + 1 == plan->stage_count;
     step_record_init(ret_record, step, cluster->unit_count, cluster->spec.train.lanes);
     for (unsigned unit = 0; unit < cluster->unit_count; unit++)
-        if (all || unit - worker->status.held_first_unit < worker->status.held_unit_count)
+        if (all || fake_follows(worker, unit))
             ret_record->unit_squares[unit] = cluster_square(step, unit);
     for (unsigned lane = 0; lane < cluster->spec.train.lanes; lane++)
         if (all || (last && lane >= plan->replica_first_lane[replica] &&
@@ -388,10 +416,11 @@ static inline bool everybody_holds(struct cluster *cluster, const struct plan *p
 static inline void fake_apply(struct cluster *cluster, struct fake_worker *worker, uint64_t step)
 {
     struct worker_report *status = &worker->status;
-    for (unsigned u = 0; u < status->held_unit_count; u++) {
-        assert_int_equal(worker->unit_step[status->held_first_unit + u], step - 1);
-        worker->unit_step[status->held_first_unit + u] = step;
-    }
+    for (unsigned unit = 0; unit < cluster->unit_count; unit++)
+        if (fake_follows(worker, unit)) {
+            assert_int_equal(worker->unit_step[unit], step - 1);
+            worker->unit_step[unit] = step;
+        }
     status->applied_step = step;
     status->holds = false;
     fake_drop_old(worker);

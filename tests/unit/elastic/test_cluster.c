@@ -73,6 +73,7 @@ static void run_history(uint64_t seed, bool verbose)
 {
     struct cluster *cluster = cluster_new(seed, 2 + (unsigned)seed % 3, 1 + (unsigned)seed % 3);
     cluster->verbose = verbose;
+    cluster->spec.elastic.shadow = seed % 2 == 0;
     cluster_progress(cluster, 3, 20);
     for (unsigned faults = 0; faults < 12; faults++) {
         something_happens(cluster);

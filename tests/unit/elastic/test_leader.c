@@ -265,6 +265,49 @@ static void a_lost_stage_goes_back_to_the_checkpoint(void **state)
     cluster_free(cluster);
 }
 
+/* Each node has one stage of one replica, and none has the only copy of anything. */
+static void a_node_of_single_replicas_dies_and_its_shadow_lives(void **state)
+{
+    (void)state;
+    for (unsigned victim = 0; victim < 3; victim++) {
+        struct cluster *cluster = cluster_new(1, 3, 1);
+        cluster->spec.elastic.shadow = true;
+        cluster->stages_wanted = 3;
+        cluster->replicas_wanted = 1;
+        cluster_progress(cluster, 5, 20);
+        assert_int_equal(cluster->plan->shadow_count, 3);
+        cluster->stages_wanted = cluster->replicas_wanted = 0;
+        cluster_kill_node(cluster, victim);
+        cluster_until(cluster, 12, cluster->plan->reason == PLAN_REASON_FAILURE);
+        assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
+        cluster_progress(cluster, 5, 10);
+        assert_int_equal(cluster->restarts_from_disk, 0);
+        cluster_free(cluster);
+    }
+}
+
+/* No gain in speed is needed to leave a layout in which one node has the only copies. */
+static void stages_are_spread_when_another_node_can_have_copies(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 2);
+    cluster->spec.elastic.shadow = true;
+    cluster->spec.elastic.devices_max = 2;
+    cluster->stages_wanted = 2;
+    cluster_kill_node(cluster, 1);
+    cluster_progress(cluster, 5, 20);
+    assert_int_equal(cluster->plan->shadow_count, 0);
+    assert_non_null(strstr(cluster->text, "2 stages have no shadow"));
+    cluster_start_daemon(cluster, 1);
+    cluster_until(cluster, 20, cluster->plan->planned && cluster_trains(cluster));
+    assert_int_equal(cluster->plan->shadow_count, 2);
+    cluster_progress(cluster, 5, 10);
+    cluster_run(cluster, 60);
+    assert_int_equal(cluster->published, 2);
+    assert_null(strstr(cluster->text, "no shadow"));
+    cluster_free(cluster);
+}
+
 static void without_a_checkpoint_it_starts_over(void **state)
 {
     (void)state;
@@ -549,6 +592,8 @@ int main(void)
         cmocka_unit_test(pinned_layouts_are_followed),
         cmocka_unit_test(freezing_shrinks_and_forks),
         cmocka_unit_test(a_lost_stage_goes_back_to_the_checkpoint),
+        cmocka_unit_test(a_node_of_single_replicas_dies_and_its_shadow_lives),
+        cmocka_unit_test(stages_are_spread_when_another_node_can_have_copies),
         cmocka_unit_test(without_a_checkpoint_it_starts_over),
         cmocka_unit_test(pausing_saves_and_resuming_continues),
         cmocka_unit_test(a_worker_that_dies_while_pausing_loses_nothing),

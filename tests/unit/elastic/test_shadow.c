@@ -157,6 +157,57 @@ static void test_one_worker_keeps_only_so_many(void **state)
     plan_free(plan);
 }
 
+/* Four stages are asked for; node a could take them all. */
+static void plan_pinned(unsigned a_slots, unsigned b_slots, struct plan *plan)
+{
+    struct planner_unit costs[8] = {0};
+    struct error error = {0};
+    memset(slots, 0, sizeof(slots));
+    for (unsigned i = 0; i < 8; i++)
+        costs[i] = (struct planner_unit){.forward_seconds = 1,
+                                         .backward_seconds = 2,
+                                         .parameter_bytes = MIB,
+                                         .activation_bytes = MIB,
+                                         .boundary_bytes = 1024,
+                                         .trained = true};
+    for (unsigned i = 0; i < a_slots + b_slots; i++) {
+        snprintf(slots[i].node, NAME_SIZE, "%s", i < a_slots ? "a" : "b");
+        snprintf(slots[i].address, ADDRESS_SIZE, "h:%u", i + 1);
+        slots[i].slot = i;
+        slots[i].speed = 1;
+    }
+    const struct planner_input input = {.units = costs,
+                                        .unit_count = 8,
+                                        .slots = slots,
+                                        .slot_count = a_slots + b_slots,
+                                        .devices_max = 4,
+                                        .lanes = 8,
+                                        .micro_batches_per_lane = 1,
+                                        .link_bytes_per_second = 1e9,
+                                        .link_latency_seconds = 1e-4,
+                                        .stages_wanted = 4,
+                                        .replicas_wanted = 1};
+    if (shadow_layout(&input, plan, NULL, NULL, &error))
+        fail_msg("%s", error.text);
+}
+
+static void test_a_layout_is_spread_for_its_copies(void **state)
+{
+    (void)state;
+    struct plan *plan = plan_new();
+    plan_pinned(4, 4, plan);
+    assert_int_equal(plan->worker_count, 4);
+    assert_int_equal(shadow_bare_stages(plan), 0);
+    assert_int_equal(plan->shadow_count, 4);
+    plan_free(plan);
+    /* One slot elsewhere is not enough for half of them: it stays as it was. */
+    plan = plan_new();
+    plan_pinned(4, 1, plan);
+    assert_int_equal(plan->worker_count, 4);
+    assert_int_equal(shadow_bare_stages(plan), 4);
+    plan_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_memory_is_a_limit),
         cmocka_unit_test(test_frozen_stages_have_copies_too),
         cmocka_unit_test(test_one_node_has_nobody),
+        cmocka_unit_test(test_a_layout_is_spread_for_its_copies),
         cmocka_unit_test(test_one_worker_keeps_only_so_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
