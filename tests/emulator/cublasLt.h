@@ -60,9 +60,6 @@ struct cublasLtMatmulHeuristicResult_t {
     float wavesCount;
 };
 
-/** emulator_knows_products() - whether heuristics find anything from now on */
-void emulator_knows_products(bool known);
-
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *ret_handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 size_t cublasLtGetVersion(void);

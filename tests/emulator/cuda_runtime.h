@@ -20,6 +20,8 @@
 
 #include <functional>
 
+#include "emulator.h"
+
 #define __global__
 #define __device__
 #define __host__
@@ -121,11 +123,6 @@ struct cudaDeviceProp {
     char name[256];
     int major, minor;
 };
-
-/** emulator_devices() - how many devices there are from now on (1 at first) */
-void emulator_devices(int count);
-/** emulator_fail() - every later launch fails, as after a sticky failure */
-void emulator_fail(bool failing);
 
 cudaError_t cudaGetDeviceCount(int *ret_count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret_properties, int index);

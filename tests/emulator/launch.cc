@@ -107,32 +107,18 @@ static void release(unsigned begin, unsigned end)
             threads[i].state = RUNNABLE;
 }
 
-static bool open_barriers(unsigned count)
+/* Another order at each launch: forwards, backwards, from the middle. */
+static unsigned in_order(unsigned i, unsigned count)
 {
-    bool opened = false;
-    for (unsigned begin = 0; begin < count; begin += WARP) {
-        unsigned end = begin + WARP < count ? begin + WARP : count;
-        if (all_wait(begin, end, AT_WARP)) {
-            release(begin, end);
-            opened = true;
-        }
-    }
-    if (all_wait(0, count, AT_BLOCK)) {
-        or_result = or_pending;
-        or_pending = 0;
-        release(0, count);
-        opened = true;
-    }
-    return opened;
+    unsigned order = launches % 3;
+    return order == 0 ? i : order == 1 ? count - 1 - i : (i + count / 2) % count;
 }
 
-static bool run_runnable(unsigned count)
+static bool run_lanes(unsigned begin, unsigned count)
 {
     bool ran = false;
     for (unsigned i = 0; i < count; i++) {
-        /* Another order at each launch: forwards, backwards, from the middle. */
-        unsigned order = launches % 3;
-        current = order == 0 ? i : order == 1 ? count - 1 - i : (i + count / 2) % count;
+        current = begin + in_order(i, count);
         if (threads[current].state != RUNNABLE)
             continue;
         resume(threads[current]);
@@ -141,13 +127,47 @@ static bool run_runnable(unsigned count)
     return ran;
 }
 
+/* A warp goes as far as it can before another one moves: what lies between two barriers of a block runs
+   with the warps as far apart as they can get. */
+static bool run_warp(unsigned begin, unsigned count)
+{
+    bool ran = false;
+    while (run_lanes(begin, count)) {
+        ran = true;
+        if (all_wait(begin, begin + count, AT_WARP))
+            release(begin, begin + count);
+    }
+    return ran;
+}
+
+static bool run_runnable(unsigned count)
+{
+    unsigned warp_count = (count + WARP - 1) / WARP;
+    bool ran = false;
+    for (unsigned i = 0; i < warp_count; i++) {
+        unsigned begin = in_order(i, warp_count) * WARP;
+        ran |= run_warp(begin, begin + WARP < count ? WARP : count - begin);
+    }
+    return ran;
+}
+
+static bool open_barrier(unsigned count)
+{
+    if (!all_wait(0, count, AT_BLOCK))
+        return false;
+    or_result = or_pending;
+    or_pending = 0;
+    release(0, count);
+    return true;
+}
+
 static void run_block(unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         prepare(i);
     or_pending = 0;
     for (;;) {
-        bool ran = run_runnable(count), opened = open_barriers(count);
+        bool ran = run_runnable(count), opened = open_barrier(count);
         if (ran || opened)
             continue;
         for (unsigned i = 0; i < count; i++)

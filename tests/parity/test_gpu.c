@@ -1,0 +1,217 @@
+/* What only the GPU's backend has: rounded weights, a fallback for products, failures that stick,
+   and a machine without a GPU. All of it in the emulator. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/philox.h"
+#include "emulator/emulator.h"
+#include "kernels/cuda/backend.h"
+#include "parity/adapter.h"
+#include "parity/oracle.h"
+#include "parity/tensor.h"
+
+#define COUNT 5003
+
+static struct kernel_device *opened(const struct kernel *kernel)
+{
+    struct kernel_device *device = NULL;
+    struct error error = {0};
+    if (kernel->open(&(struct kernel_options){.index = 0}, &device, &error) < 0)
+        fail_msg("%s", error.text);
+    return device;
+}
+
+/* A step that leaves the parameters as they are, [first, first + count) of them, and makes weights.
+ */
+static void make_weights(const struct kernel *kernel, struct kernel_device *device, float *weights,
+                         float *parameters, bool stochastic, uint64_t seed)
+{
+    static float first[COUNT], second[COUNT], gradient[COUNT];
+    const struct kernel_adamw options = {.epsilon = 1e-8f,
+                                         .gradient_scale = 1,
+                                         .step = 3,
+                                         .stochastic_rounding = stochastic,
+                                         .rounding_seed = seed};
+    const struct kernel_adamw_tensor tensor = {.parameter = parameters,
+                                               .first_moment = first,
+                                               .second_moment = second,
+                                               .gradient = gradient,
+                                               .weight = weights,
+                                               .count = COUNT,
+                                               .stream = 9};
+    adapter_around(kernel, device)->adamw(device, &tensor, 1, &options);
+}
+
+/* bf16 as its upper half, without rounding. */
+static float cut_off(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    bits &= 0xffff0000;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+static void test_weights_are_rounded(void **state)
+{
+    (void)state;
+    static float parameters[COUNT], nearest[COUNT], drawn[COUNT], again[COUNT], other[COUNT];
+    const struct kernel *kernel = firn_cuda_backend()->bf16;
+    struct kernel_device *device = opened(kernel);
+    double error = 0;
+
+    philox_fill_normal(philox_key_make(1, 2), 0, 0.0f, 1.0f, parameters, COUNT);
+    make_weights(kernel, device, nearest, parameters, false, 0);
+    make_weights(kernel, device, drawn, parameters, true, 7);
+    make_weights(kernel, device, again, parameters, true, 7);
+    make_weights(kernel, device, other, parameters, true, 8);
+    for (size_t i = 0; i < COUNT; i++) {
+        float low = cut_off(parameters[i]);
+        float high = low + copysignf(ldexpf(1.0f, ilogbf(parameters[i]) - 7), low);
+        assert_true(fabsf(nearest[i] - parameters[i]) <= ldexpf(1.0f, ilogbf(parameters[i]) - 8));
+        assert_true(drawn[i] == low || drawn[i] == high);
+        error += (double)(drawn[i] - parameters[i]);
+    }
+    /* Without bias: the mean error of one weight is below 2^-8 / 2, of all of them far below. */
+    assert_true(fabs(error / COUNT) < 2e-4);
+    assert_memory_equal(drawn, again, sizeof(drawn));
+    assert_memory_not_equal(drawn, other, sizeof(drawn));
+    kernel->close(device);
+}
+
+/* The draw of element i is word i % 4 of Philox's block i / 4, under the step and the stream. */
+static void test_rounding_is_philox(void **state)
+{
+    (void)state;
+    static float parameters[COUNT], drawn[COUNT];
+    const struct kernel *kernel = firn_cuda_backend()->bf16;
+    struct kernel_device *device = opened(kernel);
+    const struct philox_key key = {{5, 0}};
+
+    philox_fill_normal(philox_key_make(1, 2), 0, 0.0f, 1.0f, parameters, COUNT);
+    make_weights(kernel, device, drawn, parameters, true, 5);
+    for (size_t i = 0; i < COUNT; i++) {
+        uint32_t words[4], bits;
+        float want = parameters[i];
+        philox_block(key, i / 4, (uint64_t)3 << 20 | 9, words);
+        memcpy(&bits, &want, sizeof(bits));
+        bits = (bits + (words[i % 4] & 0xffff)) & 0xffff0000;
+        memcpy(&want, &bits, sizeof(bits));
+        assert_true(drawn[i] == want);
+    }
+    kernel->close(device);
+}
+
+static void test_products_that_no_library_knows(void **state)
+{
+    (void)state;
+    const struct kernel_linear shape = {9, 12, 16, KERNEL_WEIGHT_OUT_IN};
+    const struct kernel *kernel = firn_cuda_backend()->f32, *table;
+    struct kernel_device *device = opened(kernel);
+    struct tensor input = tensor_random(9 * 12, 1, 1), weight = tensor_random(12 * 16, 2, 1);
+    struct tensor bias = tensor_random(16, 3, 1), output = tensor_poison(9 * 16);
+    struct tensor before = tensor_poison(9 * 16);
+    char text[512];
+
+    table = adapter_around(kernel, device);
+    emulator_knows_products(false);
+    table->linear_gelu_forward(device, output.f32, before.f32, input.f32, weight.f32, bias.f32,
+                               shape);
+    emulator_knows_products(true);
+    oracle_linear(before.f64, input.f64, weight.f64, bias.f64, shape);
+    oracle_gelu(output.f64, before.f64, output.count);
+    assert_tensor(&before, 1e-5);
+    assert_tensor(&output, 1e-5);
+    kernel->describe(device, text, sizeof(text));
+    assert_non_null(strstr(text, "16x9x12 flags 41: plain"));
+    tensor_free(&input);
+    tensor_free(&weight);
+    tensor_free(&bias);
+    tensor_free(&output);
+    tensor_free(&before);
+    kernel->close(device);
+}
+
+static void test_a_failure_sticks(void **state)
+{
+    (void)state;
+    const struct kernel *kernel = firn_cuda_backend()->f32;
+    struct kernel_device *device = opened(kernel);
+    struct error error = {0};
+    void *memory;
+
+    assert_int_equal(kernel->allocate(device, 64, &memory), 0);
+    emulator_fail(true);
+    kernel->gelu_forward(device, memory, memory, 16);
+    emulator_fail(false);
+    kernel->residual(device, memory, memory, memory, 16);
+    assert_int_equal(kernel->synchronize(device, &error), -EIO);
+    assert_non_null(strstr(error.text, "gelu_forward"));
+    assert_true(isnan(kernel->norm_squared(device, memory, 16)));
+    kernel->release(device, memory);
+    kernel->close(device);
+}
+
+static void test_shapes_that_are_refused(void **state)
+{
+    (void)state;
+    const struct kernel *kernel = firn_cuda_backend()->bf16;
+    struct kernel_device *device = opened(kernel);
+    struct error error = {0};
+
+    kernel->attention_forward(device, NULL, NULL, NULL, (struct kernel_attention){1, 8, 512, 1});
+    assert_int_equal(kernel->synchronize(device, &error), -EIO);
+    assert_non_null(strstr(error.text, "256 columns"));
+    kernel->close(device);
+}
+
+static void test_no_gpu(void **state)
+{
+    (void)state;
+    struct kernel_device *device = NULL;
+    struct error error = {0};
+
+    emulator_devices(0);
+    assert_int_equal(
+        firn_cuda_backend()->bf16->open(&(struct kernel_options){.index = 0}, &device, &error),
+        -ENODEV);
+    emulator_devices(1);
+    assert_non_null(strstr(error.text, "CPU slots only"));
+    assert_int_equal(
+        firn_cuda_backend()->bf16->open(&(struct kernel_options){.index = 1}, &device, &error),
+        -ENODEV);
+    assert_null(device);
+}
+
+static void test_too_much_memory(void **state)
+{
+    (void)state;
+    const struct kernel *kernel = firn_cuda_backend()->f32;
+    struct kernel_device *device = opened(kernel);
+    struct error error = {0};
+    void *memory = NULL;
+
+    assert_int_equal(kernel->allocate(device, (size_t)1 << 50, &memory), -ENOMEM);
+    assert_int_equal(kernel->synchronize(device, &error), 0); /* asking is no failure */
+    kernel->close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_weights_are_rounded),
+        cmocka_unit_test(test_rounding_is_philox),
+        cmocka_unit_test(test_products_that_no_library_knows),
+        cmocka_unit_test(test_a_failure_sticks),
+        cmocka_unit_test(test_shapes_that_are_refused),
+        cmocka_unit_test(test_no_gpu),
+        cmocka_unit_test(test_too_much_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
