@@ -34,7 +34,7 @@ static bool exists(const char *path)
 /* Where the library is; a bare name leaves the search to the system. */
 static void find_library(char *ret_path, size_t size)
 {
-    static const char *const places[] = {"", "/../lib/firn", "/../lib"};
+    static const char *const places[] = {"", "/../lib/firn", "/../lib", "/../bin"};
     const char *named = getenv("FIRN_CUDA_LIBRARY");
     char folder[PATH_MAX];
 
