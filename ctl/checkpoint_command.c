@@ -9,6 +9,7 @@
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "ctl/checkpoint_find.h"
+#include "ctl/checkpoint_where.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
@@ -27,8 +28,36 @@ static int list_json(const struct cluster_job *job, struct error *error)
             json_decref(array);
             array = NULL;
         }
-    return output_json(
-        array ? json_pack("{s:s, s:o}", "job", job->name, "checkpoints", array) : NULL, error);
+    json_t *objects = json_array();
+    for (size_t i = 0; i < job->object_count && objects; i++)
+        if (json_array_append_new(objects, object_record_encode(&job->objects[i]))) {
+            json_decref(objects);
+            objects = NULL;
+        }
+    return output_json(array && objects ? json_pack("{s:s, s:o, s:o}", "job", job->name,
+                                                    "checkpoints", array, "objects", objects)
+                                        : NULL,
+                       error);
+}
+
+/* What is left of older ones: in the object store alone. */
+static void list_elsewhere(struct text_table *table, const struct cluster_job *job)
+{
+    const struct object_record *object;
+    char size[FORMAT_SIZE];
+
+    for (size_t i = 0; (object = checkpoint_only_stored(job, i)); i++) {
+        text_table_cell(table, "%" PRIu64, object->step);
+        text_table_cell(table, "-");
+        text_table_cell(table, "%s", format_bytes(object->size_bytes, size));
+        text_table_cell(table, "-");
+        text_table_cell(table, "-");
+        text_table_cell(table, "-");
+        text_table_cell(table, "-");
+        text_table_cell(table, "%s", object->node);
+        text_table_cell(table, "object");
+        text_table_cell(table, "%s", object->place);
+    }
 }
 
 /* As far as this machine reaches the folder. */
@@ -44,14 +73,16 @@ static int list_table(const struct cluster_job *job, struct error *error)
     CLEANUP(text_table_done) struct text_table table = {0};
     uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
 
-    if (!job->checkpoint_count) {
+    if (!job->checkpoint_count && !checkpoint_only_stored(job, 0)) {
         printf("job %s has no checkpoint yet\n", job->name);
         return 0;
     }
-    text_table_init(&table, "#STEP|#GENERATION|#SIZE|#STALL|#WRITTEN IN|#AGE|KEPT AS|BY|PATH");
+    text_table_init(&table,
+                    "#STEP|#GENERATION|#SIZE|#STALL|#WRITTEN IN|#AGE|KEPT AS|BY|WHERE|PATH");
     for (size_t i = 0; i < job->checkpoint_count; i++) {
         const struct checkpoint_record *record = &job->checkpoints[i];
         char size[FORMAT_SIZE], stall[FORMAT_SIZE], took[FORMAT_SIZE], age[FORMAT_SIZE];
+        char where[CHECKPOINT_WHERE_SIZE];
         text_table_cell(&table, "%" PRIu64, record->step);
         text_table_cell(&table, "%" PRIu64, record->generation);
         text_table_cell(&table, "%s", format_bytes(record->size_bytes, size));
@@ -63,8 +94,10 @@ static int list_table(const struct cluster_job *job, struct error *error)
                             age));
         text_table_cell(&table, "%s", kept_as(record->path));
         text_table_cell(&table, "%s", record->node);
+        text_table_cell(&table, "%s", checkpoint_where(job, record, where));
         text_table_cell(&table, "%s", record->path);
     }
+    list_elsewhere(&table, job);
     return text_table_print(&table) ? error_set(error, -ENOMEM, "no memory for the table") : 0;
 }
 

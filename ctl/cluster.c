@@ -90,6 +90,21 @@ static int take_checkpoint(struct cluster_job *job, const json_t *tree, struct e
     return 0;
 }
 
+static int take_object(struct cluster_job *job, const json_t *tree, struct error *error)
+{
+    struct object_record record;
+    int status = object_record_decode(tree, &record, error);
+
+    if (status)
+        return status;
+    struct object_record *records = grow(job->objects, job->object_count, sizeof(*records));
+    if (!records)
+        return -ENOMEM;
+    job->objects = records;
+    records[job->object_count++] = record;
+    return 0;
+}
+
 static int take_progress(struct cluster_job *job, const json_t *tree, struct error *error)
 {
     int status = progress_record_decode(tree, &job->progress, error);
@@ -113,6 +128,8 @@ static int take_job_leaf(struct cluster_job *job, const char *leaf, const char *
         return plan_decode(tree, &job->plan, error);
     if (!strcmp(leaf, "next"))
         return plan_decode(tree, &job->next, error);
+    if (!strncmp(leaf, "objects/", 8))
+        return take_object(job, tree, error);
     return take_checkpoint(job, tree, error);
 }
 
@@ -175,6 +192,14 @@ static int compare_jobs(const void *a, const void *b)
     return strcmp(((const struct cluster_job *)a)->name, ((const struct cluster_job *)b)->name);
 }
 
+static int compare_objects(const void *a, const void *b)
+{
+    uint64_t x = ((const struct object_record *)a)->step;
+    uint64_t y = ((const struct object_record *)b)->step;
+
+    return (x < y) - (x > y);
+}
+
 static int compare_checkpoints(const void *a, const void *b)
 {
     uint64_t x = ((const struct checkpoint_record *)a)->step;
@@ -189,6 +214,7 @@ static void job_done(struct cluster_job *job)
     plan_free(job->plan);
     plan_free(job->next);
     free(job->checkpoints);
+    free(job->objects);
 }
 
 /* A job is what has a spec; other keys without one are left over from a job that was removed. */
@@ -203,10 +229,14 @@ static void sort_out(struct cluster *cluster)
             job_done(&cluster->jobs[i]);
     }
     cluster->job_count = kept;
-    for (size_t i = 0; i < kept; i++)
-        if (cluster->jobs[i].checkpoint_count > 1)
-            qsort(cluster->jobs[i].checkpoints, cluster->jobs[i].checkpoint_count,
-                  sizeof(struct checkpoint_record), compare_checkpoints);
+    for (size_t i = 0; i < kept; i++) {
+        struct cluster_job *job = &cluster->jobs[i];
+        if (job->checkpoint_count > 1)
+            qsort(job->checkpoints, job->checkpoint_count, sizeof(*job->checkpoints),
+                  compare_checkpoints);
+        if (job->object_count > 1)
+            qsort(job->objects, job->object_count, sizeof(*job->objects), compare_objects);
+    }
     if (cluster->node_count > 1)
         qsort(cluster->nodes, cluster->node_count, sizeof(*cluster->nodes), compare_nodes);
     if (kept > 1)

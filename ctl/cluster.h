@@ -27,6 +27,8 @@ struct cluster_job {
     struct plan *plan, *next;              /* in force, being prepared; NULL: none */
     struct checkpoint_record *checkpoints; /* newest first */
     size_t checkpoint_count;
+    struct object_record *objects; /* in the object store or on their way there; newest first */
+    size_t object_count;
 };
 
 struct cluster {

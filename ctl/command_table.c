@@ -65,6 +65,16 @@ static const struct flag step = {"step", "N",  FLAG_NUMBER,
                                  0,      9e15, "the checkpoint of this step (else the newest)"};
 static const struct flag force = {
     "force", NULL, FLAG_SWITCH, 0, 0, "also the newest one, which the job would go on from"};
+static const struct flag bucket = {
+    "bucket", "NAME", FLAG_TEXT, 0, 0, "the bucket (else what the job says, which etcd knows)"};
+static const struct flag object_store = {
+    "object-store",
+    "FILE",
+    FLAG_TEXT,
+    0,
+    0,
+    "where the store is, and its key (else FIRN_OBJECT_STORE, else "
+    "/etc/firn/object.conf)"};
 static const struct flag dtype = {"dtype", "T", FLAG_TEXT, 0, 0, "f32 or bf16 (f32)"};
 static const struct flag plan_slots = {
     "slots",   "S[@MEMORY]",
@@ -316,6 +326,17 @@ const struct command commands[] = {
      .details = "FOLDER must not exist. The job may go on training meanwhile.",
      .flags = {&step, &dtype},
      .run = run_checkpoint_export},
+    {.name = "checkpoint fetch",
+     .operands = "JOB FOLDER",
+     .operands_min = 2,
+     .operands_max = 2,
+     .summary = "bring a checkpoint back from the object store",
+     .details =
+         "FOLDER must not exist; it is there when every byte has been compared with the "
+         "manifest. What an\nattempt that was cut off has left in FOLDER.part is not fetched "
+         "again. With --bucket etcd is not needed.",
+     .flags = {&step, &bucket, &object_store},
+     .run = run_checkpoint_fetch},
     {.name = "plan",
      .operands = "FILE",
      .operands_min = 1,

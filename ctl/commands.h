@@ -45,6 +45,7 @@ int run_checkpoint_verify(const struct arguments *arguments, struct error *error
 int run_checkpoint_pin(const struct arguments *arguments, struct error *error);
 int run_checkpoint_unpin(const struct arguments *arguments, struct error *error);
 int run_checkpoint_remove(const struct arguments *arguments, struct error *error);
+int run_checkpoint_fetch(const struct arguments *arguments, struct error *error);
 int run_checkpoint_export(const struct arguments *arguments, struct error *error);
 int run_plan(const struct arguments *arguments, struct error *error);
 int run_sample(const struct arguments *arguments, struct error *error);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/inventory.h"
 #include "daemon/leading.h"
+#include "daemon/storing.h"
 #include "daemon/suspicion.h"
 
 #define NODE_TTL_S      10
@@ -220,6 +221,8 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = leading_new(daemon, &daemon->leading);
     if (!status)
+        status = storing_new(daemon, &daemon->storing);
+    if (!status)
         status = suspicion_new(daemon, &daemon->suspicion);
     if (!status)
         status = daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, config->cluster),
@@ -240,6 +243,7 @@ int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
 void cluster_part(struct daemon *daemon)
 {
     leading_free(daemon->leading);
+    storing_free(daemon->storing);
     suspicion_free(daemon->suspicion);
     if (daemon->watch)
         daemon->kv->unwatch(daemon->kv->context, daemon->watch);

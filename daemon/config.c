@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "checkpoint/object_settings.h"
 
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
 #define FIRST_FLAG      256
@@ -41,6 +42,7 @@ enum {
     KEY_DATA_DIR,
     KEY_RUN_DIR,
     KEY_CHECKPOINT_DIR,
+    KEY_OBJECT_STORE,
     KEY_WORKER,
     KEY_DEVICE,
     KEY_SLOTS,
@@ -79,6 +81,9 @@ static const struct key keys[KEY_COUNT] = {
     [KEY_CHECKPOINT_DIR] =
         {"checkpoint_dir", TEXT, 0, 0,
          "folder that all nodes share, for jobs without checkpoint.path (default: DATA_DIR/checkpoints)"},
+    [KEY_OBJECT_STORE] = {"object_store", TEXT, 0, 0,
+                          "file that says where the object store is, with its key (default: the "
+                          "credential firn.object that systemd hands over; else none)"},
     [KEY_WORKER] = {"worker", TEXT, 0, 0, "the firn-worker program (default: beside firnd)"},
     [KEY_DEVICE] =
         {"device", TEXT, 0, 0,
@@ -119,6 +124,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("data_dir", KEY_DATA_DIR),
     FILE_FIELD("run_dir", KEY_RUN_DIR),
     FILE_FIELD("checkpoint_dir", KEY_CHECKPOINT_DIR),
+    FILE_FIELD("object_store", KEY_OBJECT_STORE),
     FILE_FIELD("worker", KEY_WORKER),
     FILE_FIELD("device", KEY_DEVICE),
     FILE_FIELD("slots", KEY_SLOTS),
@@ -341,6 +347,7 @@ static int take_texts(const struct source *source, struct config *config, struct
         {KEY_DATA_DIR, config->data_dir, CONFIG_TEXT_SIZE - 128},
         {KEY_RUN_DIR, config->run_dir, CONFIG_TEXT_SIZE - 128},
         {KEY_CHECKPOINT_DIR, config->checkpoint_dir, CONFIG_TEXT_SIZE},
+        {KEY_OBJECT_STORE, config->object_store, CONFIG_TEXT_SIZE},
         {KEY_WORKER, config->worker, CONFIG_TEXT_SIZE},
     };
     int status = 0;
@@ -439,6 +446,19 @@ static int find_worker(struct config *config, struct error *error)
     return 0;
 }
 
+/* What LoadCredential= has put there is meant for us. */
+static void find_object_store(struct config *config)
+{
+    const char *folder = getenv("CREDENTIALS_DIRECTORY");
+    char path[CONFIG_TEXT_SIZE];
+
+    if (config->object_store[0] || !folder ||
+        snprintf(path, sizeof(path), "%s/" OBJECT_SETTINGS_CREDENTIAL, folder) >= (int)sizeof(path))
+        return;
+    if (!access(path, R_OK))
+        strcpy(config->object_store, path);
+}
+
 static int check(struct config *config, struct error *error)
 {
     if (!name_valid(config->node)) /* nobody has said it */
@@ -452,6 +472,7 @@ static int check(struct config *config, struct error *error)
     if (!config->checkpoint_dir[0])
         snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), "%s/checkpoints",
                  config->data_dir);
+    find_object_store(config);
     return find_worker(config, error);
 }
 

@@ -32,7 +32,8 @@ struct config {
                                         elsewhere */
     char run_dir[CONFIG_TEXT_SIZE];  /* sockets of workers */
     char checkpoint_dir[CONFIG_TEXT_SIZE];
-    char worker[CONFIG_TEXT_SIZE]; /* the firn-worker program */
+    char object_store[CONFIG_TEXT_SIZE]; /* checkpoint/object_settings.h; empty: there is none */
+    char worker[CONFIG_TEXT_SIZE];       /* the firn-worker program */
     enum config_device device;
     unsigned slots, threads;
     unsigned slot_memory_mb;     /* 0: the slot's share of the machine */

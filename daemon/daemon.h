@@ -22,6 +22,7 @@
 struct inventory;
 struct job;
 struct leading;
+struct storing;
 struct suspicion;
 struct http_server;
 
@@ -46,6 +47,7 @@ struct daemon {
     int exit_code;
     struct job *jobs; /* a list */
     struct leading *leading;
+    struct storing *storing;
     struct suspicion *suspicion;
     struct http_server *http;
     sd_event_source *reconcile, *drain_deadline;

@@ -8,6 +8,7 @@
 #include "daemon/inventory.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
+#include "daemon/storing.h"
 
 static void set_draining(struct daemon *daemon, bool draining, uint64_t deadline_unix_ns,
                          const char *why)
@@ -143,6 +144,7 @@ static int on_reconcile(sd_event_source *source, void *context)
     open_new_jobs(daemon);
     sync_jobs(daemon);
     leading_run(daemon->leading);
+    storing_sync(daemon->storing);
     if (daemon->stopping)
         finish_stopping(daemon);
     return 0;

@@ -135,6 +135,11 @@ const struct schema_key job_schema[] = {
      .also = " save_total_limit ", .meaning = "How many of the newest stay; older ones are deleted"},
     {"checkpoint.copies", SCHEMA_UNSIGNED, AT(checkpoint.copies), 1, 1, .default_json = "1", .unit = "nodes",
      .meaning = "On how many nodes' disks each shard lies; this version keeps one, so choose a `path` that survives its nodes"},
+    {"checkpoint.object.bucket", SCHEMA_BUCKET, AT(checkpoint.object_bucket), .default_json = "\"\"",
+     .default_note = "none", .also = " s3 bucket object_store ",
+     .meaning = "A bucket of the cluster's object store, where committed checkpoints are copied to in the background; `object_store` of firnd's configuration says where that is"},
+    {"checkpoint.object.keep", SCHEMA_UNSIGNED, AT(checkpoint.object_keep), 1, 1000, .default_json = "3", .unit = "checkpoints",
+     .meaning = "How many of the newest stay there"},
 
     {"evaluate.every", SCHEMA_COUNT, AT(evaluate.every), 0, STEPS_MAX, .default_json = "0", .unit = "steps",
      .also = " eval_interval eval_steps interval eval_every ", .meaning = "Steps between evaluations on the held-out data, also before the first and at the last; 0: never"},
@@ -178,6 +183,12 @@ void schema_allowed(const struct schema_key *key, char ret_text[SCHEMA_TEXT_SIZE
         return;
     case SCHEMA_PATH:
         snprintf(ret_text, SCHEMA_TEXT_SIZE, "a path of at most %d bytes", JOB_PATH_SIZE - 1);
+        return;
+    case SCHEMA_BUCKET:
+        snprintf(ret_text, SCHEMA_TEXT_SIZE,
+                 "a bucket's name (3 to %d of a-z 0-9 . -, a letter or digit at both ends), or "
+                 "nothing",
+                 NAME_SIZE - 1);
         return;
     case SCHEMA_PATHS:
         snprintf(ret_text, SCHEMA_TEXT_SIZE, "a path, or a list of 1 to %d paths", JOB_PATHS_MAX);

@@ -67,6 +67,8 @@ struct job_spec {
         char path[JOB_PATH_SIZE]; /* empty: <node's data folder>/checkpoints */
         uint64_t every;           /* steps; 0: only at the end, on pause and on drain */
         unsigned keep, copies;
+        char object_bucket[NAME_SIZE]; /* of the cluster's object store; empty: not there */
+        unsigned object_keep;
     } checkpoint;
     struct {
         uint64_t every;   /* steps; 0: never */

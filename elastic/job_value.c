@@ -120,6 +120,19 @@ static bool decode_unsigned(const struct schema_key *key, const json_t *value, u
     return true;
 }
 
+/* What S3 allows: 3 to 63 of [a-z0-9.-], a letter or digit at both ends; or nothing. */
+static bool decode_bucket(const json_t *value, char *ret_bucket)
+{
+    const char *text = json_string_value(value);
+    size_t length = text != NULL ? json_string_length(value) : 1;
+    if (length == 0)
+        return decode_text(value, 0, NAME_SIZE, ret_bucket);
+    if (length < 3 || strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != length ||
+        strchr(".-", text[0]) != NULL || strchr(".-", text[length - 1]) != NULL)
+        return false;
+    return decode_text(value, 3, NAME_SIZE, ret_bucket);
+}
+
 bool job_value_decode(const struct schema_key *key, const json_t *value, struct job_spec *spec)
 {
     void *at = place(key, spec);
@@ -129,6 +142,8 @@ bool job_value_decode(const struct schema_key *key, const json_t *value, struct 
         return decode_name(value, at);
     case SCHEMA_PATH:
         return decode_text(value, 0, JOB_PATH_SIZE, at);
+    case SCHEMA_BUCKET:
+        return decode_bucket(value, at);
     case SCHEMA_PATHS:
         return decode_paths(value, spec);
     case SCHEMA_SHARE_OR_PATH:
@@ -167,6 +182,7 @@ json_t *job_value_encode(const struct schema_key *key, const struct job_spec *sp
     switch (key->type) {
     case SCHEMA_NAME:
     case SCHEMA_PATH:
+    case SCHEMA_BUCKET:
     case SCHEMA_WORD:
         return json_string(at);
     case SCHEMA_PATHS:

@@ -54,6 +54,11 @@ char *keys_checkpoint(char key[KV_KEY_MAX], const char *cluster, const char *job
     return make(key, ROOT "%s/jobs/%s/checkpoints/%010" PRIu64, cluster, job, step);
 }
 
+char *keys_object(char key[KV_KEY_MAX], const char *cluster, const char *job, uint64_t step)
+{
+    return make(key, ROOT "%s/jobs/%s/objects/%010" PRIu64, cluster, job, step);
+}
+
 /* What follows "<root><cluster>/<folder>/" in @key, or NULL when it lies elsewhere. */
 static const char *below(const char *key, const char *cluster, const char *folder)
 {

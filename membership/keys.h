@@ -15,6 +15,8 @@ char *keys_job(char key[KV_KEY_MAX], const char *cluster, const char *job,
 char *keys_report(char key[KV_KEY_MAX], const char *cluster, const char *job, uint64_t generation,
                   const char *node);
 char *keys_checkpoint(char key[KV_KEY_MAX], const char *cluster, const char *job, uint64_t step);
+/** keys_object() - of a checkpoint in the object store: jobs/<job>/objects/<step> */
+char *keys_object(char key[KV_KEY_MAX], const char *cluster, const char *job, uint64_t step);
 /** keys_match() - does @key lie at "<cluster>/jobs/<job>/<leaf>"? parts into the buffers; used to
  * route watch events */
 bool keys_match_job(const char *key, const char *cluster, char ret_job[64], char ret_leaf[128]);

@@ -263,3 +263,56 @@ int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_r
         *ret_record = record;
     return status;
 }
+
+/* ---- objects ---- */
+
+static const char *const object_words[] = {"uploading", "complete", "failed"};
+
+json_t *object_record_encode(const struct object_record *record)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I}", "state",
+                     object_words[record->state], "step", (json_int_t)record->step, "size_bytes",
+                     (json_int_t)record->size_bytes, "done_bytes", (json_int_t)record->done_bytes,
+                     "manifest_sha256", record->manifest_sha256, "place", record->place, "node",
+                     record->node, "text", record->text, "unix_ns", (json_int_t)record->unix_ns);
+}
+
+static int take_object_state(const char *word, enum record_object *ret_state, struct error *error)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(object_words); i++)
+        if (!strcmp(word, object_words[i])) {
+            *ret_state = (enum record_object)i;
+            return 0;
+        }
+    return error_set(error, -EINVAL, "state: \"%s\" is not uploading, complete or failed", word);
+}
+
+int object_record_decode(const json_t *tree, struct object_record *ret_record, struct error *error)
+{
+    struct object_record record = {0};
+    char word[16];
+    int status = json_get_text(tree, "state", word, sizeof(word), error);
+
+    if (!status)
+        status = take_object_state(word, &record.state, error);
+    if (!status)
+        status = json_get_u64(tree, "step", INT64_MAX, &record.step, error);
+    if (!status)
+        status = json_get_u64(tree, "size_bytes", INT64_MAX, &record.size_bytes, error);
+    if (!status)
+        status = json_get_u64(tree, "done_bytes", INT64_MAX, &record.done_bytes, error);
+    if (!status)
+        status = json_get_text(tree, "manifest_sha256", record.manifest_sha256, RECORD_DIGEST_SIZE,
+                               error);
+    if (!status)
+        status = json_get_text(tree, "place", record.place, sizeof(record.place), error);
+    if (!status)
+        status = json_get_text(tree, "node", record.node, sizeof(record.node), error);
+    if (!status)
+        status = json_get_text(tree, "text", record.text, sizeof(record.text), error);
+    if (!status)
+        status = json_get_u64(tree, "unix_ns", INT64_MAX, &record.unix_ns, error);
+    if (!status)
+        *ret_record = record;
+    return status;
+}

@@ -71,6 +71,17 @@ struct checkpoint_record {
     char node[NAME_SIZE]; /* whose firnd recorded it */
 };
 
+/* jobs/<job>/objects/<step>: a checkpoint in the object store, or on its way there */
+enum record_object { RECORD_UPLOADING, RECORD_COMPLETE, RECORD_FAILED };
+struct object_record {
+    enum record_object state;
+    uint64_t step, size_bytes, done_bytes, unix_ns;
+    char manifest_sha256[RECORD_DIGEST_SIZE];
+    char place[RECORD_PATH_SIZE]; /* "s3://bucket/prefix/job/step-...-.../" */
+    char node[NAME_SIZE];         /* whose firnd sends it */
+    char text[RECORD_TEXT_SIZE];  /* why it failed, or is being tried again; else empty */
+};
+
 /* Encoders return a new reference, NULL when memory is short; decoders 0 or -EINVAL with the key in
  * @error. */
 json_t *node_record_encode(const struct node_record *record);
@@ -88,3 +99,6 @@ int progress_record_decode(const json_t *tree, struct progress_record *ret_recor
 json_t *checkpoint_record_encode(const struct checkpoint_record *record);
 int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_record,
                              struct error *error) CHECK_RESULT;
+json_t *object_record_encode(const struct object_record *record);
+int object_record_decode(const json_t *tree, struct object_record *ret_record,
+                         struct error *error) CHECK_RESULT;

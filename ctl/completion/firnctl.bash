@@ -7,7 +7,7 @@ _firnctl_second_words()
     local) second_words='up down env kill start status' ;;
     job) second_words='submit list show scale pause resume cancel remove logs events' ;;
     node) second_words='list drain resume' ;;
-    checkpoint) second_words='list show verify pin unpin remove export' ;;
+    checkpoint) second_words='list show verify pin unpin remove export fetch' ;;
     *) second_words='' ;;
     esac
 }
@@ -45,6 +45,7 @@ _firnctl_flags()
     'checkpoint unpin') flags='--step' ;;
     'checkpoint remove') flags='--step --force' ;;
     'checkpoint export') flags='--step --dtype' ;;
+    'checkpoint fetch') flags='--step --bucket --object-store' ;;
     'plan') flags='--slots --nodes --devices --stages --replicas --frozen --json' ;;
     'sample') flags='--prompt --tokens --temperature --top-k --seed --step' ;;
     'version') flags='' ;;

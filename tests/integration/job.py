@@ -91,6 +91,11 @@ class Job:
         records = self.cluster.etcd.range(self.root + "checkpoints/")
         return [records[key] for key in sorted(records)]
 
+    def objects(self):
+        """Records of the object store, oldest first."""
+        records = self.cluster.etcd.range(self.root + "objects/")
+        return [records[key] for key in sorted(records)]
+
     def lines(self):
         """Every whole line of metrics that any node has, with the file that it is from."""
         for path in glob.glob(f"{self.cluster.folder}/?/jobs/{self.name}/metrics.jsonl"):

@@ -72,6 +72,7 @@ static void draw_spec(struct sim *sim)
         sim_chance(sim, STREAM_SETUP, 15) ? 0 : 5 + sim_random(sim, STREAM_SETUP, 30);
     spec->checkpoint.keep = 1 + (unsigned)sim_random(sim, STREAM_SETUP, 3);
     spec->checkpoint.copies = 1;
+    spec->checkpoint.object_keep = 3;
     spec->evaluate.batches = 1;
     sim->compute_us = 30000 + sim_random(sim, STREAM_SETUP, 120000);
 }

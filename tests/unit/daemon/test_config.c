@@ -133,6 +133,7 @@ static void test_file_over_defaults(void **state)
                "http: 10.0.0.1:80\n"
                "data_dir: /data\n"
                "run_dir: /r\n"
+               "object_store: /o\n"
                "slots: 64\n"
                "threads: 1024\n"
                "slot_memory_mb: 100\n"
@@ -154,12 +155,36 @@ static void test_file_over_defaults(void **state)
     assert_string_equal(config.data_dir, "/data");
     assert_string_equal(config.checkpoint_dir, "/data/checkpoints");
     assert_string_equal(config.run_dir, "/r");
+    assert_string_equal(config.object_store, "/o");
     assert_int_equal(config.slots, 64);
     assert_int_equal(config.threads, 1024);
     assert_int_equal(config.slot_memory_mb, 100);
     assert_int_equal(config.failure_timeout_ns, 100 * NS_PER_MS);
     assert_int_equal(config.drain_timeout_ns, 0);
     assert_true(config.journal);
+}
+
+static void test_object_store_from_systemd(void **state)
+{
+    struct config config;
+    struct error error;
+    char credentials[] = "/tmp/firn-credentials-XXXXXX", file[64];
+
+    (void)state;
+    write_file("cluster: alps\n");
+    assert_non_null(mkdtemp(credentials));
+    setenv("CREDENTIALS_DIRECTORY", credentials, 1);
+    assert_int_equal(load(&config, &error, NULL), 0);
+    assert_string_equal(config.object_store, "");
+    snprintf(file, sizeof(file), "%s/firn.object", credentials);
+    fclose(fopen(file, "w"));
+    assert_int_equal(load(&config, &error, NULL), 0);
+    assert_string_equal(config.object_store, file);
+    assert_int_equal(load(&config, &error, FLAGS("--object-store", "/mine")), 0);
+    assert_string_equal(config.object_store, "/mine");
+    unsetenv("CREDENTIALS_DIRECTORY");
+    unlink(file);
+    rmdir(credentials);
 }
 
 static void test_flags_over_file(void **state)
@@ -305,7 +330,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 22); /* all keys there are */
+    assert_int_equal(settings, 23); /* all keys there are */
     write_file((const char *)text.data);
     if (load(&config, &error, NULL))
         fail_msg("%s", error.text);
@@ -332,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_journal_under_systemd),
         cmocka_unit_test(test_file_over_defaults),
+        cmocka_unit_test(test_object_store_from_systemd),
         cmocka_unit_test(test_flags_over_file),
         cmocka_unit_test(test_mistakes_in_the_file),
         cmocka_unit_test(test_mistakes_in_flags),

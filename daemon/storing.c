@@ -1,0 +1,423 @@
+#include "daemon/storing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "checkpoint/object_task.h"
+#include "daemon/events.h"
+#include "daemon/job.h"
+
+#define LOOK_NS        NS_PER_SECOND
+#define RETRY_AWAY_NS  (15 * NS_PER_SECOND) /* the store did not answer */
+#define RETRY_WRONG_NS (60 * NS_PER_SECOND) /* somebody has to change something first */
+
+struct storing {
+    struct daemon *daemon;
+    int notify; /* the task's thread writes it, our loop reads it */
+    struct loop_io *io;
+    struct loop_timer *timer;
+    struct object_task *task;
+    struct object_record record; /* of the task */
+    char job[NAME_SIZE];
+    uint64_t begun_ns;
+    /* After a failure: not this one again before then. */
+    char failed_job[NAME_SIZE], failed_sha256[RECORD_DIGEST_SIZE];
+    uint64_t retry_at_ns;
+    bool said_no_store;
+};
+
+static uint64_t now_ns(const struct storing *storing)
+{
+    const struct loop *loop = &storing->daemon->loop.loop;
+
+    return loop->now_ns(loop->context);
+}
+
+static void wake_at(struct storing *storing, uint64_t at_ns)
+{
+    const struct loop *loop = &storing->daemon->loop.loop;
+
+    if (loop->timer_set(loop->context, storing->timer, at_ns))
+        log_error("the object store's timer failed");
+}
+
+static const struct mirror_entry *find_spec(const struct storing *storing, const char *job)
+{
+    char key[KV_KEY_MAX];
+
+    return mirror_find(&storing->daemon->mirror,
+                       keys_job(key, storing->daemon->config->cluster, job, "spec"));
+}
+
+static void tell(const struct storing *storing, const char *text)
+{
+    struct daemon *daemon = storing->daemon;
+    char dir[CONFIG_TEXT_SIZE];
+    const struct event_facts facts = {.job = storing->job,
+                                      .node = daemon->config->node,
+                                      .step = storing->record.step,
+                                      .pause_seconds = -1};
+
+    daemon_job_dir(daemon, storing->job, dir);
+    events_append(dir, &facts, "checkpoint", text);
+}
+
+/* ---- records ---- */
+
+/* Not of a job that has been removed meanwhile: nobody would take the key away again. */
+static void write_record(struct storing *storing)
+{
+    struct daemon *daemon = storing->daemon;
+    char key[KV_KEY_MAX];
+
+    if (!find_spec(storing, storing->job))
+        return;
+    storing->record.unix_ns = clock_real()->realtime_ns(clock_real()->context);
+    AUTO_JSON json_t *tree = object_record_encode(&storing->record);
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    if (!text ||
+        outbox_put(daemon->outbox,
+                   keys_object(key, daemon->config->cluster, storing->job, storing->record.step),
+                   text))
+        log_error("job %s: no memory to write how far its checkpoint is", storing->job);
+}
+
+static bool read_object(const struct mirror_entry *entry, struct object_record *ret_record)
+{
+    AUTO_JSON json_t *tree = NULL;
+
+    return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
+           !object_record_decode(tree, ret_record, NULL);
+}
+
+static bool read_checkpoint(const struct mirror_entry *entry, struct checkpoint_record *ret_record)
+{
+    AUTO_JSON json_t *tree = NULL;
+
+    return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
+           !checkpoint_record_decode(tree, ret_record, NULL);
+}
+
+static void on_forgotten(void *context, const struct kv_result *result)
+{
+    (void)context;
+    if (result->status)
+        log_debug("old records of the object store stay a little: %s", result->error.text);
+}
+
+/* What is older than the oldest that stays has gone from the store, or never got there. */
+static void forget_expired(struct storing *storing, uint64_t oldest_step)
+{
+    struct daemon *daemon = storing->daemon;
+    struct kv_operation operations[KV_TXN_MAX / 2];
+    const struct mirror_entry *entries;
+    struct kv_request *request;
+    char prefix[KV_KEY_MAX];
+    size_t used = 0,
+           count = mirror_range(&daemon->mirror,
+                                keys_job(prefix, daemon->config->cluster, storing->job, "objects/"),
+                                &entries);
+
+    for (size_t i = 0; i < count && used < ARRAY_COUNT(operations); i++) {
+        struct object_record record;
+        if (read_object(&entries[i], &record) && record.step < storing->record.step &&
+            (record.step < oldest_step || record.state != RECORD_COMPLETE))
+            operations[used++] = (struct kv_operation){.type = KV_DELETE, .key = entries[i].key};
+    }
+    if (used && daemon->kv->txn(daemon->kv->context, NULL, 0, operations, used, on_forgotten, NULL,
+                                &request))
+        log_debug("old records of the object store stay a little");
+}
+
+/* ---- which one ---- */
+
+static bool is_registered(const struct storing *storing, const char *node)
+{
+    char key[KV_KEY_MAX];
+
+    return mirror_find(&storing->daemon->mirror,
+                       keys_node(key, storing->daemon->config->cluster, node)) != NULL;
+}
+
+/* Is it this node's to send? */
+static bool is_ours(const struct storing *storing, const struct checkpoint_record *record)
+{
+    const struct daemon *daemon = storing->daemon;
+
+    if (!strcmp(record->node, daemon->config->node))
+        return true;
+    return daemon->election && election_leads(daemon->election) &&
+           !is_registered(storing, record->node);
+}
+
+static bool is_stored(const struct storing *storing, const char *job,
+                      const struct checkpoint_record *record)
+{
+    char key[KV_KEY_MAX];
+    struct object_record object;
+    const struct mirror_entry *entry =
+        mirror_find(&storing->daemon->mirror,
+                    keys_object(key, storing->daemon->config->cluster, job, record->step));
+
+    return entry && read_object(entry, &object) && object.state == RECORD_COMPLETE &&
+           !strcmp(object.manifest_sha256, record->manifest_sha256);
+}
+
+static bool is_resting(const struct storing *storing, const char *job,
+                       const struct checkpoint_record *record)
+{
+    return now_ns(storing) < storing->retry_at_ns && !strcmp(job, storing->failed_job) &&
+           !strcmp(record->manifest_sha256, storing->failed_sha256);
+}
+
+/* The job's newest record, when it is to be sent by us and now. */
+static bool find_due(const struct storing *storing, const struct job *job,
+                     struct checkpoint_record *ret_record)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count = mirror_range(
+        &storing->daemon->mirror,
+        keys_job(prefix, storing->daemon->config->cluster, job->name, "checkpoints/"), &entries);
+
+    if (!job->spec.checkpoint.object_bucket[0] || !find_spec(storing, job->name))
+        return false;
+    while (count-- > 0)
+        if (read_checkpoint(&entries[count], ret_record))
+            return is_ours(storing, ret_record) && !is_stored(storing, job->name, ret_record) &&
+                   !is_resting(storing, job->name, ret_record);
+    return false;
+}
+
+/* ---- sending ---- */
+
+static void on_notified(void *context, int descriptor, unsigned events);
+
+/* Only a daemon that has something to send needs a way to hear of it. */
+static int open_notify(struct storing *storing)
+{
+    const struct loop *loop = &storing->daemon->loop.loop;
+
+    if (storing->io)
+        return 0;
+    if (storing->notify < 0)
+        storing->notify = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return storing->notify < 0 ? -errno
+                               : loop->io_add(loop->context, storing->notify, LOOP_READ,
+                                              on_notified, storing, &storing->io);
+}
+
+static void begin(struct storing *storing, const struct job *job,
+                  const struct checkpoint_record *record)
+{
+    int status = open_notify(storing);
+    const struct object_task_options options = {
+        .kind = OBJECT_TASK_SEND,
+        .settings_file = storing->daemon->config->object_store,
+        .bucket = job->spec.checkpoint.object_bucket,
+        .job = job->name,
+        .step = record->step,
+        .manifest_sha256 = record->manifest_sha256,
+        .folder = record->path,
+        .keep = job->spec.checkpoint.object_keep,
+        .notify = storing->notify,
+    };
+
+    snprintf(storing->job, sizeof(storing->job), "%s", job->name);
+    storing->begun_ns = now_ns(storing);
+    storing->record = (struct object_record){
+        .state = RECORD_UPLOADING, .step = record->step, .size_bytes = record->size_bytes};
+    memcpy(storing->record.manifest_sha256, record->manifest_sha256, RECORD_DIGEST_SIZE);
+    snprintf(storing->record.node, sizeof(storing->record.node), "%s",
+             storing->daemon->config->node);
+    if (!status)
+        status = object_task_start(&options, &storing->task);
+    if (status) {
+        log_error("job %s: a checkpoint could not be sent to the object store (%s); trying again",
+                  job->name, strerror(-status));
+        wake_at(storing, storing->begun_ns + RETRY_AWAY_NS);
+        return;
+    }
+    wake_at(storing, storing->begun_ns + LOOK_NS);
+}
+
+static void say_no_store(struct storing *storing, const struct job *job)
+{
+    if (storing->said_no_store)
+        return;
+    storing->said_no_store = true;
+    log_warning("job %s wants its checkpoints in bucket %s, and object_store is not set in this "
+                "node's configuration: they stay here",
+                job->name, job->spec.checkpoint.object_bucket);
+}
+
+void storing_sync(struct storing *storing)
+{
+    struct daemon *daemon = storing->daemon;
+    struct checkpoint_record record;
+
+    if (storing->task || daemon->stopping)
+        return;
+    for (const struct job *job = daemon->jobs; job; job = job->next) {
+        if (!find_due(storing, job, &record))
+            continue;
+        if (!daemon->config->object_store[0]) {
+            say_no_store(storing, job);
+            continue;
+        }
+        begin(storing, job, &record);
+        return;
+    }
+}
+
+/* ---- how it goes ---- */
+
+static void take_state(struct storing *storing, const struct object_task_state *state)
+{
+    struct object_record *record = &storing->record;
+
+    if (state->total_bytes) {
+        record->size_bytes = state->total_bytes;
+        record->done_bytes = state->done_bytes;
+    }
+    snprintf(record->place, sizeof(record->place), "%.*s", RECORD_PATH_SIZE - 1, state->place);
+    snprintf(record->text, sizeof(record->text), "%.*s", RECORD_TEXT_SIZE - 1, state->trouble);
+}
+
+static void finish_good(struct storing *storing, const struct object_task_state *state)
+{
+    char text[RECORD_PATH_SIZE + 256];
+    double seconds = (double)(now_ns(storing) - storing->begun_ns) / 1e9;
+
+    storing->record.state = RECORD_COMPLETE;
+    storing->record.text[0] = '\0';
+    write_record(storing);
+    snprintf(text, sizeof(text),
+             "checkpoint of step %" PRIu64 " is in the object store: %s, %.1f MB in %.1f s",
+             storing->record.step, storing->record.place, (double)storing->record.size_bytes / 1e6,
+             seconds);
+    tell(storing, text);
+    if (state->expire_trouble[0])
+        log_warning("job %s: old checkpoints stay in the object store: %s", storing->job,
+                    state->expire_trouble);
+    forget_expired(storing, state->oldest_step);
+    storing->failed_job[0] = '\0';
+}
+
+static void finish_bad(struct storing *storing, const struct object_task_state *state)
+{
+    char text[ERROR_TEXT_SIZE + 256];
+    bool away = state->status == -EAGAIN;
+    bool again = !strcmp(storing->failed_job, storing->job) &&
+                 !strcmp(storing->failed_sha256, storing->record.manifest_sha256);
+
+    storing->record.state = RECORD_FAILED;
+    snprintf(storing->record.text, sizeof(storing->record.text), "%.*s", RECORD_TEXT_SIZE - 1,
+             state->error.text);
+    write_record(storing);
+    memcpy(storing->failed_job, storing->job, sizeof(storing->failed_job));
+    memcpy(storing->failed_sha256, storing->record.manifest_sha256, RECORD_DIGEST_SIZE);
+    storing->retry_at_ns = now_ns(storing) + (away ? RETRY_AWAY_NS : RETRY_WRONG_NS);
+    wake_at(storing, storing->retry_at_ns);
+    snprintf(text, sizeof(text),
+             "checkpoint of step %" PRIu64 " is not in the object store yet: %s; tried again every "
+             "%llu s while it is the newest",
+             storing->record.step, state->error.text,
+             (away ? RETRY_AWAY_NS : RETRY_WRONG_NS) / NS_PER_SECOND);
+    if (!again) /* said once */
+        tell(storing, text);
+}
+
+static void on_notified(void *context, int descriptor, unsigned events)
+{
+    struct storing *storing = context;
+    AUTO_FREE struct object_task_state *state = calloc(1, sizeof(*state));
+    uint64_t count;
+
+    (void)events;
+    if (read(descriptor, &count, sizeof(count)) < 0 || !storing->task)
+        return;
+    if (!state) { /* looked at again, when there is memory */
+        wake_at(storing, now_ns(storing) + LOOK_NS);
+        return;
+    }
+    object_task_look(storing->task, state);
+    if (!state->finished)
+        return;
+    object_task_free(storing->task);
+    storing->task = NULL;
+    take_state(storing, state);
+    if (state->status)
+        finish_bad(storing, state);
+    else
+        finish_good(storing, state);
+    daemon_wake(storing->daemon);
+}
+
+static void on_timer(void *context)
+{
+    struct storing *storing = context;
+    AUTO_FREE struct object_task_state *state = calloc(1, sizeof(*state));
+    const struct object_record before = storing->record;
+    const uint64_t one = 1;
+
+    if (!storing->task) {
+        daemon_wake(storing->daemon); /* what rested may be due */
+        return;
+    }
+    wake_at(storing, now_ns(storing) + LOOK_NS);
+    if (!state)
+        return;
+    object_task_look(storing->task, state);
+    if (state->finished) { /* its word was lost for want of memory */
+        if (write(storing->notify, &one, sizeof(one)) < 0)
+            log_error("the object store's event cannot be written");
+        return;
+    }
+    take_state(storing, state);
+    if (memcmp(&before, &storing->record, sizeof(before)) != 0)
+        write_record(storing);
+}
+
+/* ---- start and end ---- */
+
+int storing_new(struct daemon *daemon, struct storing **ret_storing)
+{
+    const struct loop *loop = &daemon->loop.loop;
+    struct storing *storing = calloc(1, sizeof(*storing));
+    int status;
+
+    if (!storing)
+        return -ENOMEM;
+    storing->daemon = daemon;
+    storing->notify = -1;
+    status = loop->timer_add(loop->context, UINT64_MAX, on_timer, storing, &storing->timer);
+    if (status) {
+        storing_free(storing);
+        return status;
+    }
+    *ret_storing = storing;
+    return 0;
+}
+
+void storing_free(struct storing *storing)
+{
+    if (!storing)
+        return;
+    const struct loop *loop = &storing->daemon->loop.loop;
+    object_task_free(storing->task);
+    if (storing->io)
+        loop->io_remove(loop->context, storing->io);
+    if (storing->timer)
+        loop->timer_remove(loop->context, storing->timer);
+    if (storing->notify >= 0)
+        close(storing->notify);
+    free(storing);
+}
