@@ -7,8 +7,8 @@
  *
  * Errors mean the same everywhere, and the text names bucket, key, HTTP code and cause:
  *   -EAGAIN     may pass by itself: no connection, 5xx, throttled, damaged on the way
- *   -ENOENT     no such key, upload or bucket
- *   -EACCES     refused: the key, its permissions, or this machine's clock
+ *   -ENOENT     no such object or upload
+ *   -EACCES     refused: the key, its permissions, this machine's clock, or there is no such bucket
  *   -EBADMSG    the answer is not one of an object store, or not what was asked for
  *   -ECANCELED  told to stop
  *   -EINVAL, -EPROTO (TLS), -ENOMEM, -EFBIG

@@ -348,6 +348,8 @@ static int error_code(long http, const char *code)
 {
     if (is_passing(http, code))
         return -EAGAIN;
+    if (strcmp(code, "NoSuchBucket") == 0) /* says nothing of the objects in it */
+        return -EACCES;
     return http == 404                                             ? -ENOENT
            : http == 403 || http == 401                            ? -EACCES
            : http / 100 == 2 || http / 100 == 3 || http / 100 == 4 ? -EINVAL

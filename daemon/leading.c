@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "checkpoint/reader.h"
 #include "daemon/events.h"
+#include "daemon/fetching.h"
 #include "daemon/view.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
@@ -35,6 +36,7 @@ struct led {
  */
 struct leading {
     struct daemon *daemon;
+    struct fetching *fetching;
     struct led *jobs;
     struct led *writer;       /* whose plan is being written; NULL: nobody's */
     int64_t written_revision; /* of the last plan that went through */
@@ -247,10 +249,28 @@ static bool refuse_lost(struct led *led, const struct view *view)
     return true;
 }
 
+/* From step 0 only when the object store has nothing for it either. */
+static bool waits_for_store(struct led *led, const struct view *view,
+                            const struct leader_decision *decision)
+{
+    char text[RECORD_TEXT_SIZE];
+
+    if ((decision->action != LEADER_PREPARE && decision->action != LEADER_PUBLISH) ||
+        !decision->plan || decision->plan->worker_count == 0 ||
+        decision->plan->source != PLAN_SOURCE_FRESH ||
+        !fetching_holds(led->leading->fetching, led->job, text))
+        return false;
+    write_state(led, view, state_words[decision->state], text);
+    wake_at(led, view->view.now_ns + NS_PER_SECOND);
+    return true;
+}
+
 static void carry_out(struct led *led, const struct view *view, struct leader_decision *decision)
 {
     struct daemon *daemon = led->leading->daemon;
 
+    if (waits_for_store(led, view, decision))
+        return;
     write_state(led, view, state_words[decision->state], decision->text);
     if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
         return;
@@ -377,6 +397,7 @@ void leading_run(struct leading *leading)
 
     forget_removed(leading);
     if (!leads(daemon)) {
+        fetching_stop(leading->fetching);
         leading->written_revision = 0; /* of another term, perhaps of another store */
         return;
     }
@@ -401,6 +422,11 @@ int leading_new(struct daemon *daemon, struct leading **ret_leading)
     if (!leading)
         return -ENOMEM;
     leading->daemon = daemon;
+    int status = fetching_new(daemon, &leading->fetching);
+    if (status) {
+        free(leading);
+        return status;
+    }
     *ret_leading = leading;
     return 0;
 }
@@ -414,5 +440,6 @@ void leading_free(struct leading *leading)
         leading->jobs = led->next;
         led_free(led);
     }
+    fetching_free(leading->fetching);
     free(leading);
 }

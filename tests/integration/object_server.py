@@ -157,7 +157,7 @@ class ObjectServer:
             self.start([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)])
 
     def kill(self):
-        for process in self.processes:
+        for process in reversed(self.processes):  # who answers first: none speaks of the others' end
             process.kill()
             process.wait()
         self.processes = []

@@ -4,6 +4,7 @@ import contextlib
 import filecmp
 import json
 import os
+import shutil
 import unittest
 
 from cluster import Cluster
@@ -102,6 +103,26 @@ class ObjectStore(JobTest):
             server.launch()
             cluster.wait("the store answers again", server.answers)
             self.complete(job, beyond=max(before, committed))
+            self.end(job)
+
+    def test_the_last_way_back(self):
+        """All checkpoints of its own are gone, memory too: the job goes on from the object store's."""
+        with store_and_cluster(self) as (_, cluster):
+            job = make_job(cluster)
+            self.complete(job)
+            self.pause(job)
+            newest = job.checkpoints()[-1]
+            cluster.wait("the newest is in the store", lambda: any(
+                record["state"] == "complete" and record["step"] == newest["step"] for record in job.objects()))
+            cluster.wait("its workers are gone", lambda: not any(node.workers() for node in cluster.nodes.values()))
+            for record in job.checkpoints():
+                shutil.rmtree(record["path"])
+            job.ask(state="running")
+            job.wait_step(newest["step"] + CHECKPOINT_EVERY)
+            said = [event["text"] for event in job.events("checkpoint") if "came back" in event["text"]]
+            self.assertEqual(len(said), 1, said)
+            plans = [event["text"] for event in job.events("plan")]
+            self.assertTrue(any(f"from the checkpoint of step {newest['step']}" in plan for plan in plans), plans)
             self.end(job)
 
     @unittest.skipUnless(installed() == "swift", "one real server is enough")

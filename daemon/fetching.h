@@ -1,0 +1,28 @@
+/*
+ * The last way back: a job whose own checkpoints are all gone goes on from one in the object store.
+ *
+ * The leader asks before it would start a job from step 0. The newest checkpoint that is complete
+ * in the store is fetched into the job's folder, on a thread of its own, and recorded; then it is
+ * one like any other. A store that does not answer is waited for, with the reason in the job's
+ * state: starting over would cost more. One that turns out damaged there is passed over.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "daemon/daemon.h"
+
+struct fetching;
+
+int fetching_new(struct daemon *daemon, struct fetching **ret_fetching) CHECK_RESULT;
+/** fetching_free() - stops what is on its way; NULL allowed */
+void fetching_free(struct fetching *fetching);
+/**
+ * fetching_holds() - must @job wait for a checkpoint from the store?
+ * @ret_text: RECORD_TEXT_SIZE bytes for its state: what is being done, or why it is not
+ *
+ * Begins what is to be done. When it is done the cluster's keys change, which wakes the leader.
+ */
+bool fetching_holds(struct fetching *fetching, const char *job, char *ret_text);
+/** fetching_stop() - this node does not lead any more */
+void fetching_stop(struct fetching *fetching);
