@@ -88,6 +88,8 @@ static void test_defaults(void **state)
     assert_int_equal(spec.checkpoint.every, 0);
     assert_int_equal(spec.checkpoint.keep, 2);
     assert_int_equal(spec.checkpoint.copies, 1);
+    assert_string_equal(spec.checkpoint.object_bucket, "");
+    assert_int_equal(spec.checkpoint.object_keep, 3);
     assert_int_equal(spec.evaluate.every, 0);
     assert_int_equal(spec.evaluate.batches, 8);
 }
@@ -187,6 +189,26 @@ static void assert_refused(const char *path, const char *value, const char *expe
     assert_int_equal(spec.name[0], 7); /* untouched */
     if (strcmp(error.text, expected) != 0)
         fail_msg("\n  said:     %s\n  expected: %s", error.text, expected);
+}
+
+static void test_buckets(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"abc", "a.b-c", "0a9"};
+    static const char *const bad[] = {"ab", "Abc", "a_b", "-ab", "ab.", "a/b", "a b"};
+    struct error error;
+    for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+        AUTO_JSON json_t *tree = parse(minimal);
+        put(tree, "checkpoint.object.bucket", json_string(good[i]));
+        assert_int_equal(decode(tree, &error), 0);
+        assert_string_equal(spec.checkpoint.object_bucket, good[i]);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        AUTO_JSON json_t *tree = parse(minimal);
+        put(tree, "checkpoint.object.bucket", json_string(bad[i]));
+        assert_int_equal(job_spec_decode(tree, "demo.yaml", NULL, NULL, &spec, &error), -EINVAL);
+        assert_non_null(strstr(error.text, "needs a bucket's name (3 to 63 of a-z 0-9 . -"));
+    }
 }
 
 static void test_messages_say_where_what_and_what_is_allowed(void **state)
@@ -409,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_every_form_of_a_value),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_encoding_has_every_key),
+        cmocka_unit_test(test_buckets),
         cmocka_unit_test(test_messages_say_where_what_and_what_is_allowed),
         cmocka_unit_test(test_unknown_keys_are_answered_with_the_meant_one),
         cmocka_unit_test(test_rules_between_keys),
