@@ -365,7 +365,8 @@ static void on_timer(void *context)
 {
     struct storing *storing = context;
     AUTO_FREE struct object_task_state *state = calloc(1, sizeof(*state));
-    const struct object_record before = storing->record;
+    uint64_t done_before = storing->record.done_bytes;
+    char text_before[RECORD_TEXT_SIZE];
     const uint64_t one = 1;
 
     if (!storing->task) {
@@ -381,8 +382,9 @@ static void on_timer(void *context)
             log_error("the object store's event cannot be written");
         return;
     }
+    memcpy(text_before, storing->record.text, sizeof(text_before));
     take_state(storing, state);
-    if (memcmp(&before, &storing->record, sizeof(before)) != 0)
+    if (storing->record.done_bytes != done_before || strcmp(storing->record.text, text_before))
         write_record(storing);
 }
 
