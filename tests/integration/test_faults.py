@@ -194,6 +194,21 @@ class Faults(JobTest):
             self.assertEqual(job.events("stuck"), [])
             self.end(job)
 
+    def test_resume_in_the_moment_of_a_pause(self):
+        """While workers save and leave, before the job is paused."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(6)
+            for checked in range(0, 10, 2):  # times that the plan is looked at in between
+                job.wait_step(job.step() + 20)
+                job.ask(state="paused")
+                for _ in range(checked):
+                    job.plan()
+                job.ask(state="running")
+                job.wait_step(job.step() + 20)
+                job.wait_running(6)
+            self.end(job)
+
     def test_cancel(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()
