@@ -143,7 +143,8 @@ static int take_json(struct parser *parser, const struct kv_entry *entry, struct
     char name[NAME_SIZE], leaf[128];
     AUTO_JSON json_t *tree = NULL;
     bool is_node = keys_match_node(entry->key, parser->name, name);
-    bool is_job = !is_node && keys_match_job(entry->key, parser->name, name, leaf);
+    bool is_job = !is_node && (keys_match_job(entry->key, parser->name, name, leaf) ||
+                               keys_match_said(entry->key, parser->name, name, leaf));
     int status;
 
     if (!is_node && (!is_job || !leaf_matters(leaf)))

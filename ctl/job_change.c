@@ -7,7 +7,7 @@
 #include "ctl/commands.h"
 #include "ctl/job_wish.h"
 
-#define KEYS_MAX 4096 /* of one job: its records and what old reports are left */
+#define KEYS_MAX 16384 /* of one job: its records and what old reports are left */
 
 struct change {
     const struct arguments *arguments;
@@ -107,12 +107,14 @@ static int take_keys(void *context, const struct kv_result *result, struct error
 {
     struct key_list *list = context;
 
-    if (result->entry_count > KEYS_MAX)
-        return error_set(error, -E2BIG, "the job has %zu keys, more than %d", result->entry_count,
-                         KEYS_MAX);
-    list->keys = calloc(result->entry_count + 1, sizeof(*list->keys));
-    if (!list->keys)
+    size_t count = list->count + result->entry_count;
+
+    if (count > KEYS_MAX)
+        return error_set(error, -E2BIG, "the job has %zu keys, more than %d", count, KEYS_MAX);
+    char(*keys)[KV_KEY_MAX] = reallocarray(list->keys, count + 1, sizeof(*keys));
+    if (!keys)
         return error_set(error, -ENOMEM, "no memory");
+    list->keys = keys;
     for (size_t i = 0; i < result->entry_count; i++)
         snprintf(list->keys[list->count++], KV_KEY_MAX, "%s", result->entries[i].key);
     return 0;
@@ -160,6 +162,9 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
                          cluster_job_state(job), name);
     status = store_range(&store, keys_job(prefix, store.cluster, name, ""), true, take_keys, &list,
                          error);
+    if (!status)
+        status = store_range(&store, keys_said(prefix, store.cluster, name, ""), true, take_keys,
+                             &list, error);
     if (!status)
         status = remove_keys(&store, name, &list, error);
     free(list.keys);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/earlier_report.h"
 #include "daemon/inventory.h"
 #include "daemon/leading.h"
 #include "daemon/storing.h"
@@ -75,6 +76,8 @@ static void on_snapshot(void *context, const struct kv_entry *entries, size_t co
 
     if (mirror_snapshot(&daemon->mirror, entries, count, revision))
         log_error("no memory for the cluster's keys: this node's picture is incomplete");
+    daemon->partial = !daemon->watches_all;
+    earlier_report_forget(daemon->earlier);
     observe_leader(daemon);
     daemon_wake(daemon);
 }
@@ -132,6 +135,34 @@ static void on_registered(void *context, enum registry_state state, const struct
     }
 }
 
+/*
+ * What nodes say (registrations, reports, progress) concerns the leader alone: if all followed it,
+ * each node's word would cost a message to every other node.
+ */
+static int follow_keys(struct daemon *daemon, bool all)
+{
+    static const struct kv_watch_callbacks callbacks = {
+        .snapshot = on_snapshot,
+        .events = on_events,
+        .state = on_store_state,
+    };
+    char prefix[KV_KEY_MAX], before[KV_KEY_MAX];
+    const char *cluster = daemon->config->cluster;
+    struct kv_watch *watch;
+    int status =
+        daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, cluster),
+                          all ? NULL : keys_nodes(before, cluster), &callbacks, daemon, &watch);
+
+    if (status)
+        return status;
+    if (daemon->watch)
+        daemon->kv->unwatch(daemon->kv->context, daemon->watch);
+    daemon->watch = watch;
+    daemon->watches_all = all;
+    daemon->partial = true; /* until the new watch has told what there is */
+    return 0;
+}
+
 static void on_elected(void *context, bool leads, const char *leader)
 {
     struct daemon *daemon = context;
@@ -140,6 +171,8 @@ static void on_elected(void *context, bool leads, const char *leader)
         log_info("this node leads now");
     else
         log_debug("the leader is %s", leader[0] ? leader : "not known");
+    if (leads != daemon->watches_all && follow_keys(daemon, leads))
+        log_error("no memory to follow the cluster's keys as %s", leads ? "leader" : "follower");
     daemon_wake(daemon);
 }
 
@@ -193,11 +226,6 @@ static int open_store(struct daemon *daemon, struct error *error)
 
 static int start_membership(struct daemon *daemon, uint64_t takeover)
 {
-    static const struct kv_watch_callbacks watch_callbacks = {
-        .snapshot = on_snapshot,
-        .events = on_events,
-        .state = on_store_state,
-    };
     const struct config *config = daemon->config;
     const struct loop *loop = &daemon->loop.loop;
     const struct registry_options registry_options = {.cluster = config->cluster,
@@ -207,7 +235,6 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
                                                       .takeover = takeover};
     const struct election_options election_options = {
         .cluster = config->cluster, .node = config->node, .ttl_seconds = LEADER_TTL_S};
-    char prefix[KV_KEY_MAX];
     AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     int status = text ? 0 : -ENOMEM;
@@ -225,8 +252,9 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = suspicion_new(daemon, &daemon->suspicion);
     if (!status)
-        status = daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, config->cluster),
-                                   &watch_callbacks, daemon, &daemon->watch);
+        status = earlier_report_new(daemon, &daemon->earlier);
+    if (!status)
+        status = follow_keys(daemon, false);
     return status;
 }
 
@@ -245,6 +273,7 @@ void cluster_part(struct daemon *daemon)
     leading_free(daemon->leading);
     storing_free(daemon->storing);
     suspicion_free(daemon->suspicion);
+    earlier_report_free(daemon->earlier);
     if (daemon->watch)
         daemon->kv->unwatch(daemon->kv->context, daemon->watch);
     election_stop(daemon->election);

@@ -24,6 +24,7 @@ struct job;
 struct leading;
 struct storing;
 struct suspicion;
+struct earlier_report;
 struct http_server;
 
 struct daemon {
@@ -36,6 +37,9 @@ struct daemon {
     struct election *election;
     struct outbox *outbox;
     struct mirror mirror;
+    bool watches_all; /* also the keys that only a leader follows */
+    bool partial;     /* the mirror lacks these: they have not come, or are not watched */
+    struct earlier_report *earlier;
     struct node_record self;
     struct inventory *inventory;
     uint64_t incarnation;

@@ -99,7 +99,7 @@ static void write_progress(struct job *job, const struct control_progress *progr
     AUTO_JSON json_t *tree = progress_record_encode(&record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     if (!text || outbox_put(daemon->outbox,
-                            keys_job(key, daemon->config->cluster, job->name, "progress"), text))
+                            keys_said(key, daemon->config->cluster, job->name, "progress"), text))
         log_error("no memory to write progress");
 }
 

@@ -16,6 +16,12 @@
 
 #define RETRY_NS (NS_PER_SECOND / 5)
 
+/*
+ * A look at a job of a thousand nodes takes tens of milliseconds, and as many reports may come one
+ * by one: after each look the leader rests for some times as long as that took.
+ */
+#define REST_SHARE 3
+
 /* One job as its leader remembers it. */
 struct led {
     struct led *next;
@@ -28,6 +34,7 @@ struct led {
     char words[PLAN_REASON_SIZE + 128];
     uint64_t generation;
     struct loop_timer *timer;
+    uint64_t rests_until_ns;
 };
 
 /*
@@ -121,8 +128,9 @@ static size_t add_old_reports(const struct led *led, uint64_t keep_from,
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t length, used = 0;
-    size_t count = mirror_range(
-        &daemon->mirror, keys_job(prefix, daemon->config->cluster, led->job, "reports/"), &entries);
+    size_t count =
+        mirror_range(&daemon->mirror,
+                     keys_said(prefix, daemon->config->cluster, led->job, "reports/"), &entries);
 
     length = strlen(prefix);
     for (size_t i = 0; i < count && used < capacity; i++)
@@ -300,10 +308,10 @@ static void decide(struct led *led, const struct view *view)
     plan_free(decision.plan);
 }
 
-/* Not while saying goodbye, either. */
+/* Not while saying goodbye, nor before all keys have come. */
 static bool leads(const struct daemon *daemon)
 {
-    return daemon->election && election_leads(daemon->election);
+    return daemon->election && election_leads(daemon->election) && !daemon->partial;
 }
 
 static void consider(struct led *led)
@@ -311,12 +319,16 @@ static void consider(struct led *led)
     struct daemon *daemon = led->leading->daemon;
     struct view *view;
     struct error error = {0};
+    uint64_t begun_ns = daemon->loop.loop.now_ns(&daemon->loop);
 
     if (!leads(daemon) || daemon->store_away || led->leading->writer ||
         daemon->mirror.revision < led->leading->written_revision)
         return;
-    int status = view_make(&daemon->mirror, daemon->config->cluster, led->job,
-                           daemon->loop.loop.now_ns(&daemon->loop),
+    if (begun_ns < led->rests_until_ns) {
+        wake_at(led, led->rests_until_ns);
+        return;
+    }
+    int status = view_make(&daemon->mirror, daemon->config->cluster, led->job, begun_ns,
                            daemon->config->failure_timeout_ns, &led->refused, &view, &error);
     if (status) {
         if (status != -ENOENT)
@@ -328,6 +340,8 @@ static void consider(struct led *led)
     else
         decide(led, view);
     view_free(view);
+    uint64_t ended_ns = daemon->loop.loop.now_ns(&daemon->loop);
+    led->rests_until_ns = ended_ns + REST_SHARE * (ended_ns - begun_ns);
 }
 
 static void on_timer(void *context)

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/earlier_report.h"
 #include "daemon/inventory.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
@@ -96,7 +97,8 @@ static void open_new_jobs(struct daemon *daemon)
     for (size_t i = 0; i < count; i++) {
         char name[NAME_SIZE], leaf[128];
         if (keys_match_job(entries[i].key, daemon->config->cluster, name, leaf) &&
-            !strcmp(leaf, "spec") && !find_job(daemon, name))
+            !strcmp(leaf, "spec") && !find_job(daemon, name) &&
+            earlier_report_known(daemon->earlier, name))
             open_job(daemon, name, &entries[i]);
     }
 }

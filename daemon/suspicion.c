@@ -11,8 +11,9 @@
 struct suspicion {
     struct daemon *daemon;
     struct http_client *client;
-    struct http_request *question; /* NULL: none is open */
-    char node[NAME_SIZE];          /* that it was put to */
+    struct kv_request *search;     /* for the address of `node`; NULL: none is open */
+    struct http_request *question; /* the same */
+    char node[NAME_SIZE];          /* that it is put to */
 };
 
 static void on_answer(void *context, const struct http_answer *answer)
@@ -29,35 +30,48 @@ static void on_answer(void *context, const struct http_answer *answer)
     election_depose(daemon->election);
 }
 
-static bool find_address(const struct daemon *daemon, const char *node,
-                         char ret_address[ADDRESS_SIZE])
+static void put_question(struct suspicion *suspicion, const char *address)
 {
-    char key[KV_KEY_MAX];
-    const struct mirror_entry *entry =
-        mirror_find(&daemon->mirror, keys_node(key, daemon->config->cluster, node));
-    AUTO_JSON json_t *tree = NULL;
-    struct node_record record;
+    struct daemon *daemon = suspicion->daemon;
+    char url[ADDRESS_SIZE + 32];
 
-    if (!entry || json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
-        node_record_decode(tree, &record, NULL))
-        return false;
-    snprintf(ret_address, ADDRESS_SIZE, "%s", record.http);
-    return true;
+    snprintf(url, sizeof(url), "http://%s/v1/node", address);
+    if (http_get(suspicion->client, url, daemon->config->failure_timeout_ns / 4, NULL, on_answer,
+                 suspicion, &suspicion->question))
+        log_warning("the leader %s cannot be asked whether it lives", suspicion->node);
+}
+
+/* Without a registration there is nobody to ask; its leadership ends with its lease. */
+static void on_found(void *context, const struct kv_result *result)
+{
+    struct suspicion *suspicion = context;
+    struct node_record record;
+    AUTO_JSON json_t *tree = NULL;
+
+    suspicion->search = NULL;
+    if (result->status || !result->entry_count)
+        return;
+    const struct kv_entry *entry = &result->entries[0];
+    if (!json_parse(entry->value, entry->value_bytes, entry->key, &tree, NULL) &&
+        !node_record_decode(tree, &record, NULL))
+        put_question(suspicion, record.http);
 }
 
 void suspicion_raise(struct suspicion *suspicion, const char *node)
 {
     struct daemon *daemon = suspicion->daemon;
-    char address[ADDRESS_SIZE], url[ADDRESS_SIZE + 32];
+    const struct kv *kv = daemon->kv;
+    char key[KV_KEY_MAX];
 
-    if (suspicion->question || !daemon->election ||
-        strcmp(election_leader(daemon->election), node) || !find_address(daemon, node, address))
+    if (suspicion->search || suspicion->question || !daemon->election ||
+        strcmp(election_leader(daemon->election), node))
         return;
     snprintf(suspicion->node, sizeof(suspicion->node), "%s", node);
-    snprintf(url, sizeof(url), "http://%s/v1/node", address);
-    if (http_get(suspicion->client, url, daemon->config->failure_timeout_ns / 4, NULL, on_answer,
-                 suspicion, &suspicion->question))
+    keys_node(key, daemon->config->cluster, node);
+    if (kv->range(kv->context, key, false, on_found, suspicion, &suspicion->search)) {
+        suspicion->search = NULL;
         log_warning("the leader %s cannot be asked whether it lives", node);
+    }
 }
 
 int suspicion_new(struct daemon *daemon, struct suspicion **ret_suspicion)
@@ -81,6 +95,7 @@ void suspicion_free(struct suspicion *suspicion)
 {
     if (!suspicion)
         return;
+    suspicion->daemon->kv->cancel(suspicion->daemon->kv->context, suspicion->search);
     http_cancel(suspicion->question);
     http_client_free(suspicion->client);
     free(suspicion);

@@ -94,7 +94,9 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
                        const char *job)
 {
     const struct mirror_entry *state = find_leaf(mirror, cluster, job, "state");
-    const struct mirror_entry *progress = find_leaf(mirror, cluster, job, "progress");
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *progress =
+        mirror_find(mirror, keys_said(key, cluster, job, "progress"));
     AUTO_JSON json_t *state_tree = NULL;
     AUTO_JSON json_t *progress_tree = NULL;
     struct progress_record record;

@@ -100,6 +100,7 @@ void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint)
 {
     if (etcd->current == endpoint)
         etcd->current = (endpoint + 1) % etcd->endpoint_count;
+    etcd_watch_doubt(etcd, endpoint);
 }
 
 /* After a failed attempt: the next endpoint if that is allowed, else the failure. */
@@ -245,7 +246,10 @@ static int etcd_range(void *context, const char *key, bool prefix, kv_callback d
     int r = etcd_request_new(context, ETCD_RANGE, true, done, user, &request);
     if (r < 0)
         return r;
-    return start(request, etcd_encode_range(&request->body, key, prefix, 0), ret_request);
+    return start(request,
+                 prefix ? etcd_encode_range_below(&request->body, key, NULL, 0)
+                        : etcd_encode_range(&request->body, key),
+                 ret_request);
 }
 
 static int etcd_txn(void *context, const struct kv_compare *compares, size_t compare_count,

@@ -27,26 +27,40 @@ static int put_bytes(struct bytes *body, const char *name, const void *data, siz
 
 /*
  * The end of the range of all keys that begin with @prefix: the prefix with its last byte raised.
- * Our prefixes end in '/', so there is no carry; a last byte of 0xff is not a firn key.
+ * Our prefixes end in '/', so there is no carry; a last byte of 0xff is not a firn key. Or @before,
+ * when that is given.
  */
-static int put_prefix_end(struct bytes *body, const char *prefix)
+static int put_prefix_end(struct bytes *body, const char *prefix, const char *before)
 {
     char end[KV_KEY_MAX];
     size_t length = strlen(prefix);
+    int r = put(body, ",");
+    if (r < 0)
+        return r;
+    if (before != NULL)
+        return put_bytes(body, "range_end", before, strlen(before));
     assert(length > 0 && length < sizeof(end) && (unsigned char)prefix[length - 1] != 0xff);
     memcpy(end, prefix, length);
     end[length - 1] = (char)(end[length - 1] + 1);
-    int r = put(body, ",");
-    return r < 0 ? r : put_bytes(body, "range_end", end, length);
+    return put_bytes(body, "range_end", end, length);
 }
 
-int etcd_encode_range(struct bytes *body, const char *key, bool prefix, unsigned limit)
+int etcd_encode_range(struct bytes *body, const char *key)
 {
     int r = put(body, "{");
     if (r == 0)
         r = put_bytes(body, "key", key, strlen(key));
-    if (r == 0 && prefix)
-        r = put_prefix_end(body, key);
+    return r < 0 ? r : put(body, "}");
+}
+
+int etcd_encode_range_below(struct bytes *body, const char *prefix, const char *before,
+                            unsigned limit)
+{
+    int r = put(body, "{");
+    if (r == 0)
+        r = put_bytes(body, "key", prefix, strlen(prefix));
+    if (r == 0)
+        r = put_prefix_end(body, prefix, before);
     if (r == 0 && limit > 0)
         r = bytes_append_format(body, ",\"limit\":\"%u\",\"keys_only\":true", limit);
     return r < 0 ? r : put(body, "}");
@@ -127,13 +141,14 @@ int etcd_encode_authenticate(struct bytes *body, const char *user, const char *p
     return r;
 }
 
-int etcd_encode_watch(struct bytes *body, const char *prefix, int64_t start_revision)
+int etcd_encode_watch(struct bytes *body, const char *prefix, const char *before,
+                      int64_t start_revision)
 {
     int r = put(body, "{\"create_request\":{");
     if (r == 0)
         r = put_bytes(body, "key", prefix, strlen(prefix));
     if (r == 0)
-        r = put_prefix_end(body, prefix);
+        r = put_prefix_end(body, prefix, before);
     return r < 0 ? r
                  : bytes_append_format(
                        body, ",\"start_revision\":\"%" PRId64 "\",\"progress_notify\":true}}\n",

@@ -28,15 +28,20 @@ enum etcd_operation {
 };
 
 /* Each appends one JSON object to @body. Return: 0 or -ENOMEM. */
-int etcd_encode_range(struct bytes *body, const char *key, bool prefix,
-                      unsigned limit) CHECK_RESULT;
+/** etcd_encode_range() - one key */
+int etcd_encode_range(struct bytes *body, const char *key) CHECK_RESULT;
+/** etcd_encode_range_below() - what begins with @prefix and, unless NULL, sorts before @before
+ * @limit: so many, without their values; 0: all */
+int etcd_encode_range_below(struct bytes *body, const char *prefix, const char *before,
+                            unsigned limit) CHECK_RESULT;
 int etcd_encode_txn(struct bytes *body, const struct kv_compare *compares, size_t compare_count,
                     const struct kv_operation *operations, size_t operation_count) CHECK_RESULT;
 int etcd_encode_lease_grant(struct bytes *body, int64_t ttl_seconds) CHECK_RESULT;
 int etcd_encode_lease(struct bytes *body, int64_t lease) CHECK_RESULT;
 int etcd_encode_authenticate(struct bytes *body, const char *user,
                              const char *password) CHECK_RESULT;
-int etcd_encode_watch(struct bytes *body, const char *prefix, int64_t start_revision) CHECK_RESULT;
+int etcd_encode_watch(struct bytes *body, const char *prefix, const char *before,
+                      int64_t start_revision) CHECK_RESULT;
 extern const char
     ETCD_PROGRESS_REQUEST[]; /* what a watch stream is asked, to see whether it lives */
 

@@ -81,7 +81,10 @@ int etcd_auth_init(struct etcd *etcd) CHECK_RESULT;
 void etcd_auth_done(struct etcd *etcd);
 
 /* etcd_watch.c */
-int etcd_watch_start(void *context, const char *prefix, const struct kv_watch_callbacks *callbacks,
-                     void *user, struct kv_watch **ret_watch) CHECK_RESULT;
+int etcd_watch_start(void *context, const char *prefix, const char *before,
+                     const struct kv_watch_callbacks *callbacks, void *user,
+                     struct kv_watch **ret_watch) CHECK_RESULT;
 void etcd_watch_stop(void *context, struct kv_watch *watch);
+/** etcd_watch_doubt() - a request to @endpoint failed: do streams from there still live? */
+void etcd_watch_doubt(struct etcd *etcd, unsigned endpoint);
 void etcd_watch_stop_all(struct etcd *etcd);

@@ -16,10 +16,12 @@
  * that is compacted, or the store is behind what we saw (restored from a backup, or emptied),
  * history has a hole, and READING starts over with a new snapshot.
  *
- * A connection may die without a sign. So every request time-out each stream is asked for its
- * progress, on the same connection; one that has said nothing by the next look is dead. The answer
- * says the store's revision, but it may overtake events (etcd issue 15220), so R follows only
- * events and the notifications that etcd puts in order behind them.
+ * A connection may die without a sign. So a stream is asked for its progress, on the same
+ * connection, now and then, and at once when another request to its member has failed; one that
+ * then says nothing for a request time-out is dead. (Asking a thousand times a second, once for
+ * each of a thousand nodes, takes etcd a whole core.) The answer says the store's revision, but it
+ * may overtake events (etcd issue 15220), so R follows only events and the notifications that etcd
+ * puts in order behind them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,13 +35,14 @@
 
 #define BACKOFF_MIN_NS (50 * NS_PER_MS)
 #define BACKOFF_MAX_NS (2 * NS_PER_SECOND)
+#define ASK_TIMEOUTS   10 /* request time-outs between two questions to a stream */
 
 enum watch_phase { WATCH_READING, WATCH_OPENING, WATCH_STREAMING, WATCH_PAUSED, WATCH_PROBING };
 
 struct kv_watch {
     struct etcd *etcd;
     struct kv_watch *next, **back;
-    char prefix[KV_KEY_MAX];
+    char prefix[KV_KEY_MAX], before[KV_KEY_MAX]; /* before: "" for no such bound */
     struct kv_watch_callbacks callbacks;
     void *user;
     enum watch_phase phase;
@@ -48,8 +51,9 @@ struct kv_watch {
     struct json_stream objects;
     unsigned endpoint;     /* of the stream */
     uint64_t token_number; /* of the stream */
-    bool heard;            /* anything since the last look */
-    struct alarm alarm;    /* PAUSED: go on; streams: look whether it lives */
+    bool asked;            /* something is due by the alarm: "created", or how far it is */
+    bool heard;            /* anything since then */
+    struct alarm alarm;    /* PAUSED: go on; streams: ask, or look whether it has answered */
     uint64_t backoff_ns;
     int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
     int lost_status;  /* what `state` was last told; 0: all is well */
@@ -94,10 +98,24 @@ static void stop_stream(struct kv_watch *watch)
 }
 
 /* Something is due until then: "created", the answer to a question, or events. */
-static void look_later(struct kv_watch *watch)
+static void expect_something(struct kv_watch *watch)
 {
+    watch->asked = true;
     watch->heard = false;
     alarm_set_in(&watch->alarm, watch->etcd->timeout_ns);
+}
+
+static void ask_later(struct kv_watch *watch)
+{
+    watch->asked = false;
+    alarm_set_in(&watch->alarm, ASK_TIMEOUTS * watch->etcd->timeout_ns);
+}
+
+void etcd_watch_doubt(struct etcd *etcd, unsigned endpoint)
+{
+    for (struct kv_watch *watch = etcd->watches; watch != NULL; watch = watch->next)
+        if (watch->phase == WATCH_STREAMING && watch->endpoint == endpoint && !watch->asked)
+            alarm_set_in(&watch->alarm, 0);
 }
 
 static void stream_broken(struct kv_watch *watch, int status, const char *text)
@@ -223,13 +241,18 @@ static void stream_done(void *context, const struct http_answer *answer)
     }
 }
 
+static const char *bound(const struct kv_watch *watch)
+{
+    return watch->before[0] != '\0' ? watch->before : NULL;
+}
+
 static int open_stream(struct kv_watch *watch)
 {
     struct etcd *etcd = watch->etcd;
     char url[ETCD_URL_SIZE];
     struct http_order order;
     struct bytes body CLEANUP(bytes_done) = {0};
-    int r = etcd_encode_watch(&body, watch->prefix, watch->revision + 1);
+    int r = etcd_encode_watch(&body, watch->prefix, bound(watch), watch->revision + 1);
     if (r < 0)
         return r;
     watch->endpoint = etcd->current;
@@ -243,7 +266,7 @@ static int open_stream(struct kv_watch *watch)
     if (r < 0)
         return r;
     watch->phase = WATCH_OPENING;
-    look_later(watch);
+    expect_something(watch);
     return 0;
 }
 
@@ -271,11 +294,25 @@ static void read_done(void *context, const struct kv_result *result)
         open_or_pause(watch);
 }
 
+/* @limit: 0 for all keys with their values */
+static int start_request(struct kv_watch *watch, unsigned limit, kv_callback done)
+{
+    int r = etcd_request_new(watch->etcd, ETCD_RANGE, true, done, watch, &watch->request);
+    if (r == 0)
+        r = etcd_encode_range_below(&watch->request->body, watch->prefix, bound(watch), limit);
+    if (r == 0)
+        r = etcd_request_send(watch->request);
+    if (r < 0) {
+        etcd_request_free(watch->request);
+        watch->request = NULL;
+    }
+    return r;
+}
+
 static int start_reading(struct kv_watch *watch)
 {
     watch->phase = WATCH_READING;
-    return watch->etcd->kv.range(watch->etcd, watch->prefix, true, read_done, watch,
-                                 &watch->request);
+    return start_request(watch, 0, read_done);
 }
 
 static void probe_done(void *context, const struct kv_result *result)
@@ -303,16 +340,7 @@ static void probe_done(void *context, const struct kv_result *result)
 static int start_probing(struct kv_watch *watch)
 {
     watch->phase = WATCH_PROBING;
-    int r = etcd_request_new(watch->etcd, ETCD_RANGE, true, probe_done, watch, &watch->request);
-    if (r == 0)
-        r = etcd_encode_range(&watch->request->body, watch->prefix, true, 1);
-    if (r == 0)
-        r = etcd_request_send(watch->request);
-    if (r < 0) {
-        etcd_request_free(watch->request);
-        watch->request = NULL;
-    }
-    return r;
+    return start_request(watch, 1, probe_done);
 }
 
 /* Stops what runs, says why, and goes on after a while. */
@@ -335,35 +363,42 @@ static void resume(struct kv_watch *watch)
     }
 }
 
-/* The stream said something since it was last asked: ask again. It did not: it is dead. */
+/* Time to ask the stream, or to see whether it has answered: if not, it is dead. */
 static void alarm_fired(void *user)
 {
     struct kv_watch *watch = user;
     if (watch->phase == WATCH_PAUSED) {
         resume(watch);
     } else if (watch->phase == WATCH_OPENING || watch->phase == WATCH_STREAMING) {
-        int r = watch->heard
-                    ? http_send(watch->stream, ETCD_PROGRESS_REQUEST, strlen(ETCD_PROGRESS_REQUEST))
-                    : -ETIMEDOUT;
+        int r = 0;
+        if (watch->asked && !watch->heard)
+            r = -ETIMEDOUT;
+        else if (!watch->asked)
+            r = http_send(watch->stream, ETCD_PROGRESS_REQUEST, strlen(ETCD_PROGRESS_REQUEST));
         if (r < 0)
             stream_broken(watch, r, "no answer for too long");
+        else if (watch->asked)
+            ask_later(watch);
         else
-            look_later(watch);
+            expect_something(watch);
     }
 }
 
-int etcd_watch_start(void *context, const char *prefix, const struct kv_watch_callbacks *callbacks,
-                     void *user, struct kv_watch **ret_watch)
+int etcd_watch_start(void *context, const char *prefix, const char *before,
+                     const struct kv_watch_callbacks *callbacks, void *user,
+                     struct kv_watch **ret_watch)
 {
     struct etcd *etcd = context;
     size_t length = strlen(prefix);
-    if (length == 0 || length >= KV_KEY_MAX)
+    if (length == 0 || length >= KV_KEY_MAX || (before != NULL && strlen(before) >= KV_KEY_MAX))
         return -EINVAL;
     struct kv_watch *watch = calloc(1, sizeof(*watch));
     if (watch == NULL)
         return -ENOMEM;
     watch->etcd = etcd;
     memcpy(watch->prefix, prefix, length + 1);
+    if (before != NULL)
+        stpcpy(watch->before, before);
     watch->callbacks = *callbacks;
     watch->user = user;
     watch->backoff_ns = BACKOFF_MIN_NS;

@@ -38,6 +38,16 @@ char *keys_leader(char key[KV_KEY_MAX], const char *cluster)
     return make(key, ROOT "%s/leader", cluster);
 }
 
+char *keys_nodes(char key[KV_KEY_MAX], const char *cluster)
+{
+    return make(key, ROOT "%s/nodes/", cluster);
+}
+
+char *keys_said(char key[KV_KEY_MAX], const char *cluster, const char *job, const char *leaf)
+{
+    return make(key, ROOT "%s/said/%s/%s", cluster, job, leaf);
+}
+
 char *keys_job(char key[KV_KEY_MAX], const char *cluster, const char *job, const char *leaf)
 {
     return make(key, ROOT "%s/jobs/%s/%s", cluster, job, leaf);
@@ -46,7 +56,7 @@ char *keys_job(char key[KV_KEY_MAX], const char *cluster, const char *job, const
 char *keys_report(char key[KV_KEY_MAX], const char *cluster, const char *job, uint64_t generation,
                   const char *node)
 {
-    return make(key, ROOT "%s/jobs/%s/reports/%" PRIu64 "/%s", cluster, job, generation, node);
+    return make(key, ROOT "%s/said/%s/reports/%" PRIu64 "/%s", cluster, job, generation, node);
 }
 
 char *keys_checkpoint(char key[KV_KEY_MAX], const char *cluster, const char *job, uint64_t step)
@@ -82,15 +92,26 @@ static bool copy_name(const char *text, size_t length, char ret_name[NAME_SIZE])
     return true;
 }
 
-bool keys_match_job(const char *key, const char *cluster, char ret_job[64], char ret_leaf[128])
+static bool match_leaf(const char *key, const char *cluster, const char *folder, char ret_job[64],
+                       char ret_leaf[128])
 {
-    const char *job = below(key, cluster, "jobs");
+    const char *job = below(key, cluster, folder);
     const char *slash = job != NULL ? strchr(job, '/') : NULL;
     size_t leaf_length = slash != NULL ? strlen(slash + 1) : 0;
     if (leaf_length == 0 || leaf_length >= 128 || !copy_name(job, (size_t)(slash - job), ret_job))
         return false;
     memcpy(ret_leaf, slash + 1, leaf_length + 1);
     return true;
+}
+
+bool keys_match_job(const char *key, const char *cluster, char ret_job[64], char ret_leaf[128])
+{
+    return match_leaf(key, cluster, "jobs", ret_job, ret_leaf);
+}
+
+bool keys_match_said(const char *key, const char *cluster, char ret_job[64], char ret_leaf[128])
+{
+    return match_leaf(key, cluster, "said", ret_job, ret_leaf);
 }
 
 bool keys_match_node(const char *key, const char *cluster, char ret_node[64])

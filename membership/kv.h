@@ -61,7 +61,7 @@ struct kv_event {
     struct kv_entry entry;
 };
 struct kv_watch_callbacks {
-    /* all keys below the prefix at watch start, and again after a compaction or a long absence:
+    /* all keys that are watched at watch start, and again after a compaction or a long absence:
      * forget the rest */
     void (*snapshot)(void *context, const struct kv_entry *entries, size_t count, int64_t revision);
     void (*events)(void *context, const struct kv_event *events, size_t count, int64_t revision);
@@ -90,7 +90,9 @@ struct kv {
     int (*lease_revoke)(void *context, int64_t lease, kv_callback done, void *user,
                         struct kv_request **ret_request) CHECK_RESULT;
     void (*cancel)(void *context, struct kv_request *request); /* NULL allowed */
-    int (*watch)(void *context, const char *prefix, const struct kv_watch_callbacks *callbacks,
-                 void *user, struct kv_watch **ret_watch) CHECK_RESULT;
+    /* the keys that begin with @prefix and, unless that is NULL, sort before @before */
+    int (*watch)(void *context, const char *prefix, const char *before,
+                 const struct kv_watch_callbacks *callbacks, void *user,
+                 struct kv_watch **ret_watch) CHECK_RESULT;
     void (*unwatch)(void *context, struct kv_watch *watch);
 };

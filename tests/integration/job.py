@@ -52,6 +52,7 @@ class Job:
         self.name, self.steps = self.spec["name"], self.spec["train"]["steps"]
         self.wish = {"state": "running", "devices": 0, "stages": 0, "replicas": 0}
         self.root = f"/firn/v1/{cluster.name}/jobs/{self.name}/"
+        self.said = f"/firn/v1/{cluster.name}/said/{self.name}/"
         self.read = {}  # of metrics, by path
 
     def submit(self, **wishes):
@@ -68,7 +69,8 @@ class Job:
 
     def key(self, leaf):
         try:
-            return self.cluster.etcd.get(self.root + leaf) or {}
+            root = self.said if leaf == "progress" else self.root
+            return self.cluster.etcd.get(root + leaf) or {}
         except OSError:
             return {}
 
@@ -155,7 +157,7 @@ class Job:
             plan = self.plan()
             if plan.get("stages", 0) * plan.get("replicas", 0) != workers:
                 return None
-            reports = self.cluster.etcd.range(f"{self.root}reports/{plan['generation']}/")
+            reports = self.cluster.etcd.range(f"{self.said}reports/{plan['generation']}/")
             phases = [worker["phase"] for report in reports.values() for worker in report["workers"]
                       if worker.get("generation") == plan["generation"]]
             return plan if phases.count("running") == workers else None

@@ -163,13 +163,13 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
 void sim_check_write(struct sim *sim, uint64_t client, const struct kv_operation *operation)
 {
     char job[NAME_SIZE], leaf[128], leader_key[KV_KEY_MAX];
+    if (operation->type == KV_PUT && keys_match_said(operation->key, SIM_CLUSTER, job, leaf))
+        sim_trace(sim, "%s = %.600s", leaf, operation->value);
     if (!keys_match_job(operation->key, SIM_CLUSTER, job, leaf))
         return;
     bool plans = strcmp(leaf, "generation") == 0 || strcmp(leaf, "next") == 0;
     if (plans && sim_store_lease_client(sim->store, keys_leader(leader_key, SIM_CLUSTER)) != client)
         sim_fail(sim, "somebody who does not lead writes %s", leaf);
-    if (strncmp(leaf, "reports/", strlen("reports/")) == 0 && operation->type == KV_PUT)
-        sim_trace(sim, "%s = %.600s", leaf, operation->value);
     if (strcmp(leaf, "generation") == 0)
         check_generation(sim, operation);
     else if (strncmp(leaf, "checkpoints/", strlen("checkpoints/")) == 0)

@@ -389,13 +389,15 @@ void watches_wake(struct sim_store *store)
                            sim_random(store->sim, STREAM_DELAYS, WATCH_LAG_US) * NS_PER_US);
 }
 
-static int start_watch(void *context, const char *prefix,
+static int start_watch(void *context, const char *prefix, const char *before,
                        const struct kv_watch_callbacks *callbacks, void *user,
                        struct kv_watch **ret_watch)
 {
     struct sim_client *client = context;
     struct sim_store *store = client->sim->store;
     struct kv_watch *watch = sim_allocate(1, sizeof(*watch));
+    assert(before ==
+           NULL); /* simulated daemons watch everything: they change leaders all the time */
     watch->client = client;
     watch->prefix = strdup(prefix);
     watch->callbacks = *callbacks;

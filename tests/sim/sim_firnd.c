@@ -293,8 +293,8 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
     if (r == 0)
         r = suspicion_new(daemon, &daemon->suspicion);
     if (r == 0)
-        r = daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, SIM_CLUSTER), &callbacks,
-                              daemon, &daemon->watch);
+        r = daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, SIM_CLUSTER), NULL,
+                              &callbacks, daemon, &daemon->watch);
     return r;
 }
 

@@ -132,11 +132,11 @@ static void test_damaged_keys_hide_nothing_else(void **state)
     put_text(ROOT "nodes/a", "{\"host\":1}");
     put_node(ROOT "nodes/b", "127.0.0.1:2");
     put_spec(ROOT "jobs/j/spec", "j");
-    put_text(ROOT "jobs/j/progress", "not json");
+    put_text(ROOT "said/j/progress", "not json");
     put_text(ROOT "jobs/j/generation", "{}");
     put_text(ROOT "jobs/broken/spec", "{}");
     put_text(ROOT "jobs/orphan/state", "{}");
-    put_text(ROOT "jobs/j/reports/1/a", "also not json, and nobody asks");
+    put_text(ROOT "said/j/reports/1/a", "also not json, and nobody asks");
     parse();
     assert_int_equal(cluster.damaged, 5);
     assert_non_null(strstr(cluster.damage, ROOT "nodes/a"));

@@ -202,6 +202,7 @@ static void test_nodes(void **state)
 
 static void test_plans_and_reports(void **state)
 {
+    char key[KV_KEY_MAX];
     struct mirror mirror = {0};
 
     (void)state;
@@ -211,10 +212,11 @@ static void test_plans_and_reports(void **state)
     put_report(&mirror, "demo", 7, "a");
     put_report(&mirror, "demo", 7, "b");
     put_report(&mirror, "demo", 8, "a");
-    put_report(&mirror, "demo", 6, "a");            /* of before */
-    put_report(&mirror, "demo", 70, "a");           /* not of 7 */
-    put_report(&mirror, "demox", 7, "a");           /* of another job */
-    put_leaf(&mirror, "demo", "reports/7/c", "{}"); /* damaged: as if it had not come */
+    put_report(&mirror, "demo", 6, "a");  /* of before */
+    put_report(&mirror, "demo", 70, "a"); /* not of 7 */
+    put_report(&mirror, "demox", 7, "a"); /* of another job */
+    put(&mirror, keys_said(key, CLUSTER, "demo", "reports/7/c"),
+        "{}"); /* damaged: as if it had not come */
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.plan->generation, 7);
     assert_int_equal(view->view.next->generation, 8);
@@ -241,7 +243,7 @@ static void test_wishes_and_words(void **state)
     put_spec(&mirror, "demo");
     put_plan(&mirror, "demo", "generation", 7);
     put_tree(&mirror, keys_job(key, CLUSTER, "demo", "desired"), desired_record_encode(&desired));
-    put_tree(&mirror, keys_job(key, CLUSTER, "demo", "progress"),
+    put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
              progress_record_encode(&progress));
     put_state(&mirror, "demo", "pausing");
     struct view *view = make_view(&mirror, "demo", 0);
@@ -263,7 +265,7 @@ static void test_wishes_and_words(void **state)
     view_free(view);
 
     /* Words for people may be damaged; what decides may not. */
-    put_leaf(&mirror, "demo", "progress", "{");
+    put(&mirror, keys_said(key, CLUSTER, "demo", "progress"), "{");
     put_leaf(&mirror, "demo", "state", "[]");
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.progress_step, view->plan->resume_step);
@@ -294,7 +296,7 @@ static void check_progress(enum plan_source source, uint64_t generation, bool co
         snprintf(plan->restore_path, sizeof(plan->restore_path), "/checkpoints/demo/30");
     }
     put_tree(&mirror, keys_job(key, CLUSTER, "demo", "generation"), plan_encode(plan));
-    put_tree(&mirror, keys_job(key, CLUSTER, "demo", "progress"),
+    put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
              progress_record_encode(&progress));
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.progress_step, counts ? 4000 : plan->resume_step);

@@ -306,9 +306,9 @@ static const struct kv_watch_callbacks watched_callbacks = {watched_snapshot, wa
 static inline void store_watch(struct store *store, const char *prefix, struct watched *watched)
 {
     *watched = (struct watched){0};
-    assert_int_equal(
-        store->kv->watch(store->kv->context, prefix, &watched_callbacks, watched, &watched->watch),
-        0);
+    assert_int_equal(store->kv->watch(store->kv->context, prefix, NULL, &watched_callbacks, watched,
+                                      &watched->watch),
+                     0);
     assert_int_equal(watched->snapshots, 0);
 }
 

@@ -87,7 +87,7 @@ static void join(struct cluster *cluster, unsigned index)
     assert_int_equal(election_start(poll_loop_table(candidate->store.loop), kv, &options, changed,
                                     candidate, &candidate->election),
                      0);
-    assert_int_equal(kv->watch(kv->context, keys_cluster(prefix, cluster->name), &callbacks,
+    assert_int_equal(kv->watch(kv->context, keys_cluster(prefix, cluster->name), NULL, &callbacks,
                                candidate, &candidate->watch),
                      0);
 }

@@ -184,8 +184,10 @@ static void start(struct bench *bench)
     pass_time(bench);
 }
 
+/* It looks first whether somebody leads. */
 static void be_granted(struct bench *bench)
 {
+    answer(bench, ASKED_READ, &(struct kv_result){.revision = 1});
     answer(bench, ASKED_GRANT, &(struct kv_result){.lease = LEASE, .ttl_seconds = 100});
 }
 
@@ -238,12 +240,28 @@ static void test_store_that_was_emptied(void **state)
     election_stop(bench.election);
 }
 
+/* Whoever comes too late writes nothing. */
+static void test_no_lease_where_somebody_leads(void **state)
+{
+    struct bench bench;
+    (void)state;
+    start(&bench);
+    const struct kv_entry other = leader_entry("b", 6, 1);
+    answer(&bench, ASKED_READ,
+           &(struct kv_result){.entries = &other, .entry_count = 1, .revision = 7});
+    assert_string_equal(election_leader(bench.election), "b");
+    assert_int_equal(bench.asked, ASKED_NOTHING);
+    assert_int_equal(bench.revoked, 0);
+    election_stop(bench.election);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own_key_is_known_by_its_lease),
         cmocka_unit_test(test_reading_that_the_watch_overtook),
         cmocka_unit_test(test_store_that_was_emptied),
+        cmocka_unit_test(test_no_lease_where_somebody_leads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,11 +24,11 @@ static void test_encode(void **state)
 {
     (void)state;
     struct bytes body = {0};
-    assert_int_equal(etcd_encode_range(&body, "/a/", true, 0), 0);
+    assert_int_equal(etcd_encode_range_below(&body, "/a/", NULL, 0), 0);
     assert_body(&body, "{\"key\":\"L2Ev\",\"range_end\":\"L2Ew\"}");
-    assert_int_equal(etcd_encode_range(&body, "/a/b", false, 0), 0);
+    assert_int_equal(etcd_encode_range(&body, "/a/b"), 0);
     assert_body(&body, "{\"key\":\"L2EvYg==\"}");
-    assert_int_equal(etcd_encode_watch(&body, "/a/", 13), 0);
+    assert_int_equal(etcd_encode_watch(&body, "/a/", NULL, 13), 0);
     assert_body(&body, "{\"create_request\":{\"key\":\"L2Ev\",\"range_end\":\"L2Ew\","
                        "\"start_revision\":\"13\",\"progress_notify\":true}}\n");
     assert_int_equal(etcd_encode_lease_grant(&body, 10), 0);

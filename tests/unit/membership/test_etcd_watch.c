@@ -243,7 +243,7 @@ static void test_unwatch_inside_every_callback(void **state)
     struct leaver *all[] = {&first, &second, &third};
     for (size_t i = 0; i < ARRAY_COUNT(all); i++)
         assert_int_equal(
-            store.kv->watch(store.kv->context, "/h/", &leaving, all[i], &all[i]->watch), 0);
+            store.kv->watch(store.kv->context, "/h/", NULL, &leaving, all[i], &all[i]->watch), 0);
     STORE_UNTIL(&store, first.left);
     for (char value[] = "1"; *value <= '3'; ++*value)
         store_put(&store, "/h/a", value, 0);

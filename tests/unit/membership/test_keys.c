@@ -19,7 +19,7 @@ static void test_names(void **state)
     assert_string_equal(keys_job(key, "alps", "j", "generation"),
                         "/firn/v1/alps/jobs/j/generation");
     assert_string_equal(keys_report(key, "alps", "j", UINT64_MAX, "n1"),
-                        "/firn/v1/alps/jobs/j/reports/18446744073709551615/n1");
+                        "/firn/v1/alps/said/j/reports/18446744073709551615/n1");
     assert_string_equal(keys_checkpoint(key, "alps", "j", 40),
                         "/firn/v1/alps/jobs/j/checkpoints/0000000040");
     keys_report(key, NAME63, NAME63, UINT64_MAX, NAME63); /* the longest fits */
@@ -29,7 +29,7 @@ static void test_match_job(void **state)
 {
     char job[64], leaf[128];
     (void)state;
-    assert_true(keys_match_job("/firn/v1/alps/jobs/j-1/reports/3/n1", "alps", job, leaf));
+    assert_true(keys_match_said("/firn/v1/alps/said/j-1/reports/3/n1", "alps", job, leaf));
     assert_string_equal(job, "j-1");
     assert_string_equal(leaf, "reports/3/n1");
     assert_true(keys_match_job("/firn/v1/alps/jobs/" NAME63 "/spec", "alps", job, leaf));
