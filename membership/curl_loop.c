@@ -63,13 +63,18 @@ static void alarm_fired(void *user)
 static int descriptor_wanted(CURL *easy, curl_socket_t descriptor, int what, void *user,
                              void *known)
 {
-    (void)easy;
     struct curl_loop *curl = user;
+    struct curl_transfer *transfer = NULL;
     const struct loop *loop = curl->loop;
     struct loop_io *io = known;
     int r = 0;
     unsigned events =
         (what & CURL_POLL_IN ? LOOP_READ : 0) | (what & CURL_POLL_OUT ? LOOP_WRITE : 0);
+    if (what == CURL_POLL_REMOVE &&
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer) == CURLE_OK && transfer != NULL) {
+        transfer->deaf = true;
+        curl_loop_touch(curl, transfer);
+    }
     if (what == CURL_POLL_REMOVE && io != NULL) {
         loop->io_remove(loop->context, io);
         curl_multi_assign(curl->multi, descriptor, NULL);

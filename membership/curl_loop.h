@@ -25,6 +25,8 @@ struct curl_transfer {
     void (*finished)(struct curl_transfer *transfer, CURLcode code); /* already removed */
     struct curl_transfer *touched_next;
     bool touched;
+    bool
+        deaf; /* libcurl has stopped listening: the transfer ends, or only waits for its own body */
 };
 
 int curl_loop_new(const struct loop *loop, struct curl_loop **ret_curl) CHECK_RESULT;

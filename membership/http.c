@@ -115,7 +115,7 @@ static size_t body_wanted(char *buffer, size_t size, size_t count, void *user)
     struct http_request *request = user;
     size_t left = request->body.size_bytes - request->sent_bytes;
     size_t given = MIN(left, size * count);
-    if (given == 0 && request->open_ended) {
+    if (given == 0 && request->open_ended && !request->transfer.deaf) {
         request->paused = true;
         return CURL_READFUNC_PAUSE;
     }
@@ -140,6 +140,12 @@ static size_t answer_came(char *data, size_t size, size_t count, void *user)
     return size_bytes;
 }
 
+static void resume_body(struct http_request *request)
+{
+    request->paused = false;
+    curl_easy_pause(request->transfer.easy, CURLPAUSE_CONT);
+}
+
 static long answer_code(const struct http_request *request)
 {
     long code = 0;
@@ -152,7 +158,10 @@ static long answer_code(const struct http_request *request)
 static void deliver(struct curl_transfer *transfer)
 {
     struct http_request *request = (struct http_request *)transfer;
-    if (request->answer.size_bytes == 0 || answer_code(request) / 100 != 2)
+    /* The peer has closed its side; libcurl still waits for ours, for ever if we let it. */
+    if (transfer->deaf && request->paused)
+        resume_body(request);
+    if (request->data == NULL || request->answer.size_bytes == 0 || answer_code(request) / 100 != 2)
         return; /* the text of a failure waits for the end */
     struct bytes data = request->answer;
     request->answer = (struct bytes){0};
@@ -361,7 +370,6 @@ int http_send(struct http_request *request, const void *data, size_t size_bytes)
     int r = bytes_append(&request->body, data, size_bytes);
     if (r < 0 || !request->paused)
         return r;
-    request->paused = false;
-    curl_easy_pause(request->transfer.easy, CURLPAUSE_CONT);
+    resume_body(request);
     return 0;
 }
