@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/arithmetic.h"
 #include "daemon/earlier_report.h"
 #include "daemon/inventory.h"
 #include "daemon/leading.h"
@@ -263,6 +264,8 @@ int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
     int status = inventory_open(daemon, &daemon->inventory, error);
 
     describe_self(daemon);
+    if (!status)
+        arithmetic_describe(daemon->config, inventory_gpu_name(daemon->inventory), &daemon->self);
     if (!status)
         status = open_store(daemon, error);
     return status ? status : start_membership(daemon, takeover);

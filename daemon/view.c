@@ -192,6 +192,7 @@ static void take_node(struct leader_node *node, const char *name, const struct n
     };
     snprintf(node->name, sizeof(node->name), "%s", name);
     snprintf(node->host, sizeof(node->host), "%s", record->host);
+    snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", record->arithmetic);
     for (unsigned slot = 0; slot < node->slot_count; slot++)
         node->slots[slot] = (struct leader_slot){
             .index = slot,

@@ -122,6 +122,9 @@ const struct schema_key job_schema[] = {
     {"elastic.freeze.keep_active", SCHEMA_UNSIGNED, AT(elastic.freeze.keep_active), 0, 256, .default_json = "1",
      .unit = "layers", .meaning = "Layers at the top that never freeze; at most `model.layers`"},
 
+    {"elastic.mixed_devices", SCHEMA_FLAG, AT(elastic.mixed_devices), .default_json = "false",
+     .also = " heterogeneous mixed allow_mixed ",
+     .meaning = "Nodes whose processor or libraries compute otherwise may take part, too; then results depend on the layout, and a run cannot be repeated to the bit"},
     {"elastic.shadow", SCHEMA_FLAG, AT(elastic.shadow), .default_json = "false",
      .also = " shadows buddy mirror standby ",
      .meaning = "A stage that is on one node only has a copy on another, which follows it step by step: no node's loss goes back to a checkpoint; costs memory and traffic"},

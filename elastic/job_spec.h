@@ -55,7 +55,8 @@ struct job_spec {
     } train;
     struct {
         unsigned devices_min, devices_max;
-        bool shadow; /* stages on one node only have a copy on another */
+        bool mixed_devices; /* unlike devices may share the job: its bits depend on who computes */
+        bool shadow;        /* stages on one node only have a copy on another */
         struct {
             enum job_freeze policy;
             double alpha;

@@ -40,7 +40,8 @@ struct leader_slot {
 
 struct leader_node {
     char name[NAME_SIZE];
-    char host[ADDRESS_SIZE]; /* for link addresses: host:(link_port + slot) */
+    char host[ADDRESS_SIZE];               /* for link addresses: host:(link_port + slot) */
+    char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal where results are, to the bit; "": not known */
     unsigned link_port;
     uint64_t incarnation;
     bool draining;

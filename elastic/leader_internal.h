@@ -69,6 +69,9 @@ int leader_start(struct leader_context *context) CHECK_RESULT;
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why) CHECK_RESULT;
 
+/** leader_arithmetic() - what a node must compute with to take part; NULL: whatever it likes */
+const char *leader_arithmetic(const struct leader_context *context);
+bool leader_computes_alike(const char *arithmetic, const struct leader_node *node);
 /** leader_act() - put @plan (taken) under the next number into the decision */
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan);
 

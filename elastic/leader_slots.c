@@ -108,9 +108,11 @@ void leader_avoid(struct leader_context *context, const char *node_name, unsigne
 
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
 {
+    const char *arithmetic = leader_arithmetic(context);
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct leader_node *node = &context->view->nodes[n];
-        if (node->draining || roster_refused(&context->roster, node->name) != NULL)
+        if (node->draining || roster_refused(&context->roster, node->name) != NULL ||
+            !leader_computes_alike(arithmetic, node))
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct leader_slot *slot = &node->slots[i];
@@ -256,6 +258,9 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
     if (plan->generation == 0)
         plan->generation = context->memory->generation_last + 1;
     plan->follows = context->view->plan != NULL ? context->view->plan->generation : 0;
+    const char *arithmetic = leader_arithmetic(context);
+    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s",
+             arithmetic != NULL ? arithmetic : "");
     context->memory->generation_last = MAX(context->memory->generation_last, plan->generation);
     context->decision->action = action;
     context->decision->plan = plan;
@@ -265,9 +270,10 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text)
 {
     const struct leader_view *view = context->view;
-    char why[256] = "";
+    const char *arithmetic = leader_arithmetic(context);
+    char why[360] = "";
     size_t used = 0;
-    for (unsigned n = 0; n < view->node_count && used < sizeof(why) - 160; n++) {
+    for (unsigned n = 0; n < view->node_count && used < sizeof(why) - 264; n++) {
         const struct leader_node *node = &view->nodes[n];
         const char *refusal = roster_refused(&context->roster, node->name);
         if (refusal != NULL)
@@ -276,11 +282,19 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
         else if (node->draining)
             used += (size_t)snprintf(why + used, sizeof(why) - used, "%snode %s is draining",
                                      used > 0 ? ", " : " (", node->name);
+        else if (!leader_computes_alike(arithmetic, node))
+            used += (size_t)snprintf(why + used, sizeof(why) - used,
+                                     "%snode %s computes with %.70s, this job with %.70s: see "
+                                     "elastic.mixed_devices",
+                                     used > 0 ? ", " : " (", node->name,
+                                     node->arithmetic[0] != '\0' ? node->arithmetic
+                                                                 : "nobody knows what",
+                                     arithmetic[0] != '\0' ? arithmetic : "nobody knows what");
     }
     if (used > 0)
         snprintf(why + used, sizeof(why) - used, ")");
     if (planner_text != NULL)
-        leader_say(context, state, "waits for slots: %.200s%s", planner_text, why);
+        leader_say(context, state, "waits for slots: %.130s%s", planner_text, why);
     else
         leader_say(context, state, "waits for slots: wants at least %u, %u %s free%s",
                    leader_devices_min(view), usable_count, usable_count == 1 ? "is" : "are", why);

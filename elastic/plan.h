@@ -21,12 +21,13 @@
 #include "elastic/job_spec.h"
 #include "elastic/step_record.h"
 
-#define PLAN_KEY_HEX_SIZE 65
-#define PLAN_REASON_SIZE  256
-#define PLAN_RANKS_MAX    (2 * JOB_DEVICES_MAX) /* workers and donors */
-#define PLAN_SLOTS_MAX    64                    /* of one node: REPORT_WORKERS_MAX */
-#define PLAN_MOVES_MAX    (1u << 18)
-#define PLAN_SHADOWS_MAX  8 /* that one worker keeps */
+#define PLAN_KEY_HEX_SIZE    65
+#define PLAN_ARITHMETIC_SIZE 96 /* what a node computes with: backend, library, processor */
+#define PLAN_REASON_SIZE     256
+#define PLAN_RANKS_MAX       (2 * JOB_DEVICES_MAX) /* workers and donors */
+#define PLAN_SLOTS_MAX       64                    /* of one node: REPORT_WORKERS_MAX */
+#define PLAN_MOVES_MAX       (1u << 18)
+#define PLAN_SHADOWS_MAX     8 /* that one worker keeps */
 
 enum plan_source {
     PLAN_SOURCE_FRESH,      /* initialize from the seed: step 0 */
@@ -73,6 +74,7 @@ struct plan {
     bool planned; /* takes over at a step boundary of the generation before; else at once */
     char key[PLAN_KEY_HEX_SIZE]; /* of the links, 32 random bytes in hexadecimal */
 
+    char arithmetic[PLAN_ARITHMETIC_SIZE]; /* of all its nodes; "": mixed, or not known */
     unsigned stage_count, replica_count;
     unsigned worker_count, donor_count;
     struct plan_worker *workers;  /* worker_count + donor_count */

@@ -147,6 +147,13 @@ static int decode_shadows(const json_t *tree, struct plan *plan, struct error *e
     return 0;
 }
 
+static int decode_arithmetic(const json_t *tree, struct plan *plan, struct error *error)
+{
+    return json_has(tree, "arithmetic") ? json_get_text(tree, "arithmetic", plan->arithmetic,
+                                                        sizeof(plan->arithmetic), error)
+                                        : 0;
+}
+
 static int decode_layout(const json_t *tree, struct plan *plan, struct error *error)
 {
     int r = json_get_unsigned(tree, "stages", STEP_RECORD_UNITS_MAX, &plan->stage_count, error);
@@ -230,6 +237,8 @@ int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
     if (plan == NULL)
         return error_set(error, -ENOMEM, "no memory for a plan");
     int r = decode_head(tree, plan, error);
+    if (r == 0)
+        r = decode_arithmetic(tree, plan, error);
     if (r == 0)
         r = decode_layout(tree, plan, error);
     if (r == 0)

@@ -73,7 +73,9 @@ static int put(json_t *tree, const char *key, json_t *value)
 
 static int put_layout(json_t *tree, const struct plan *plan)
 {
-    int r = put(tree, "stages", json_integer((json_int_t)plan->stage_count));
+    int r =
+        plan->arithmetic[0] != '\0' ? put(tree, "arithmetic", json_string(plan->arithmetic)) : 0;
+    r |= put(tree, "stages", json_integer((json_int_t)plan->stage_count));
     r |= put(tree, "replicas", json_integer((json_int_t)plan->replica_count));
     r |= put(tree, "donors", json_integer((json_int_t)plan->donor_count));
     r |= put(tree, "workers", encode_workers(plan));

@@ -46,12 +46,12 @@ static json_t *encode_slots(const struct node_record *record)
 
 json_t *node_record_encode(const struct node_record *record)
 {
-    return json_pack("{s:s, s:i, s:s, s:I, s:s, s:I, s:s, s:o}", "address", record->host,
+    return json_pack("{s:s, s:i, s:s, s:I, s:s, s:I, s:s, s:s, s:o}", "address", record->host,
                      "link_port", (int)record->link_port, "http", record->http, "incarnation",
                      (json_int_t)record->incarnation, "state",
                      record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
                      (json_int_t)record->drain_deadline_unix_ns, "version", record->version,
-                     "slots", encode_slots(record));
+                     "arithmetic", record->arithmetic, "slots", encode_slots(record));
 }
 
 static int decode_slot(const json_t *tree, struct node_record *record, unsigned index,
@@ -98,6 +98,9 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record, struc
                               &record.drain_deadline_unix_ns, error);
     if (!status)
         status = json_get_text(tree, "version", record.version, sizeof(record.version), error);
+    if (!status && json_has(tree, "arithmetic")) /* an older firnd does not say */
+        status =
+            json_get_text(tree, "arithmetic", record.arithmetic, sizeof(record.arithmetic), error);
     if (!status)
         status = json_get_array(tree, "slots", RECORD_SLOTS_MAX, &slots, error);
     if (status)

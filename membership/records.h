@@ -26,6 +26,7 @@ struct node_record {
     bool draining;
     uint64_t drain_deadline_unix_ns; /* when a draining one goes; 0: nobody says */
     char version[32];
+    char arithmetic[96]; /* what its slots compute with: equal where results are, to the bit */
     unsigned slot_count;
     struct {
         char kind[16];   /* "cpu", "cuda" */

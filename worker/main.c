@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "kernels/identity.h"
 #include "worker/sample.h"
 #include "worker/trainer.h"
 
@@ -34,9 +35,20 @@ static int train(int argc, char **argv)
     return EXIT_DONE;
 }
 
+/* For firnd, which never links a kernel. */
+static int identify(void)
+{
+    char text[128];
+
+    kernel_cpu_identity(text, sizeof(text));
+    return puts(text) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
+    if (argc == 2 && !strcmp(argv[1], "identity"))
+        return identify();
     if (argc > 1 && !strcmp(argv[1], "sample"))
         return sample_main(argc - 1, argv + 1);
     return train(argc, argv);

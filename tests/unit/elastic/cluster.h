@@ -142,6 +142,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
         node->incarnation = from->incarnation;
         node->draining = from->draining;
         node->drain_deadline_ns = from->drain_deadline_ns;
+        snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", from->arithmetic);
         node->slot_count = from->slot_count;
         for (unsigned s = 0; s < from->slot_count; s++)
             node->slots[s] = (struct leader_slot){s, 0, 1, from->slot_bad[s], false};

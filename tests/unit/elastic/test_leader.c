@@ -57,6 +57,32 @@ static void a_job_starts_when_there_are_slots(void **state)
     cluster_free(cluster);
 }
 
+static void unlike_nodes_do_not_share_a_job(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 3, 2);
+    snprintf(cluster->nodes[0].arithmetic, PLAN_ARITHMETIC_SIZE, "Zen");
+    snprintf(cluster->nodes[1].arithmetic, PLAN_ARITHMETIC_SIZE, "Skylake");
+    snprintf(cluster->nodes[2].arithmetic, PLAN_ARITHMETIC_SIZE, "Skylake");
+    cluster_run(cluster, 12);
+    assert_string_equal(cluster->plan->arithmetic, "Skylake"); /* most slots */
+    assert_int_equal(cluster->plan->worker_count, 4);
+    assert_int_equal(plan_find(cluster->plan, "a", 0), -1);
+    /* Not even when its own kind is gone, and it says why. */
+    cluster_kill_node(cluster, 1);
+    cluster_kill_node(cluster, 2);
+    cluster_run(cluster, 12);
+    assert_int_equal(cluster->state, JOB_RECOVERING);
+    assert_non_null(strstr(cluster->text, "node a computes with Zen, this job with Skylake"));
+    assert_non_null(strstr(cluster->text, "elastic.mixed_devices"));
+    /* Whoever does not mind gets all. */
+    cluster->spec.elastic.mixed_devices = true;
+    cluster_run(cluster, 12);
+    assert_true(plan_find(cluster->plan, "a", 0) >= 0);
+    assert_string_equal(cluster->plan->arithmetic, "");
+    cluster_free(cluster);
+}
+
 /* Submitted with a checkpoint that another life of the job has written. */
 static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
 {
@@ -581,6 +607,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_starts_when_there_are_slots),
         cmocka_unit_test(a_job_begins_from_a_checkpoint_behind_its_generation),
+        cmocka_unit_test(unlike_nodes_do_not_share_a_job),
         cmocka_unit_test(nothing_happens_while_nothing_happens),
         cmocka_unit_test(a_killed_worker_costs_no_checkpoint),
         cmocka_unit_test(a_killed_node_is_left_behind_and_taken_back),

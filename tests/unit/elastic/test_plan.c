@@ -96,6 +96,7 @@ static void test_sentence_with_broken_utf8_still_travels(void **state)
     strcpy(plan->reason_text, "caf\xc3\xa9 closed");
     struct plan *back = through_json(plan);
     assert_string_equal(back->reason_text, "caf\xc3\xa9 closed");
+    assert_string_equal(back->arithmetic, plan->arithmetic);
     plan_free(back);
     strcpy(plan->reason_text, "cut in a letter: \xc3");
     back = through_json(plan);

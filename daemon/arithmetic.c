@@ -1,0 +1,97 @@
+#include "daemon/arithmetic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define ANSWER_NS (5 * NS_PER_SECOND)
+
+extern char **environ;
+
+/* Until the line is whole, the worker ends, or time is up. */
+static size_t read_line(int descriptor, char *line, size_t size)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + ANSWER_NS;
+    size_t used = 0;
+
+    while (used + 1 < size && !memchr(line, '\n', used)) {
+        uint64_t now_ns = clock_monotonic_ns();
+        struct pollfd news = {.fd = descriptor, .events = POLLIN};
+        if (now_ns >= deadline_ns ||
+            poll(&news, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) < 1)
+            break;
+        ssize_t got = read(descriptor, line + used, size - 1 - used);
+        if (got <= 0)
+            break;
+        used += (size_t)got;
+    }
+    return used;
+}
+
+static int spawn_worker(const char *program, int output, pid_t *ret_pid)
+{
+    char *const arguments[] = {(char *)(uintptr_t)program, (char *)(uintptr_t) "identity", NULL};
+    posix_spawn_file_actions_t actions;
+    int status = posix_spawn_file_actions_init(&actions);
+
+    if (status)
+        return -status;
+    status = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    if (!status)
+        status = posix_spawn(ret_pid, program, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return -status;
+}
+
+/* firn-worker's own word for its kernels; "" when it has none. */
+static void ask_worker(const char *program, char *ret_line, size_t size)
+{
+    int ends[2], outcome = 0;
+    pid_t pid;
+
+    ret_line[0] = '\0';
+    if (pipe2(ends, O_CLOEXEC))
+        return;
+    int status = spawn_worker(program, ends[1], &pid);
+    close(ends[1]);
+    if (!status) {
+        size_t length = read_line(ends[0], ret_line, size);
+        ret_line[length] = '\0';
+        kill(pid, SIGKILL); /* it has said what it was asked, or hangs */
+        while (waitpid(pid, &outcome, 0) < 0 && errno == EINTR)
+            ;
+        bool whole = ret_line[strcspn(ret_line, "\n")] == '\n';
+        ret_line[whole ? strcspn(ret_line, "\n") : 0] = '\0';
+    }
+    close(ends[0]);
+}
+
+void arithmetic_describe(const struct config *config, const char *gpu_name,
+                         struct node_record *self)
+{
+    char kernels[64];
+
+    self->arithmetic[0] = '\0';
+    if (!self->slot_count || !config->worker[0])
+        return;
+    ask_worker(config->worker, kernels, sizeof(kernels));
+    if (!kernels[0])
+        log_warning("%s does not say what it computes with: this node shares jobs only with others "
+                    "that do not, either",
+                    config->worker);
+    else if (gpu_name)
+        snprintf(self->arithmetic, sizeof(self->arithmetic), "%.56s, firn %.31s", gpu_name,
+                 self->version);
+    else
+        snprintf(self->arithmetic, sizeof(self->arithmetic), "%s, %u thread%s", kernels,
+                 config->threads, config->threads == 1 ? "" : "s");
+}

@@ -1,0 +1,14 @@
+/* What decides which bits a CPU slot computes, beyond its inputs. */
+#pragma once
+
+#include <stddef.h>
+
+/* To be raised with every change of our own kernels that changes a result. */
+#define KERNEL_ARITHMETIC 1
+
+/** kernel_cpu_identity() - "OpenBLAS 0.3.21 SkylakeX, kernels 1": equal where results are equal
+ *
+ * Our kernels give the same bits at every level of vector instructions; OpenBLAS chooses its code
+ * by the processor's core, and another version adds in another order.
+ */
+void kernel_cpu_identity(char *ret_text, size_t size);
