@@ -1,0 +1,83 @@
+/* What a node says that it computes with: asked of a worker program that answers, or does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "daemon/arithmetic.h"
+
+static char program[] = "/tmp/firn-test-worker-XXXXXX";
+static struct config config;
+static struct node_record self;
+
+/* A program in place of firn-worker. */
+static void make_worker(const char *script)
+{
+    strcpy(program + sizeof(program) - 7, "XXXXXX");
+    int descriptor = mkstemp(program);
+    assert_true(descriptor >= 0);
+    dprintf(descriptor, "#!/bin/sh\n%s\n", script);
+    assert_int_equal(fchmod(descriptor, 0700), 0);
+    close(descriptor);
+    memset(&config, 0, sizeof(config));
+    memset(&self, 0, sizeof(self));
+    snprintf(config.worker, sizeof(config.worker), "%s", program);
+    snprintf(self.version, sizeof(self.version), "7.1");
+    config.threads = 2;
+    self.slot_count = 1;
+}
+
+static void the_workers_word_and_the_threads(void **state)
+{
+    (void)state;
+    make_worker("test \"$1\" = identity && echo 'OpenBLAS 9 Zen, kernels 1'");
+    arithmetic_describe(&config, NULL, &self);
+    assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 2 threads");
+    config.threads = 1;
+    arithmetic_describe(&config, NULL, &self);
+    assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 1 thread");
+    unlink(program);
+}
+
+static void a_gpu_and_the_version(void **state)
+{
+    (void)state;
+    make_worker("echo 'OpenBLAS 9 Zen, kernels 1'");
+    arithmetic_describe(&config, "NVIDIA H200", &self);
+    assert_string_equal(self.arithmetic, "NVIDIA H200, firn 7.1");
+    unlink(program);
+}
+
+static void no_whole_line_is_no_word(void **state)
+{
+    static const char *const scripts[] = {"true", "printf 'no end'", "exit 3",
+                                          "printf '%0200d\\n' 1"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(scripts); i++) {
+        make_worker(scripts[i]);
+        arithmetic_describe(&config, NULL, &self);
+        assert_string_equal(self.arithmetic, "");
+        unlink(program);
+    }
+    make_worker("true");
+    unlink(program);
+    arithmetic_describe(&config, NULL, &self);
+    assert_string_equal(self.arithmetic, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_workers_word_and_the_threads),
+        cmocka_unit_test(a_gpu_and_the_version),
+        cmocka_unit_test(no_whole_line_is_no_word),
+    };
+    log_set_level(LOG_LEVEL_ERROR);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
