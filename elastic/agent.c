@@ -67,7 +67,22 @@ void agent_actions_done(struct agent_actions *actions)
 
 int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot)
 {
-    return plan != NULL ? plan_find(plan, agent->node, slot) : -1;
+    if (plan == NULL)
+        return -1;
+    assert(plan == agent->plan || plan == agent->next);
+    return plan == agent->plan ? agent->plan_ranks[slot] : agent->next_ranks[slot];
+}
+
+static void find_ranks(const struct agent *agent, const struct plan *plan, int *ret_ranks)
+{
+    unsigned total = plan != NULL ? plan->worker_count + plan->donor_count : 0;
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
+        ret_ranks[index] = -1;
+    for (unsigned rank = 0; rank < total; rank++) {
+        const struct plan_worker *worker = &plan->workers[rank];
+        if (worker->slot < REPORT_WORKERS_MAX && strcmp(worker->node, agent->node) == 0)
+            ret_ranks[worker->slot] = (int)rank;
+    }
 }
 
 bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan)
@@ -153,6 +168,7 @@ static void take_plan(struct agent *agent, struct plan *plan)
     }
     plan_free(agent->plan);
     agent->plan = plan;
+    find_ranks(agent, plan, agent->plan_ranks);
     if (agent->next != NULL && (plan == NULL || agent->next->generation <= plan->generation)) {
         plan_free(agent->next);
         agent->next = NULL;
@@ -170,6 +186,7 @@ static void take_next(struct agent *agent, struct plan *next)
     }
     plan_free(agent->next);
     agent->next = next;
+    find_ranks(agent, next, agent->next_ranks);
     for (unsigned index = 0; news && index < REPORT_WORKERS_MAX; index++)
         if (agent->slots[index].process == PROCESS_NONE && !wish_of(agent, index).worker)
             agent->slots[index].end = END_NONE;

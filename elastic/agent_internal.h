@@ -35,11 +35,13 @@ struct agent {
     uint64_t failure_timeout_ns;
     bool knows_plan; /* AGENT_PLAN has been fed */
     struct plan *plan, *next;
+    int plan_ranks[REPORT_WORKERS_MAX]; /* of this node's slots in `plan`, -1: none; a plan may */
+    int next_ranks[REPORT_WORKERS_MAX]; /* have thousands of workers. And in `next` */
     struct agent_slot slots[REPORT_WORKERS_MAX];
     struct node_report *reported; /* what was written last, of reported->generation */
 };
 
-/** agent_rank() - rank of @slot of this node in @plan, -1: none; plan NULL allowed */
+/** agent_rank() - rank of @slot of this node in @plan, which is one of the agent's; -1: none */
 int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot);
 
 /** agent_prepared_for() - has it answered the PREPARE of exactly this plan? */
