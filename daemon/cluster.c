@@ -160,7 +160,8 @@ static int follow_keys(struct daemon *daemon, bool all)
         daemon->kv->unwatch(daemon->kv->context, daemon->watch);
     daemon->watch = watch;
     daemon->watches_all = all;
-    daemon->partial = true; /* until the new watch has told what there is */
+    daemon->partial = true;     /* until the new watch has told what there is */
+    daemon->store_away = false; /* so said the old one; the new one finds out for itself */
     return 0;
 }
 

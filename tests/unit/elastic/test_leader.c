@@ -77,6 +77,9 @@ static void unlike_nodes_do_not_share_a_job(void **state)
     assert_non_null(strstr(cluster->text, "elastic.mixed_devices"));
     /* Whoever does not mind gets all. */
     cluster->spec.elastic.mixed_devices = true;
+    cluster_kill_node(cluster, 0);
+    cluster_run(cluster, 12);
+    cluster_start_daemon(cluster, 0);
     cluster_run(cluster, 12);
     assert_true(plan_find(cluster->plan, "a", 0) >= 0);
     assert_string_equal(cluster->plan->arithmetic, "");
