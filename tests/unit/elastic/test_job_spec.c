@@ -289,8 +289,9 @@ static void test_unknown_keys_are_answered_with_the_meant_one(void **state)
                    "demo.yaml: checkpoint.interval: no such key; did you mean checkpoint.every?");
     assert_refused("evaluate.interval", "4",
                    "demo.yaml: evaluate.interval: no such key; did you mean evaluate.every?");
-    assert_refused("elastic.quokka", "4",
-                   "demo.yaml: elastic.quokka: no such key; here can be: devices, freeze, mixed_devices, shadow");
+    assert_refused(
+        "elastic.quokka", "4",
+        "demo.yaml: elastic.quokka: no such key; here can be: devices, freeze, mixed_devices, shadow");
     assert_refused("zebra", "4",
                    "demo.yaml: zebra: no such key; here can be: name, model, data, train, elastic, "
                    "checkpoint, evaluate");
