@@ -15,8 +15,6 @@
 
 #define ANSWER_NS (5 * NS_PER_SECOND)
 
-extern char **environ;
-
 /* Until the line is whole, the worker ends, or time is up. */
 static size_t read_line(int descriptor, char *line, size_t size)
 {
@@ -56,14 +54,14 @@ static int spawn_worker(const char *program, int output, pid_t *ret_pid)
 static void ask_worker(const char *program, char *ret_line, size_t size)
 {
     int ends[2], outcome = 0;
-    pid_t pid;
+    pid_t pid = -1;
 
     ret_line[0] = '\0';
     if (pipe2(ends, O_CLOEXEC))
         return;
     int status = spawn_worker(program, ends[1], &pid);
     close(ends[1]);
-    if (!status) {
+    if (!status && pid > 0) {
         size_t length = read_line(ends[0], ret_line, size);
         ret_line[length] = '\0';
         kill(pid, SIGKILL); /* it has said what it was asked, or hangs */
