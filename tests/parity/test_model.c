@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "emulator/emulator.h"
 #include "kernels/cuda/backend.h"
 #include "parity/gpt2_oracle.h"
 #include "parity/tiny_model.h"
@@ -481,12 +482,16 @@ static void check_emulated(const struct kernel *kernel, double tolerance)
 static void test_gpu_kernels_in_f32(void **state)
 {
     (void)state;
+    if (EMULATOR_JUMPS_ARE_SLOW)
+        skip();
     check_emulated(firn_cuda_backend()->f32, 1e-5);
 }
 
 static void test_gpu_kernels_in_bf16(void **state)
 {
     (void)state;
+    if (EMULATOR_JUMPS_ARE_SLOW)
+        skip();
     check_emulated(firn_cuda_backend()->bf16, 1e-2);
 }
 
