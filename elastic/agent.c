@@ -453,6 +453,8 @@ static void lead_member(struct agent *agent, unsigned index, const struct wish *
             bring_up(slot, index, plan, true, actions);
         else
             stop(agent, index, now_ns, actions);
+    } else if (agent_prepared_for(slot, plan) && plan->worker_count > 0) {
+        send_switch(slot, index, plan, actions); /* got state on the way into an earlier plan */
     } else if (slot->status.generation >= plan->generation) {
         return; /* it is there already, broken or not */
     } else if (plan->worker_count == 0) {

@@ -5,8 +5,10 @@
  * Design: wait until everybody of the plan has been heard of since the failure: stuck with its
  * state, or gone. Who is silent is waited for until failure_timeout after the failure was first
  * seen; who is silent and accused by its peers, or has no rank any more, an eighth of that. Where
- * the job would fall back to a checkpoint the accused get the whole time, and those whom nobody
- * accuses several times as much. Then recovery_decide() over what was heard, and a plan from it.
+ * the job would fall back to a checkpoint the accused get the whole time. Those whom nobody
+ * accuses, and without whom a unit is missing that they may have, get several times as much, and in
+ * a generation that is just beginning until all who wait for links there have given up. Then
+ * recovery_decide() over what was heard, and a plan from it.
  *
  * Reports of workers that were on their way into the plan in force when it broke are older than
  * that plan, so they are read as if the worker had obeyed it: gradients of a step that the plan
@@ -33,6 +35,7 @@ struct survivors {
     bool obeyed_commit; /* somebody is counted as having applied the commit of the plan in force */
     unsigned unheard, unheard_and_spared;
     unsigned doubtful; /* heard of, but joining: may have got more state since */
+    unsigned absent;   /* had state on a node whose registration has just ended */
 };
 
 static bool start_timed_out(const struct leader_context *context)
@@ -53,6 +56,9 @@ static bool absence_is_failure(const struct leader_context *context)
     bool absent = false, others = false, others_run = true;
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
+        /* Until a planned switch comes, those of the generation before train and may complain. */
+        others = others || (member->node != NULL && context->view->plan->planned &&
+                            member->seat == SEAT_JOINING && roster_has_state(member));
         if (!roster_is_worker(roster, member))
             continue;
         absent = absent || member->node == NULL;
@@ -172,8 +178,10 @@ static int gather(const struct leader_context *context, struct survivors *surviv
         return -ENOMEM;
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
-        if (member->node == NULL)
+        if (member->node == NULL) {
+            survivors->absent += roster_has_state(member) && member->seat != SEAT_LOST;
             continue;
+        }
         if (!is_heard(context, member)) {
             survivors->unheard++;
             survivors->unheard_and_spared += is_spared(context, member);
@@ -196,6 +204,73 @@ static int gather(const struct leader_context *context, struct survivors *surviv
     return 0;
 }
 
+/* The units of [first, first + count) are somewhere. */
+static void cover(bool covered[STEP_RECORD_UNITS_MAX], unsigned first, unsigned count)
+{
+    for (unsigned unit = first; unit < MIN(first + count, (unsigned)STEP_RECORD_UNITS_MAX); unit++)
+        covered[unit] = true;
+}
+
+/* What @report names, and what the rank that computes in the plan in force owns. */
+static void cover_unheard(const struct leader_context *context, const struct roster_member *member,
+                          bool covered[STEP_RECORD_UNITS_MAX])
+{
+    const struct plan *plan = context->view->plan;
+    if (roster_has_state(member)) {
+        cover(covered, member->report->held_first_unit, member->report->held_unit_count);
+        cover(covered, member->report->old_first_unit, member->report->old_unit_count);
+    }
+    if (roster_is_worker(&context->roster, member) && member->seat == SEAT_RUNNING) {
+        const unsigned *first = &plan->stage_first_unit[(unsigned)member->rank % plan->stage_count];
+        cover(covered, first[0], first[1] - first[0]);
+    }
+}
+
+/*
+ * Could every unit be there once the unheard have spoken? Else the checkpoint it is, whatever they
+ * say, and waiting for them is in vain.
+ */
+static bool may_be_complete(const struct leader_context *context, const struct survivors *survivors)
+{
+    bool covered[STEP_RECORD_UNITS_MAX] = {false};
+    unsigned units = job_spec_unit_count(context->view->spec);
+    for (unsigned i = 0; i < survivors->count; i++) {
+        const struct worker_report *report = &survivors->reports[i];
+        if (report->applied_step + 1 < context->view->checkpoint.step)
+            continue;
+        cover(covered, report->held_first_unit, report->held_unit_count);
+        cover(covered, report->old_first_unit, report->old_unit_count);
+    }
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->node != NULL && !is_heard(context, member))
+            cover_unheard(context, member, covered);
+    }
+    for (unsigned unit = 0; unit < units; unit++)
+        if (!covered[unit])
+            return false;
+    return true;
+}
+
+/* Somebody waits for links of the plan in force, perhaps with one that is dead. */
+static bool somebody_waits_for_links(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->node != NULL && member->seat == SEAT_JOINING && roster_has_state(member))
+            return true;
+    }
+    return false;
+}
+
+/* Until when those are waited for without whom the job goes back to a checkpoint. */
+static uint64_t patient_until(const struct leader_context *context)
+{
+    /* Who waits for links speaks when it gives up, and only then do those who have theirs. */
+    unsigned timeouts = somebody_waits_for_links(context) ? START_TIMEOUTS + 1 : PATIENCE_TIMEOUTS;
+    return context->memory->failure_seen_ns + timeouts * context->view->failure_timeout_ns;
+}
+
 /* Wait for those not yet heard of? Sets when to look again. */
 static bool must_wait(struct leader_context *context, const struct survivors *survivors,
                       bool falls_back)
@@ -203,10 +278,13 @@ static bool must_wait(struct leader_context *context, const struct survivors *su
     const struct leader_view *view = context->view;
     uint64_t seen = context->memory->failure_seen_ns;
     /* Nobody misses them but us, and a lease tells about dead nodes soon enough. */
-    bool patient = falls_back && survivors->unheard > survivors->unheard_and_spared;
-    uint64_t hard = seen + (patient ? PATIENCE_TIMEOUTS : 1) * view->failure_timeout_ns;
+    bool patient = falls_back && survivors->unheard > survivors->unheard_and_spared &&
+                   may_be_complete(context, survivors);
+    uint64_t hard = patient ? patient_until(context) : seen + view->failure_timeout_ns;
     uint64_t soft = seen + view->failure_timeout_ns / ACCUSED_GRACE_SHARE;
-    bool all_heard = survivors->unheard == 0 && !(falls_back && survivors->doubtful > 0);
+    /* A daemon whose registration ended, and that lives, is back at once under the same name. */
+    bool all_heard = survivors->unheard == 0 &&
+                     !(falls_back && (survivors->doubtful > 0 || survivors->absent > 0));
     if (all_heard || view->now_ns >= hard)
         return false;
     if (survivors->unheard == survivors->unheard_and_spared && !falls_back) {

@@ -5,9 +5,10 @@
  * Design: one list of members: each rank of the plan in force with its node and its report, and
  * every other process that a report names. Each gets one word, its seat; all decisions read seats.
  *
- * A stuck worker means different things: in the plan's own generation it is broken. In an earlier
- * one it is broken too if the plan was planned (the switch it should make at a boundary will never
- * come), but merely joining if the plan is the answer to that very failure.
+ * A stuck worker means different things: in the plan's own generation it is broken. In the one
+ * before it is broken too if the plan was planned (the switch it should make at a boundary will
+ * never come), but merely joining if the plan is the answer to that very failure, or if it was left
+ * behind even longer ago: the job went on without it.
  */
 #include "elastic/leader_roster.h"
 
@@ -45,6 +46,13 @@ const struct roster_member *roster_find(const struct roster *roster, const char 
     return bsearch(&key, roster->members, roster->count, sizeof(key), compare_members);
 }
 
+/* It broke in the generation that @plan is to take over from, so it will not come to the boundary.
+ */
+static bool should_switch(const struct plan *plan, const struct worker_report *report)
+{
+    return plan->planned && report->generation >= plan->follows;
+}
+
 static enum seat seat_of_generation(const struct plan *plan, const struct worker_report *report)
 {
     switch (report->phase) {
@@ -52,7 +60,8 @@ static enum seat seat_of_generation(const struct plan *plan, const struct worker
     case WORKER_FINISHED:
         return report->generation == plan->generation ? SEAT_RUNNING : SEAT_JOINING;
     case WORKER_STUCK:
-        return report->generation == plan->generation || plan->planned ? SEAT_BROKEN : SEAT_JOINING;
+        return report->generation == plan->generation || should_switch(plan, report) ? SEAT_BROKEN
+                                                                                     : SEAT_JOINING;
     case WORKER_STARTING:
     case WORKER_PREPARED:
         return SEAT_JOINING;

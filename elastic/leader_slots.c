@@ -60,12 +60,16 @@ static struct leader_avoided *find_avoided(const struct leader_context *context,
     return NULL;
 }
 
-static bool is_avoided(const struct leader_context *context, const struct leader_node *node,
+/* Whoever finds a slot avoided is called again when it no more is. */
+static bool is_avoided(struct leader_context *context, const struct leader_node *node,
                        unsigned slot)
 {
     const struct leader_avoided *avoided = find_avoided(context, node, slot);
 
-    return avoided && avoided->until_ns > context->view->now_ns;
+    if (!avoided || avoided->until_ns <= context->view->now_ns)
+        return false;
+    leader_wake(context, avoided->until_ns);
+    return true;
 }
 
 /* Nobody is there, or only a process without state that any plan may take over. */
@@ -116,8 +120,8 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct leader_slot *slot = &node->slots[i];
-            if (slot->bad || slot->busy || is_avoided(context, node, slot->index) ||
-                !is_vacant(context, node->name, slot->index))
+            if (slot->bad || slot->busy || !is_vacant(context, node->name, slot->index) ||
+                is_avoided(context, node, slot->index))
                 continue;
             int r = slot_pool_add(pool, node, slot->index, 0, NULL);
             if (r < 0)

@@ -58,6 +58,7 @@ static int commit_final(struct trainer *trainer)
 {
     uint64_t step = trainer->state->applied_step;
 
+    trainer->refused_step = 0; /* that was a word on what another generation made */
     while (trainer->recorded_step < step && snapshot_failed_step(trainer->snapshot) != step) {
         struct mesh_fault fault;
         snapshot_commit(trainer->snapshot, step); /* once the commit before it is through */

@@ -69,6 +69,7 @@ struct snapshot {
     json_t *begun_state, *begun_config; /* of the manifest, as they were at the boundary */
     unsigned begun_tensor_count;
     uint64_t durable_step, failed_step, committed_step, abandoned_step;
+    uint64_t committed_generation; /* another one's commit of the same step was not recorded */
     uint64_t began_ns, stall_ns;
     struct commit *commit;
     struct retention *retention; /* the last one; NULL before the first */
@@ -498,8 +499,9 @@ void snapshot_forget(struct snapshot *snapshot)
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
 {
     if (!durable_step || durable_step != snapshot->begun_step ||
-        durable_step == snapshot->committed_step || durable_step == snapshot->failed_step ||
-        snapshot->commit)
+        durable_step == snapshot->failed_step || snapshot->commit ||
+        (durable_step == snapshot->committed_step &&
+         snapshot->begun_generation == snapshot->committed_generation))
         return;
     struct commit *commit = commit_new(snapshot);
     if (!commit || pthread_create(&commit->thread, NULL, run_commit, commit)) {
@@ -528,6 +530,7 @@ int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *r
     } else {
         *ret_checkpoint = commit->result;
         snapshot->committed_step = commit->step;
+        snapshot->committed_generation = commit->generation;
     }
     snapshot->commit = NULL;
     commit_free(commit);

@@ -47,6 +47,12 @@ static void break_off(struct trainer *trainer, const char *reason)
     pthread_mutex_unlock(&trainer->lock);
 }
 
+/* Should the main thread be told? A firnd that is new may speak of the plan that it follows. */
+static bool is_newer(const struct trainer *trainer, const struct plan *plan)
+{
+    return plan && plan->generation > __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE);
+}
+
 /* On the control thread: only what cannot wait for the main thread to look at its queue. */
 static void trainer_observe(void *context, const struct control_message *message)
 {
@@ -55,16 +61,13 @@ static void trainer_observe(void *context, const struct control_message *message
     if (message->type == CONTROL_STOP) {
         __atomic_store_n(&trainer->stopping, true, __ATOMIC_RELEASE);
         break_off(trainer, "firnd ordered this worker to stop");
-    } else if (message->type == CONTROL_SWITCH && message->plan) {
-        if (message->plan->generation <= __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE))
-            return;
+    } else if (message->type == CONTROL_SWITCH && is_newer(trainer, message->plan)) {
         if (message->plan->planned)
             __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
         else
             break_off(trainer, "a newer generation replaces this one");
-    } else if (message->type == CONTROL_PREPARE) {
-        wake_main(
-            trainer); /* another plan is meant now: no more waiting for the links of this one */
+    } else if (message->type == CONTROL_PREPARE && is_newer(trainer, message->plan)) {
+        wake_main(trainer); /* that plan is meant now: no more waiting for the links of this one */
     }
 }
 
@@ -98,7 +101,7 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
 {
     switch (message->type) {
     case CONTROL_PREPARE:
-        if (message->plan &&
+        if (is_newer(trainer, message->plan) &&
             (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED)) {
             trainer->prepared = message->plan->generation;
             report_status(trainer, WORKER_PREPARED, "");
@@ -119,8 +122,9 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
             trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
             snapshot_retain(trainer->snapshot, message->checkpoint.kept_from,
                             message->checkpoint.step);
-        } else
+        } else if (message->checkpoint.generation == trainer->generation) {
             trainer->refused_step = message->checkpoint.step;
+        }
         break;
     default:
         break;

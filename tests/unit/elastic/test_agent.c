@@ -352,6 +352,24 @@ static void one_prepared_and_dead_is_not_replaced(void **state)
     assert_reported(2, WORKER_DEAD);
 }
 
+/* It had read a checkpoint for a plan that never came up, and says so when the next one calls. */
+static void one_that_got_state_on_the_way_is_switched(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    feed_up(0);
+    feed_status(0, 10, WORKER_STARTING, 0);
+    feed_status(0, 10, WORKER_PREPARED, 1);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    assert_int_equal(count_of(AGENT_SEND_PREPARE, 0), 1);
+    said = (struct worker_report){
+        .instance = 10, .phase = WORKER_PREPARED, .generation = 2, .held_unit_count = 4};
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .slot = 0, .status = &said});
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 1);
+    feed_tick(now_ns + 1);
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 0);
+}
+
 /* The same number, another plan: what was prepared for the first is not ready for the second. */
 static void prepared_means_for_this_very_plan(void **state)
 {
@@ -544,6 +562,7 @@ int main(void)
         TEST(a_leaver_makes_room_for_the_next_plan),
         TEST(one_sent_away_makes_room_for_the_next_plan),
         TEST(one_prepared_and_dead_is_not_replaced),
+        TEST(one_that_got_state_on_the_way_is_switched),
         TEST(prepared_means_for_this_very_plan),
         TEST(a_planned_plan_lets_workers_leave_by_themselves),
         TEST(an_unplanned_plan_stops_whom_it_leaves_out),

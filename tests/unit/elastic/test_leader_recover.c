@@ -286,6 +286,168 @@ static void patience_grows_with_what_would_be_lost(void **state)
     assert_int_equal(decision.plan->resume_step, 4);
 }
 
+/*
+ * Two stages: a and b own the first, c the second. b waits for links with a, which is dead, so c
+ * waits too, and has no peer to tell it.
+ */
+static void split_in_two(void)
+{
+    unsigned units = job_spec_unit_count(&spec);
+    unsigned *first_unit = calloc(3, sizeof(unsigned));
+    assert_non_null(first_unit);
+    first_unit[1] = units / 2;
+    first_unit[2] = units;
+    free(plan->stage_first_unit);
+    plan->stage_first_unit = first_unit;
+    plan->stage_count = 2;
+    plan->replica_count = 1;
+    plan->replica_first_lane[1] = LANES;
+    plan->worker_count = 2; /* b and c; a is dead before it handed over */
+    plan->donor_count = 1;
+    memcpy(plan->workers[0].node, "b", 2);
+    memcpy(plan->workers[1].node, "c", 2);
+    memcpy(plan->workers[2].node, "a", 2);
+    plan->workers[0].instance = 11;
+    plan->workers[1].instance = 12;
+    plan->workers[2].instance = 10;
+    say(0, WORKER_DEAD, 6, 0);
+    say(1, WORKER_STUCK, 5, 9);
+    say(2, WORKER_RUNNING, 6, 9);
+    reports[1].workers[0].held_unit_count = units / 2;
+    reports[2].workers[0].held_first_unit = units / 2;
+    reports[2].workers[0].held_unit_count = units - units / 2;
+}
+
+static void those_who_wait_for_links_are_waited_for_until_they_give_up(void **state)
+{
+    (void)state;
+    split_in_two();
+    uint64_t seen = view.now_ns;
+    decide();
+    view.now_ns = seen + 21 * TIMEOUT_NS - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    say(1, WORKER_STUCK, 6, 9);
+    say(2, WORKER_STUCK, 6, 9);
+    decide();
+    expect_published(9, 0);
+}
+
+/* Nobody ever had the units that are missing: there is nothing to wait for. */
+static void waiting_in_vain_is_short(void **state)
+{
+    (void)state;
+    split_in_two();
+    reports[2].workers[0].phase = WORKER_DEAD;
+    reports[2].workers[0].held_unit_count = 0;
+    uint64_t seen = view.now_ns;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns = seen + TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+}
+
+/* a is what the generation before the last left behind: the job that pauses does not need it. */
+static void one_that_was_left_behind_breaks_nothing(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->follows = 5;
+    plan->replica_count = plan->stage_count = plan->worker_count = 0;
+    plan->donor_count = NODES;
+    plan->frozen_layers = 0;
+    say(0, WORKER_STUCK, 4, 7);
+    say(1, WORKER_RUNNING, 5, 9);
+    say(2, WORKER_RUNNING, 5, 9);
+    view.desired = JOB_DESIRED_PAUSED;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(decision.state, JOB_PAUSING);
+    say(0, WORKER_STUCK, 5, 9); /* but that one would */
+    decide();
+    assert_int_equal(decision.state, JOB_RECOVERING);
+    view.now_ns += 8 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+}
+
+/* Slots that are left alone for a while are thought of again when it is over. */
+static void avoided_slots_are_looked_at_again(void **state)
+{
+    (void)state;
+    plan_free(plan);
+    plan = NULL;
+    view.plan = NULL;
+    view.report_count = 0;
+    view.checkpoint.step = 0;
+    view.node_count = 1;
+    memory.avoided[0].timeouts = 1;
+    memory.avoided[0].until_ns = view.now_ns + TIMEOUT_NS;
+    snprintf(memory.avoided[0].node, NAME_SIZE, "a");
+    for (unsigned again = 0; again < 2; again++) {
+        decide();
+        assert_int_equal(decision.action, LEADER_NOTHING);
+        assert_true(decision.wake_at_ns == view.now_ns + TIMEOUT_NS);
+    }
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+}
+
+/* Every node of the plan is without registration: for a moment that may be all that is wrong. */
+static void an_absence_is_given_time_before_all_is_lost(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++)
+        say(i, WORKER_RUNNING, 6, 9);
+    view.node_count = 0;
+    uint64_t seen = view.now_ns;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(decision.state, JOB_RECOVERING);
+    view.node_count = NODES; /* they are back, and nothing was wrong */
+    decide();
+    assert_int_equal(decision.state, JOB_RUNNING);
+    view.node_count = 1; /* the last one has died with its workers, and another has come */
+    plan->workers[0].instance = plan->workers[1].instance = plan->workers[2].instance = 77;
+    for (unsigned i = 0; i < NODES; i++)
+        memcpy(plan->workers[i].node, "z", 2);
+    view.report_count = 0;
+    view.now_ns = seen + 20 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+}
+
+/* b and c are out of etcd's reach when a plan that needs only them is published; a trains on. */
+static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->follows = 5;
+    plan->replica_count = plan->worker_count = 2;
+    plan->replica_first_lane[2] = LANES;
+    plan->donor_count = 1;
+    memcpy(plan->workers[0].node, "b", 2);
+    memcpy(plan->workers[1].node, "c", 2);
+    memcpy(plan->workers[2].node, "a", 2);
+    plan->workers[0].instance = 11;
+    plan->workers[1].instance = 12;
+    plan->workers[2].instance = 10;
+    say(0, WORKER_RUNNING, 5, 9);
+    view.report_count = view.node_count = 1;
+    decide();
+    view.now_ns += 15 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_not_equal(decision.state, JOB_RECOVERING);
+    say(0, WORKER_STUCK, 5, 9); /* until it complains */
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+}
+
 static void contradictions_go_back_to_the_checkpoint(void **state)
 {
     (void)state;
@@ -331,6 +493,12 @@ int main(void)
         TEST(one_that_is_accused_gets_a_short_grace),
         TEST(a_late_worker_beside_one_that_spoke_is_waited_for),
         TEST(patience_grows_with_what_would_be_lost),
+        TEST(those_who_wait_for_links_are_waited_for_until_they_give_up),
+        TEST(waiting_in_vain_is_short),
+        TEST(one_that_was_left_behind_breaks_nothing),
+        TEST(avoided_slots_are_looked_at_again),
+        TEST(an_absence_is_given_time_before_all_is_lost),
+        TEST(a_switch_that_nobody_can_hear_of_is_no_failure),
         TEST(contradictions_go_back_to_the_checkpoint),
         TEST(numbers_are_not_used_twice),
     };
