@@ -12,7 +12,7 @@ SHADOW  ?= 0
 RATE    ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build packages test asan tsan chaos demo bench lint format install clean help
+.PHONY: build packages test sim-soak asan tsan chaos demo bench lint format install clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -30,6 +30,14 @@ build: packages ## build everything into build/, programs into build/bin/
 # a row is a defect.
 test: build ## run every test but the slow ones, which `make chaos` runs
 	ctest --test-dir build --output-on-failure -j2 -LE slow --repeat until-pass:3
+
+# Seeds differ from day to day; SEEDS=A..B sets them, SECONDS the processor time of each process.
+SOAK    := $(shell date +%s)
+SEEDS   ?= $(SOAK)00000..$(SOAK)99999
+SECONDS ?= 600
+
+sim-soak: build ## simulate clusters from seeds on all cores: SEEDS=A..B, SECONDS=600
+	build/bin/firn-sim --jobs $(JOBS) --seeds $(SEEDS) --seconds $(SECONDS)
 
 # A minute of random inputs for the decoders, shared among them.
 asan: packages ## run unit, parity and fuzz tests under the address and undefined sanitizers

@@ -14,11 +14,12 @@
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 
-#define LOOK_NS      NS_PER_SECOND
-#define AFTERMATH_NS (40 * NS_PER_SECOND) /* for those that are told to go */
-#define EVENTS_MAX   2000000
-#define STEPS_LEAST  30
-#define STEPS_SPREAD 300
+#define LOOK_NS          NS_PER_SECOND
+#define AFTERMATH_NS     (40 * NS_PER_SECOND) /* for those that are told to go */
+#define EVENTS_MAX       2000000
+#define STEPS_LEAST      30
+#define CHECKPOINT_EVERY 100
+#define STEPS_SPREAD     300
 
 struct sim *sim_now;
 
@@ -43,7 +44,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_WAITS_FOR_ETCD] = "waits-for-etcd",
 };
 
-static void draw_spec(struct sim *sim)
+static void describe_job(struct sim *sim)
 {
     struct job_spec *spec = &sim->spec;
     snprintf(spec->name, sizeof(spec->name), SIM_JOB);
@@ -56,24 +57,33 @@ static void draw_spec(struct sim *sim)
     spec->model.heads = 4;
     spec->model.context = 128;
     spec->model.vocab = 256;
-    spec->train.steps = STEPS_LEAST + sim_random(sim, STREAM_SETUP, STEPS_SPREAD);
     spec->train.lanes = SIM_LANES;
     spec->train.micro_batch = 4;
     spec->train.micro_batches_per_lane = 2;
     spec->train.optimizer.lr = 1e-3;
     spec->train.optimizer.epsilon = 1e-8;
     spec->elastic.devices_min = 1;
-    spec->elastic.devices_max = 16;
-    spec->elastic.freeze.policy =
-        sim_chance(sim, STREAM_SETUP, 30) ? JOB_FREEZE_SCHEDULE : JOB_FREEZE_NONE;
+    spec->elastic.devices_max = SIM_NODES_MAX > 16 ? SIM_NODES_MAX : 16;
+    spec->elastic.freeze.policy = JOB_FREEZE_NONE;
     spec->elastic.freeze.alpha = 0.3;
-    spec->elastic.freeze.every = 20 + sim_random(sim, STREAM_SETUP, 60);
-    spec->checkpoint.every =
-        sim_chance(sim, STREAM_SETUP, 15) ? 0 : 5 + sim_random(sim, STREAM_SETUP, 30);
-    spec->checkpoint.keep = 1 + (unsigned)sim_random(sim, STREAM_SETUP, 3);
+    spec->elastic.freeze.every = 1;
+    spec->checkpoint.every = CHECKPOINT_EVERY;
+    spec->checkpoint.keep = 1;
     spec->checkpoint.copies = 1;
     spec->checkpoint.object_keep = 3;
     spec->evaluate.batches = 1;
+}
+
+static void draw_job(struct sim *sim)
+{
+    describe_job(sim);
+    sim->spec.train.steps = STEPS_LEAST + sim_random(sim, STREAM_SETUP, STEPS_SPREAD);
+    sim->spec.elastic.freeze.policy =
+        sim_chance(sim, STREAM_SETUP, 30) ? JOB_FREEZE_SCHEDULE : JOB_FREEZE_NONE;
+    sim->spec.elastic.freeze.every = 20 + sim_random(sim, STREAM_SETUP, 60);
+    sim->spec.checkpoint.every =
+        sim_chance(sim, STREAM_SETUP, 15) ? 0 : 5 + sim_random(sim, STREAM_SETUP, 30);
+    sim->spec.checkpoint.keep = 1 + (unsigned)sim_random(sim, STREAM_SETUP, 3);
     sim->compute_us = 30000 + sim_random(sim, STREAM_SETUP, 120000);
 }
 
@@ -97,6 +107,17 @@ static void limit_memory(struct sim *sim, unsigned slots)
         sim->slot_memory = whole * 3 / 4;
 }
 
+static void name_node(struct sim *sim, unsigned index)
+{
+    struct sim_node *node = &sim->nodes[index];
+    node->sim = sim;
+    node->index = index;
+    if (SIM_NODES_MAX <= 26)
+        snprintf(node->name, sizeof(node->name), "%c", (char)('a' + index));
+    else
+        snprintf(node->name, sizeof(node->name), "n%u", index);
+}
+
 static void add_nodes(struct sim *sim)
 {
     unsigned slots = 0;
@@ -104,9 +125,7 @@ static void add_nodes(struct sim *sim)
     sim->nodes = sim_allocate(SIM_NODES_MAX, sizeof(*sim->nodes));
     for (unsigned i = 0; i < sim->node_count; i++) {
         struct sim_node *node = &sim->nodes[i];
-        node->sim = sim;
-        node->index = i;
-        snprintf(node->name, sizeof(node->name), "%c", 'a' + i);
+        name_node(sim, i);
         node->slot_count = 1 + (unsigned)sim_random(sim, STREAM_SETUP, sim->node_count > 3 ? 2 : 3);
         node->up = true;
         slots += node->slot_count;
@@ -116,47 +135,102 @@ static void add_nodes(struct sim *sim)
         sim_firnd_start(&sim->nodes[i]);
 }
 
-struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
+static struct sim *begin(uint64_t seed)
 {
     struct sim *sim = sim_now = sim_allocate(1, sizeof(*sim));
     sim->seed = seed;
-    sim->bug = bug;
-    sim->trace = trace;
+    sim->events_max = EVENTS_MAX;
     sim->now_ns = NS_PER_SECOND;
     for (unsigned stream = 0; stream < STREAM_COUNT; stream++)
         sim->random[stream].key = philox_key_make(seed, stream);
-    draw_spec(sim);
+    return sim;
+}
+
+/* Everything but the nodes. */
+static void surround(struct sim *sim)
+{
     sim->network = sim_allocate(1, sizeof(*sim->network));
     sim->disk = sim_allocate(1, sizeof(*sim->disk));
     sim->store = sim_store_new(sim);
     sim->check = sim_check_new(sim);
     submit(sim);
+}
+
+struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
+{
+    struct sim *sim = begin(seed);
+    sim->bug = bug;
+    sim->trace = trace;
+    draw_job(sim);
+    surround(sim);
     add_nodes(sim);
     sim->faults = sim_faults_new(sim);
     return sim;
 }
 
-static void run_until(struct sim *sim, uint64_t until_ns)
+struct sim *sim_new_scene(uint64_t steps, unsigned node_count, const struct sim_costs *costs)
+{
+    struct sim *sim = begin(1);
+    assert(steps <= SIM_STEPS_MAX && node_count <= SIM_NODES_MAX);
+    sim->events_max = UINT64_MAX;
+    sim->costs = *costs;
+    describe_job(sim);
+    sim->spec.train.steps = steps;
+    surround(sim);
+    sim->node_count = node_count;
+    sim->nodes = sim_allocate(SIM_NODES_MAX, sizeof(*sim->nodes));
+    for (unsigned i = 0; i < node_count; i++) {
+        name_node(sim, i);
+        sim->nodes[i].slot_count = 1;
+        sim->network->down[i] = true;
+    }
+    sim->faults = sim_allocate(1, sizeof(*sim->faults)); /* none */
+    return sim;
+}
+
+bool sim_run_until(struct sim *sim, uint64_t until_ns)
 {
     while (!sim->failed && sim->event_count > 0 && sim->now_ns < until_ns && sim_step(sim))
-        if (sim->fired > EVENTS_MAX)
-            sim_fail(sim, "more than %u events: somebody runs in circles", EVENTS_MAX);
+        if (sim->fired > sim->events_max)
+            sim_fail(sim, "more than %llu events: somebody runs in circles",
+                     (unsigned long long)sim->events_max);
+    return !sim->failed;
+}
+
+/* What everybody has at the end of a run that failed. */
+static void tell_state(const struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        const struct sim_firnd *firnd = sim->nodes[i].firnd;
+        if (firnd != NULL)
+            sim_tell(sim, "%s: leader %s%s, %sregistered, etcd %s, revision %lld",
+                     sim->nodes[i].name, election_leader(firnd->daemon.election),
+                     election_leads(firnd->daemon.election) ? " (leads)" : "",
+                     firnd->daemon.registered ? "" : "not ",
+                     firnd->daemon.store_away ? "away" : "there",
+                     (long long)firnd->daemon.mirror.revision);
+    }
+    for (size_t i = 0; i < sim->store->key_count; i++)
+        sim_tell(sim, "%lld %s = %.300s", (long long)sim->store->keys[i].mod_revision,
+                 sim->store->keys[i].key, sim->store->keys[i].value);
 }
 
 bool sim_run(struct sim *sim)
 {
     bool complete = false;
-    run_until(sim, sim->faults->over_ns + 1);
+    sim_run_until(sim, sim->faults->over_ns + 1);
     uint64_t calm_since_ns = sim->now_ns;
     sim_trace(sim, "CALM from now on");
     while (!sim->failed && !complete) {
-        run_until(sim, sim->now_ns + LOOK_NS);
+        sim_run_until(sim, sim->now_ns + LOOK_NS);
         complete = sim_check_liveness(sim, calm_since_ns);
     }
     if (!sim->failed) {
-        run_until(sim, sim->now_ns + AFTERMATH_NS);
+        sim_run_until(sim, sim->now_ns + AFTERMATH_NS);
         sim_check_end(sim);
     }
+    if (sim->failed && sim->trace)
+        tell_state(sim);
     return !sim->failed;
 }
 

@@ -21,13 +21,15 @@
 #include "base/philox.h"
 #include "elastic/job_spec.h"
 
-#define SIM_CLUSTER         "sim"
-#define SIM_JOB             "job"
-#define SIM_NODES_MAX       5
+#define SIM_CLUSTER "sim"
+#define SIM_JOB     "job"
+#ifndef SIM_NODES_MAX /* trace/trace.c has larger ones */
+#define SIM_NODES_MAX 5
+#define SIM_LANES     6
+#define SIM_STEPS_MAX 512
+#endif
 #define SIM_SLOTS_MAX       3
 #define SIM_UNITS           8 /* of the model: three layers */
-#define SIM_LANES           6
-#define SIM_STEPS_MAX       512
 #define SIM_FAILURE_TIMEOUT (1500 * NS_PER_MS)
 
 /* Rules that can be broken on purpose, to see that a checker notices. */
@@ -55,6 +57,14 @@ enum sim_bug {
 extern const char *const sim_bug_names[BUG_COUNT];
 
 struct sim_event;
+
+/* What things take where that is not drawn from the seed. */
+struct sim_costs {
+    uint64_t lane_ns;    /* forward and backward of one lane through the whole model; 0: drawn */
+    uint64_t spawn_ns;   /* until a process can be prepared */
+    uint64_t restore_ns; /* of a whole checkpoint, on one worker */
+    uint64_t unit_ns;    /* to move one unit's state to another worker */
+};
 
 /* Somebody who can be stopped: what comes for it waits until it goes on. */
 struct sim_pause {
@@ -89,6 +99,8 @@ struct sim {
     uint64_t posted, fired;
 
     struct job_spec spec;
+    struct sim_costs costs;
+    uint64_t events_max;
     uint64_t compute_us;  /* of one step, about */
     uint64_t slot_memory; /* bytes of each slot; 0: unlimited */
     unsigned node_count;
@@ -110,7 +122,12 @@ extern struct sim *sim_now;
 
 /** sim_new() - a cluster of daemons that has just been switched on, and a submitted job */
 struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace);
+/** sim_new_scene() - the same job for @steps, on @node_count machines that are switched off, and
+ * with nothing drawn that goes wrong: sim_node_return() and sim_node_lose() are the caller's */
+struct sim *sim_new_scene(uint64_t steps, unsigned node_count, const struct sim_costs *costs);
 void sim_free(struct sim *sim);
+/** sim_run_until() - false: a rule was broken */
+bool sim_run_until(struct sim *sim, uint64_t until_ns);
 /** sim_run() - to the end of its history or its first violation; false: failed */
 bool sim_run(struct sim *sim);
 

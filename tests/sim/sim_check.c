@@ -9,6 +9,7 @@
 
 #define LEARN_NS     (3 * NS_PER_SECOND)  /* until a node that is back has heard of all */
 #define STALL_MAX_NS (90 * NS_PER_SECOND) /* without a commit, when all faults are over */
+#define QUIET_NS     (5 * NS_PER_SECOND)
 #define END_MAX_NS   (400 * NS_PER_SECOND)
 
 /* ---- the history that there is to be ---- */
@@ -109,6 +110,7 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
         sim_trace(sim, "generation %llu commits its first step, %llu",
                   (unsigned long long)plan->generation, (unsigned long long)record->step);
     check->committing_generation = plan->generation;
+    check->replicas = plan->replica_count;
     check->committed_ns = sim->now_ns;
     check->commits++;
 }
@@ -217,6 +219,59 @@ void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoi
     }
 }
 
+/* ---- detection ---- */
+
+#define SILENCE_MAX_NS (2 * SIM_FAILURE_TIMEOUT)
+
+static void look_for_deaf(void *context)
+{
+    struct sim *sim = context;
+    for (unsigned i = 0; i < sim->worker_count; i++) {
+        const struct sim_worker *worker = sim->workers[i];
+        if (worker->alive && worker->mesh != NULL &&
+            worker->pause.until_ns + SILENCE_MAX_NS <= sim->now_ns &&
+            sim_mesh_has_dead_link(worker->mesh, sim->now_ns - SILENCE_MAX_NS))
+            sim_fail(sim, "%s has not noticed for %.1f s that a peer of generation %llu is dead",
+                     sim_worker_name(worker), (double)SILENCE_MAX_NS / 1e9,
+                     (unsigned long long)worker->generation);
+    }
+}
+
+void sim_check_node_died(struct sim *sim)
+{
+    sim_post(sim, sim->now_ns + SILENCE_MAX_NS + 1, NULL, look_for_deaf, sim);
+}
+
+/* ---- training without the store ---- */
+
+#define OUTAGE_LEAST_NS (3 * NS_PER_SECOND)
+#define SETTLED_NS      (10 * NS_PER_SECOND) /* since the last disturbance */
+#define STEP_MAX_NS     (2 * NS_PER_SECOND)  /* undisturbed, a switch of layouts included */
+
+void sim_check_outage_begins(struct sim *sim)
+{
+    struct sim_faults *faults = sim->faults;
+    bool settled = faults->disturbing == 0 && !sim->store->down &&
+                   (faults->disturbed_ns == 0 || faults->disturbed_ns + SETTLED_NS < sim->now_ns) &&
+                   sim->check->committed_ns + STEP_MAX_NS > sim->now_ns;
+    faults->outage_ns = settled ? sim->now_ns : 0;
+}
+
+void sim_check_outage_ends(struct sim *sim)
+{
+    const struct sim_faults *faults = sim->faults;
+    const struct sim_check *check = sim->check;
+    if (faults->outage_ns == 0 || faults->disturbing > 0 ||
+        faults->disturbed_ns > faults->outage_ns ||
+        sim->now_ns < faults->outage_ns + OUTAGE_LEAST_NS ||
+        check->committed_step == sim->spec.train.steps)
+        return;
+    if (check->committed_ns + STEP_MAX_NS < sim->now_ns)
+        sim_fail(sim, "without etcd no step was committed for %.1f s (step %llu)",
+                 (double)(sim->now_ns - check->committed_ns) / 1e9,
+                 (unsigned long long)check->committed_step);
+}
+
 /* ---- the end ---- */
 
 static bool is_complete(const struct sim *sim)
@@ -227,12 +282,41 @@ static bool is_complete(const struct sim *sim)
     return state != NULL && strstr(state->value, "\"completed\"") != NULL;
 }
 
+/* Who computes it in the generation that trains. */
+static unsigned owners_of(const struct sim *sim, unsigned unit)
+{
+    unsigned owners = 0;
+    for (unsigned i = 0; i < sim->worker_count; i++) {
+        const struct sim_worker *worker = sim->workers[i];
+        owners += worker->alive && worker->engine && unit >= worker->first_unit &&
+                  worker->generation == sim->check->committing_generation &&
+                  unit < worker->first_unit + worker->unit_count && worker->state.units[unit].held;
+    }
+    return owners;
+}
+
+/* With nothing changing for a while, every unit is on as many workers as there are replicas. */
+static void check_owners(struct sim *sim)
+{
+    const struct sim_check *check = sim->check;
+    if (check->generation_ns + QUIET_NS > sim->now_ns ||
+        check->committed_ns + STEP_MAX_NS < sim->now_ns ||
+        check->generation != check->committing_generation ||
+        check->committed_step == sim->spec.train.steps)
+        return;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        if (owners_of(sim, unit) != check->replicas)
+            sim_fail(sim, "unit %u has %u owners in generation %llu of %u replicas", unit,
+                     owners_of(sim, unit), (unsigned long long)check->generation, check->replicas);
+}
+
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
 {
     struct sim_check *check = sim->check;
     uint64_t last_ns = MAX(check->committed_ns, calm_since_ns);
     if (is_complete(sim))
         return true;
+    check_owners(sim);
     if (sim->now_ns > last_ns + STALL_MAX_NS)
         sim_fail(sim, "no step was committed for %llu s with all faults over (step %llu of %llu)",
                  STALL_MAX_NS / NS_PER_SECOND, (unsigned long long)check->committed_step,

@@ -22,10 +22,13 @@ struct sim_check {
     uint64_t committed_step;          /* the newest that must not be lost */
     uint64_t committed_ever;
     uint64_t given_away; /* the newest generation that began after a failure: older ones are over */
-    uint64_t committing_generation; /* the newest that has committed a step */
-    uint64_t committed_ns;          /* when a step was committed last */
-    uint64_t commits;               /* how many, repetitions included */
-    uint64_t generation, recorded_step;
+    uint64_t committing_generation;     /* the newest that has committed a step */
+    unsigned replicas;                  /* of that one */
+    uint64_t committed_ns;              /* when a step was committed last */
+    uint64_t commits;                   /* how many, repetitions included */
+    uint64_t generation, generation_ns; /* the newest plan, and when it was written */
+    uint64_t newest_record;
+    uint64_t recorded_ns[SIM_STEPS_MAX + 1]; /* when a step's checkpoint was recorded last */
 
     struct sim_witness begun[16]; /* by generation: the step that it begins from */
     /* By generation: which one its last commit with a switch flag announced, after which step. */
@@ -51,7 +54,7 @@ void sim_check_report(struct sim *sim, const struct sim_worker *worker,
                       const struct worker_report *report);
 /** its plan lets it begin anew: it need not keep anything */
 void sim_check_forget(struct sim_worker *worker);
-/** a message of @generation is received on a link of @worker's mesh */
+/** a message, or a connection, of @generation is accepted by @worker's mesh */
 void sim_check_frame(struct sim *sim, const struct sim_worker *worker, uint64_t generation);
 /** a generation begins on a worker: all that it owns is at one step */
 void sim_check_begin(struct sim *sim, const struct sim_worker *worker);
@@ -59,8 +62,16 @@ void sim_check_begin(struct sim *sim, const struct sim_worker *worker);
 void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoint);
 /** sim_check_newest_record() - the step of the newest record in the store; 0: none */
 uint64_t sim_check_newest_record(const struct sim *sim);
-/** a transaction of @client is about to be carried out */
-void sim_check_write(struct sim *sim, uint64_t client, const struct kv_operation *operation);
+/** a transaction of @client, sent at @sent_ns, is about to be carried out */
+void sim_check_write(struct sim *sim, uint64_t client, uint64_t sent_ns,
+                     const struct kv_operation *operation);
+/** a node lost its power: its peers have to notice */
+void sim_check_node_died(struct sim *sim);
+/** the store goes away, and comes back: meanwhile training has to go on, if nothing else happens */
+void sim_check_outage_begins(struct sim *sim);
+void sim_check_outage_ends(struct sim *sim);
+/** a transaction was carried out: records of checkpoints only go forward */
+void sim_check_written(struct sim *sim);
 /** faults are over: does training go on, and end, in time? Called now and then; true: the job is
  * complete */
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns);

@@ -12,17 +12,61 @@
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 
-#define CALM_NS (6 * NS_PER_SECOND) /* untouched for so long: the leader must know of it */
+#define WATCH_LAG_NS (NS_PER_SECOND / 2)
+#define CALM_NS      (6 * NS_PER_SECOND) /* untouched for so long: the leader must know of it */
 
-uint64_t sim_check_newest_record(const struct sim *sim)
+/* The newest step with a record for which @counts(); 0: none. Keys sort by step. */
+static uint64_t newest(const struct sim *sim, uint64_t known_ns,
+                       bool (*counts)(const struct sim *sim, uint64_t step, uint64_t known_ns))
 {
     char prefix[KV_KEY_MAX];
     uint64_t newest = 0;
     keys_job(prefix, SIM_CLUSTER, SIM_JOB, "checkpoints/");
-    for (size_t i = 0; i < sim->store->key_count; i++)
-        if (strncmp(sim->store->keys[i].key, prefix, strlen(prefix)) == 0)
-            newest = strtoull(sim->store->keys[i].key + strlen(prefix), NULL, 10);
+    size_t length = strlen(prefix);
+    for (size_t i = 0; i < sim->store->key_count; i++) {
+        if (strncmp(sim->store->keys[i].key, prefix, length) != 0)
+            continue;
+        uint64_t step = strtoull(sim->store->keys[i].key + length, NULL, 10);
+        newest = counts(sim, step, known_ns) ? step : newest;
+    }
     return newest;
+}
+
+static bool is_any(const struct sim *sim, uint64_t step, uint64_t known_ns)
+{
+    (void)sim;
+    (void)step;
+    (void)known_ns;
+    return true;
+}
+
+/* Whoever planned at known_ns had heard of it, and can read it. */
+static bool is_readable(const struct sim *sim, uint64_t step, uint64_t known_ns)
+{
+    return sim_disk_find(sim, step) != NULL &&
+           sim->check->recorded_ns[MIN(step, (uint64_t)SIM_STEPS_MAX)] < known_ns;
+}
+
+uint64_t sim_check_newest_record(const struct sim *sim)
+{
+    return newest(sim, 0, is_any);
+}
+
+/*
+ * A record that is written while a plan is on its way, or that a hanging watch has not told of, is
+ * not in that plan: nothing is wrong then, but some steps are computed twice.
+ */
+static uint64_t newest_readable(const struct sim *sim, unsigned node, uint64_t sent_ns)
+{
+    uint64_t stalled_ns = sim->nodes[node].watch_stalled_ns;
+    bool hangs = stalled_ns != 0 && stalled_ns + WATCH_LAG_NS > sent_ns;
+    return hangs ? 0 : newest(sim, sent_ns - WATCH_LAG_NS, is_readable);
+}
+
+static bool is_recorded(const struct sim *sim, uint64_t step)
+{
+    char key[KV_KEY_MAX];
+    return sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step)) != NULL;
 }
 
 /* Somebody of whom the leader cannot but know. */
@@ -76,7 +120,7 @@ static void check_ordered_commit(struct sim *sim, const struct plan *plan)
 }
 
 /* Where a generation starts: from memory without losing a step, or from the newest record. */
-static void check_source(struct sim *sim, const struct plan *plan)
+static void check_source(struct sim *sim, const struct plan *plan, uint64_t readable)
 {
     struct sim_check *check = sim->check;
     if (!plan->planned)
@@ -87,19 +131,21 @@ static void check_source(struct sim *sim, const struct plan *plan)
         if (plan->worker_count == 0 || plan->planned ||
             plan->resume_step + 1 >= check->committed_step)
             return;
-        if (plan->resume_step < sim_check_newest_record(sim))
+        if (plan->resume_step < readable)
             sim_fail(sim, "generation %llu goes on from step %llu, but that of %llu is on disk",
                      (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
-                     (unsigned long long)sim_check_newest_record(sim));
+                     (unsigned long long)readable);
         check_fallback(sim, plan); /* all that somebody kept from an earlier generation */
         check->committed_step = plan->resume_step;
         return;
     }
     check->disk_plans++;
-    if (plan->resume_step != sim_check_newest_record(sim))
+    /* One that is lost may be tried first: those who are to read it find that out. */
+    if (plan->resume_step < readable ||
+        (plan->resume_step > 0 && !is_recorded(sim, plan->resume_step)))
         sim_fail(sim, "generation %llu starts from step %llu, but a checkpoint of %llu is recorded",
                  (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
-                 (unsigned long long)sim_check_newest_record(sim));
+                 (unsigned long long)readable);
     if (plan->reason == PLAN_REASON_FAILURE)
         check_fallback(sim, plan);
     check->committed_step = plan->resume_step;
@@ -116,7 +162,15 @@ static struct plan *decode_plan(struct sim *sim, const char *text)
     return plan;
 }
 
-static void check_generation(struct sim *sim, const struct kv_operation *operation)
+static unsigned leader_node(const struct sim *sim)
+{
+    char key[KV_KEY_MAX];
+    const struct sim_store_key *leader = sim_store_find(sim->store, keys_leader(key, SIM_CLUSTER));
+    return leader != NULL ? sim_node_index(sim, leader->value) : 0;
+}
+
+static void check_generation(struct sim *sim, uint64_t sent_ns,
+                             const struct kv_operation *operation)
 {
     struct sim_check *check = sim->check;
     if (operation->type == KV_DELETE)
@@ -130,7 +184,8 @@ static void check_generation(struct sim *sim, const struct kv_operation *operati
         sim_fail(sim, "generation %llu is written after %llu", (unsigned long long)plan->generation,
                  (unsigned long long)check->generation);
     check->generation = plan->generation;
-    check_source(sim, plan);
+    check->generation_ns = sim->now_ns;
+    check_source(sim, plan, newest_readable(sim, leader_node(sim), sent_ns));
     plan_free(plan);
 }
 
@@ -149,6 +204,7 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
         return;
     }
     sim_trace(sim, "CHECKPOINT of step %llu is recorded", (unsigned long long)record.step);
+    sim->check->recorded_ns[MIN(record.step, (uint64_t)SIM_STEPS_MAX)] = sim->now_ns;
     if (record.generation > plan->generation || record.generation < sim->check->given_away)
         sim_fail(sim, "a checkpoint of generation %llu is recorded in generation %llu",
                  (unsigned long long)record.generation, (unsigned long long)plan->generation);
@@ -160,7 +216,8 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
     plan_free(plan);
 }
 
-void sim_check_write(struct sim *sim, uint64_t client, const struct kv_operation *operation)
+void sim_check_write(struct sim *sim, uint64_t client, uint64_t sent_ns,
+                     const struct kv_operation *operation)
 {
     char job[NAME_SIZE], leaf[128], leader_key[KV_KEY_MAX];
     if (operation->type == KV_PUT && keys_match_said(operation->key, SIM_CLUSTER, job, leaf))
@@ -171,7 +228,16 @@ void sim_check_write(struct sim *sim, uint64_t client, const struct kv_operation
     if (plans && sim_store_lease_client(sim->store, keys_leader(leader_key, SIM_CLUSTER)) != client)
         sim_fail(sim, "somebody who does not lead writes %s", leaf);
     if (strcmp(leaf, "generation") == 0)
-        check_generation(sim, operation);
+        check_generation(sim, sent_ns, operation);
     else if (strncmp(leaf, "checkpoints/", strlen("checkpoints/")) == 0)
         check_record(sim, operation);
+}
+
+void sim_check_written(struct sim *sim)
+{
+    uint64_t now = sim_check_newest_record(sim);
+    if (now < sim->check->newest_record)
+        sim_fail(sim, "the newest record of a checkpoint was of step %llu, and is of step %llu now",
+                 (unsigned long long)sim->check->newest_record, (unsigned long long)now);
+    sim->check->newest_record = now;
 }

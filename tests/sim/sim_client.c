@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "sim/sim_node.h"
 #include "sim/sim_store_internal.h"
 
 #define REQUEST_TIMEOUT_NS NS_PER_SECOND
@@ -144,9 +145,9 @@ static void carry_out(struct kv_request *request)
         copy_range(request);
         break;
     case REQUEST_TXN:
-        result->status =
-            store_txn(store, request->client, request->compares, request->compare_count,
-                      request->operations, request->operation_count, &result->succeeded);
+        result->status = store_txn(store, request->client, request->sent_ns, request->compares,
+                                   request->compare_count, request->operations,
+                                   request->operation_count, &result->succeeded);
         break;
     case REQUEST_GRANT:
         result->lease = store_grant(store, request->client, request->ttl_seconds);
@@ -236,6 +237,35 @@ static int start_range(void *context, const char *key, bool prefix, kv_callback 
     return r;
 }
 
+static void mend_late(void *context)
+{
+    const struct kv_request *request = context;
+    sim_network_mend(request->store->sim, request->place, SIM_STORE_PLACE);
+    sim_node_disturb(&request->store->sim->nodes[request->place]);
+}
+
+/* A plan that is to come too late: its writer is cut off, and so is the request, until then. */
+static void delay_plan(struct kv_request *request)
+{
+    struct sim_store *store = request->store;
+    struct sim *sim = store->sim;
+    bool plans = false;
+    for (size_t i = 0; i < request->operation_count; i++)
+        plans = plans || strstr(request->operations[i].key, "/generation") != NULL ||
+                strstr(request->operations[i].key, "/next") != NULL;
+    if (!plans || store->late_plan_ns == 0)
+        return;
+    sim_trace(sim, "%s writes a plan that comes late", sim_node_name(sim, request->place));
+    uint64_t there_ns = sim->now_ns + store->late_plan_ns;
+    store->late_plan_ns = 0;
+    request->late = true;
+    sim_network_cut(sim, request->place, SIM_STORE_PLACE);
+    sim_node_disturb(&sim->nodes[request->place]);
+    sim_post(sim, there_ns, NULL, mend_late, request);
+    sim_cancel(sim, request->travel);
+    request->travel = sim_post(sim, there_ns, NULL, arrive, request);
+}
+
 static int start_txn(void *context, const struct kv_compare *compares, size_t compare_count,
                      const struct kv_operation *operations, size_t operation_count,
                      kv_callback done, void *user, struct kv_request **ret_request)
@@ -258,6 +288,7 @@ static int start_txn(void *context, const struct kv_compare *compares, size_t co
         request->operations[i].value =
             operations[i].value != NULL ? strdup(operations[i].value) : NULL;
     }
+    delay_plan(request);
     return 0;
 }
 
@@ -359,7 +390,12 @@ static void look(void *context)
     struct kv_watch *watch = context;
     struct sim *sim = watch->client->sim;
     const struct sim_store *store = sim->store;
+    uint64_t stalled_ns = sim->nodes[watch->client->place].watch_stalled_ns;
     watch->look = NULL;
+    if (sim->now_ns < stalled_ns) {
+        look_at(watch, stalled_ns);
+        return;
+    }
     if (store->down || !sim_reachable(sim, watch->client->place, SIM_STORE_PLACE)) {
         struct error error;
         error_set(&error, -EHOSTUNREACH, "no endpoint answers");

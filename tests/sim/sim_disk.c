@@ -58,6 +58,17 @@ void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step)
     }
 }
 
+bool sim_disk_lose(struct sim *sim, uint64_t step)
+{
+    struct sim_disk *disk = sim->disk;
+    for (unsigned i = 0; i < disk->count; i++)
+        if (disk->checkpoints[i].step == step) {
+            disk->checkpoints[i] = disk->checkpoints[--disk->count];
+            return true;
+        }
+    return false;
+}
+
 static bool same_bits(const struct sim_checkpoint *a, const struct sim_checkpoint *b)
 {
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)

@@ -33,6 +33,9 @@ void sim_disk_write_part(struct sim *sim, const struct sim_part *part);
 int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world);
 /** sim_disk_retain() - of those up to @step, the ones before @kept_from go; 0: none */
 void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step);
+/** sim_disk_lose() - a checkpoint is damaged or gone, whatever is recorded; false: it is not there
+ */
+bool sim_disk_lose(struct sim *sim, uint64_t step);
 const struct sim_checkpoint *sim_disk_find(const struct sim *sim, uint64_t step);
 /** sim_disk_path() - of a checkpoint; sim_disk_open() - whether it is there and whole */
 void sim_disk_path(uint64_t step, char *ret_path, size_t size);

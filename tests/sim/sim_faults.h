@@ -1,24 +1,54 @@
 /*
  * What goes wrong, and what people ask for meanwhile: drawn from the seed when the run begins, and
  * over by a known time, after which training has to go on.
+ *
+ * Steps of the wall clock are no fault here: nothing that decides reads it. Decisions get monotonic
+ * time as an argument; wall time is written into records for people, and no code compares it.
  */
 #pragma once
 
 #include "sim/sim_worker.h"
 
-struct sim_fault;
+struct sim_fault {
+    struct sim_fault *next;
+    struct sim *sim;
+    const struct sim_fault_kind *kind;
+    unsigned node, other, amount;
+    uint64_t until_ns;
+    bool begun;
+};
+
+/* sim_fault_kinds.c */
+struct sim_fault_kind {
+    const char *name;
+    unsigned least_ms, most_ms; /* how long it lasts */
+    /** begin() - false: there is nothing to hit; end() - NULL: nothing is to be undone */
+    bool (*begin)(struct sim *sim, struct sim_fault *fault);
+    void (*end)(struct sim *sim, const struct sim_fault *fault);
+    bool of_store; /* nothing but the store is touched */
+};
+extern const struct sim_fault_kind sim_fault_kinds[];
+extern const unsigned sim_fault_kind_count;
+
+/* The next worker that comes to this point dies, or is stopped, there. */
+struct sim_trap {
+    bool armed, kills;
+    bool in_switch; /* only one whose generation has not committed yet */
+    enum sim_point point;
+    unsigned skips;
+    struct sim_node *deaf; /* whose daemon hears of nothing for a while from then on; NULL */
+};
 
 struct sim_faults {
     struct sim *sim;
     struct sim_fault *list;
     uint64_t over_ns; /* the last one's end */
     uint64_t store_disturbed_ns;
-    /* The next worker that comes to this point dies, or is stopped, there. */
-    bool trap_armed, trap_kills;
-    enum sim_point trap;
-    unsigned trap_skips;
-    bool draining[SIM_NODES_MAX];
+    uint64_t disturbed_ns; /* when anything but the store was touched last */
+    unsigned disturbing;   /* how many faults, other than the store's, last */
+    struct sim_trap trap;
     unsigned wish, devices;
+    uint64_t outage_ns; /* since when nothing is disturbed but the store, which is away; or 0 */
 };
 
 struct sim_faults *sim_faults_new(struct sim *sim);

@@ -23,6 +23,7 @@ int __wrap_checkpoint_open(const char *folder, struct checkpoint_reader **ret_re
                            struct error *error);
 void __wrap_checkpoint_close(struct checkpoint_reader *reader);
 bool __wrap_checkpoint_pinned(const char *path);
+bool __wrap_checkpoint_is_lost(const char *path, int code);
 
 /* ---- time ---- */
 
@@ -99,9 +100,16 @@ int __wrap_checkpoint_open(const char *folder, struct checkpoint_reader **ret_re
                            struct error *error)
 {
     if (sim_disk_open(sim_now, folder) == NULL)
-        return error_set(error, -ENOENT, "%s is not there", folder);
+        return error_set(error, sim_now->seed % 2 == 0 ? -ENOENT : -EBADMSG, "%s is lost", folder);
     *ret_reader = NULL;
     return 0;
+}
+
+/* Whether it is gone, or this node does not reach the folder, it cannot tell from ENOENT alone. */
+bool __wrap_checkpoint_is_lost(const char *path, int code)
+{
+    (void)path;
+    return code == -EBADMSG;
 }
 
 void __wrap_checkpoint_close(struct checkpoint_reader *reader)

@@ -8,25 +8,30 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "sim/sim_check.h"
 
 static const char usage[] =
     "firn-sim [--seeds A..B | --seed S] [--bug NAME] [--seconds N] [--keep-going] [--trace]\n"
+    "firn-sim --jobs N [--seeds A..B] [--seconds N]\n"
     "firn-sim --bugs [--seeds A..B]\n"
     "  --seeds A..B   run these seeds (default 1..1000)\n"
     "  --seed S       run one\n"
     "  --bug NAME     break a rule on purpose: succeeds when some seed notices\n"
     "  --bugs         break every rule in turn: succeeds when all are noticed\n"
     "  --seconds N    begin no seed after N seconds of processor time\n"
+    "  --jobs N       divide the seeds among N processes, which keep going\n"
     "  --keep-going   report every failing seed, not only the first\n"
     "  --trace        say what happens\n"
     "  --list-bugs    the names of the bugs\n";
 
 struct options {
-    uint64_t first, last;
+    uint64_t first, last, stride;
+    unsigned jobs;
     enum sim_bug bug;
     double seconds;
     bool trace, keep_going, all_bugs;
@@ -62,12 +67,19 @@ static double processor_seconds(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+static void tell_replay(const struct options *options, uint64_t seed)
+{
+    if (options->bug == BUG_NONE && !options->trace)
+        printf("  replay: firn-sim --seed %" PRIu64 " --trace\n", seed);
+}
+
 /* Whether the seed ends well. After a failed assertion its memory is left as it is. */
 static bool run_seed(const struct options *options, uint64_t seed, struct tally *tally)
 {
     tally->seeds++;
     if (sigsetjmp(assertion, 1) != 0) {
         printf("seed %" PRIu64 ": an assertion failed\n", seed);
+        tell_replay(options, seed);
         tally->failures++;
         return false;
     }
@@ -75,6 +87,7 @@ static bool run_seed(const struct options *options, uint64_t seed, struct tally 
     bool good = sim_run(sim);
     if (!good) {
         printf("seed %" PRIu64 ": %s\n", seed, sim->failure);
+        tell_replay(options, seed);
         tally->failures++;
     }
     tally->commits += sim->check->commits;
@@ -90,7 +103,7 @@ static int run_all(const struct options *options)
 {
     struct tally tally = {0};
     double began = processor_seconds();
-    for (uint64_t seed = options->first; seed <= options->last; seed++) {
+    for (uint64_t seed = options->first; seed <= options->last; seed += options->stride) {
         if (options->seconds > 0 && processor_seconds() - began >= options->seconds)
             break;
         bool good = run_seed(options, seed, &tally);
@@ -128,6 +141,32 @@ static int run_bugs(const struct options *given)
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* Every process takes each jobs-th seed. */
+static int run_jobs(struct options *options)
+{
+    int status, result = EXIT_SUCCESS;
+    options->keep_going = true;
+    options->stride = options->jobs;
+    printf("seeds %" PRIu64 "..%" PRIu64 " in %u processes\n", options->first, options->last,
+           options->jobs);
+    fflush(stdout);
+    for (unsigned job = 0; job < options->jobs; job++) {
+        pid_t child = fork();
+        if (child == 0) {
+            options->first += job;
+            exit(run_all(options));
+        }
+        if (child < 0) {
+            perror("firn-sim: fork");
+            result = EXIT_FAILURE;
+        }
+    }
+    while (wait(&status) > 0)
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
+            result = EXIT_FAILURE;
+    return result;
+}
+
 static bool parse_bug(const char *name, enum sim_bug *ret_bug)
 {
     for (unsigned bug = 0; bug < BUG_COUNT; bug++)
@@ -155,16 +194,13 @@ static void list_bugs(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option flags[] = {{"seeds", required_argument, NULL, 's'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"bug", required_argument, NULL, 'b'},
-                                          {"seconds", required_argument, NULL, 'n'},
-                                          {"keep-going", no_argument, NULL, 'k'},
-                                          {"trace", no_argument, NULL, 't'},
-                                          {"list-bugs", no_argument, NULL, 'l'},
-                                          {"bugs", no_argument, NULL, 'a'},
-                                          {0}};
-    struct options options = {.first = 1, .last = 1000};
+    static const struct option flags[] = {
+        {"seeds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 's'},
+        {"bug", required_argument, NULL, 'b'},   {"seconds", required_argument, NULL, 'n'},
+        {"keep-going", no_argument, NULL, 'k'},  {"trace", no_argument, NULL, 't'},
+        {"list-bugs", no_argument, NULL, 'l'},   {"bugs", no_argument, NULL, 'a'},
+        {"jobs", required_argument, NULL, 'j'},  {0}};
+    struct options options = {.first = 1, .last = 1000, .stride = 1};
     bool good = true;
     int flag;
     while (good && (flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
@@ -174,6 +210,8 @@ int main(int argc, char **argv)
             good = parse_bug(optarg, &options.bug);
         else if (flag == 'n')
             good = (options.seconds = strtod(optarg, NULL)) > 0;
+        else if (flag == 'j')
+            good = (options.jobs = (unsigned)strtoul(optarg, NULL, 10)) > 0;
         else if (flag == 'l')
             return list_bugs(), EXIT_SUCCESS;
         else if (flag == 't')
@@ -190,5 +228,7 @@ int main(int argc, char **argv)
     signal(SIGABRT, on_abort);
     setvbuf(stdout, NULL, _IOLBF, 0);
     log_set_sink(ignore_log, NULL);
-    return options.all_bugs ? run_bugs(&options) : run_all(&options);
+    if (options.all_bugs)
+        return run_bugs(&options);
+    return options.jobs > 0 ? run_jobs(&options) : run_all(&options);
 }

@@ -168,6 +168,36 @@ void sim_mesh_reset(struct sim_mesh *mesh)
     free(mesh);
 }
 
+static void connect_later(struct sim_peer *peer);
+
+/* A link that breaks before all are up is made again. */
+static void forget_link(struct sim_peer *peer)
+{
+    if (peer->link != NULL)
+        send_packet(peer, PACKET_RESET);
+    detach(peer);
+    connect_later(peer);
+}
+
+static void lose_link(struct sim_peer *peer)
+{
+    if (peer->mesh->state == SIM_MESH_OPENING)
+        forget_link(peer);
+    else if (!peer->left)
+        lose(peer->mesh, peer);
+}
+
+bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice)
+{
+    if (mesh->peer_count == 0)
+        return false;
+    struct sim_peer *peer = &mesh->peers[choice % mesh->peer_count];
+    if (peer->link == NULL || mesh->state == SIM_MESH_FAILED)
+        return false;
+    lose_link(peer); /* the other end is told by a reset, as it would be here */
+    return true;
+}
+
 /* ---- messages ---- */
 
 static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *message)
@@ -180,17 +210,6 @@ static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *messag
     **end = *message;
     (*end)->next = NULL;
     sim_worker_wake(mesh->worker);
-}
-
-static void connect_later(struct sim_peer *peer);
-
-/* A link that breaks before all are up is made again. */
-static void forget_link(struct sim_peer *peer)
-{
-    if (peer->link != NULL)
-        send_packet(peer, PACKET_RESET);
-    detach(peer);
-    connect_later(peer);
 }
 
 static void deliver(struct sim_link *link, unsigned end, const struct sim_message *message)
@@ -220,10 +239,7 @@ static void deliver(struct sim_link *link, unsigned end, const struct sim_messag
         sim_worker_wake(mesh->worker);
         break;
     case PACKET_RESET:
-        if (mesh->state == SIM_MESH_OPENING)
-            forget_link(peer);
-        else if (!peer->left)
-            lose(mesh, peer);
+        lose_link(peer);
         break;
     }
 }
@@ -328,6 +344,7 @@ static void attach(struct sim_peer *peer, struct sim_link *link, unsigned end)
 static void make_link(struct sim_peer *from, struct sim_peer *to)
 {
     struct sim_link *link = sim_allocate(1, sizeof(*link));
+    sim_check_frame(from->mesh->sim, to->mesh->worker, from->mesh->generation);
     link->sim = from->mesh->sim;
     link->tails[0] = &link->queues[0];
     link->tails[1] = &link->queues[1];
@@ -348,11 +365,14 @@ static void attempt(void *context)
                                      sim_reachable(sim, mesh->worker->node, peer->node)
                                  ? target->mesh
                                  : NULL;
+    if (sim->bug == BUG_LATE_WORKER && there != NULL && there->generation > mesh->generation &&
+        there->state != SIM_MESH_FAILED && find_peer(there, mesh->rank) != NULL) {
+        make_link(peer, find_peer(there, mesh->rank));
+        return;
+    }
     if (there != NULL && there->state == SIM_MESH_OPENING) {
         struct sim_peer *me = find_peer(there, mesh->rank);
-        bool late = sim->bug == BUG_LATE_WORKER && there->generation > mesh->generation;
-        bool same = (late || (there->generation == mesh->generation &&
-                              strcmp(there->key, mesh->key) == 0)) &&
+        bool same = there->generation == mesh->generation && strcmp(there->key, mesh->key) == 0 &&
                     me != NULL && there->rank == peer->rank;
         if (same) {
             make_link(peer, me);
@@ -386,6 +406,18 @@ static bool is_heard(const struct sim_mesh *mesh, const struct sim_peer *peer)
     const struct sim_worker *there = peer->link->workers[!peer->end];
     return sim_reachable(mesh->sim, mesh->worker->node, there->node) && there->alive &&
            there->pause.until_ns <= mesh->sim->now_ns;
+}
+
+bool sim_mesh_has_dead_link(const struct sim_mesh *mesh, uint64_t before_ns)
+{
+    for (unsigned i = 0; mesh->state == SIM_MESH_OPEN && i < mesh->peer_count; i++) {
+        const struct sim_peer *peer = &mesh->peers[i];
+        const struct sim_worker *there =
+            peer->link != NULL && !peer->left ? peer->link->workers[!peer->end] : NULL;
+        if (there != NULL && !there->alive && there->died_ns < before_ns)
+            return true;
+    }
+    return false;
 }
 
 static void tick(void *context)

@@ -10,7 +10,7 @@
 #include "sim/sim_network.h"
 #include "sim/sim_state.h"
 
-#define SIM_PEERS_MAX 32
+#define SIM_PEERS_MAX (SIM_NODES_MAX > 32 ? 128 : 32)
 
 enum sim_tag {
     SIM_ACTIVATION,
@@ -73,6 +73,10 @@ struct sim_mesh {
 
 struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *plan, unsigned rank);
 void sim_mesh_fail(struct sim_mesh *mesh, int result);
+/** sim_mesh_break_link() - one of its connections is reset; false: it has none */
+bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice);
+/** sim_mesh_has_dead_link() - it is open, with a link to one that died before @before_ns */
+bool sim_mesh_has_dead_link(const struct sim_mesh *mesh, uint64_t before_ns);
 /** sim_mesh_close() - with BYE when healthy; NULL allowed */
 void sim_mesh_close(struct sim_mesh *mesh);
 /** sim_mesh_reset() - its process was killed: the kernel tells the peers, where it can */

@@ -25,6 +25,7 @@ struct sim_node {
     struct sim_firnd *firnd;      /* NULL: none runs */
     struct sim_pause firnd_pause; /* SIGSTOP */
     uint64_t disturbed_ns;        /* when a fault touched it last */
+    uint64_t watch_stalled_ns;    /* its daemon's watch tells nothing until then */
 };
 
 unsigned sim_node_index(const struct sim *sim, const char *name);

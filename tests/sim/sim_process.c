@@ -191,6 +191,7 @@ void worker_process_send(struct worker_process *process, const struct control_me
         assert(order->plan != NULL);
     }
     order->step = message->checkpoint.step;
+    order->generation = message->checkpoint.generation;
     order->kept_from = message->checkpoint.kept_from;
     order->committed = message->committed;
     sim_worker_order(process->worker, order);

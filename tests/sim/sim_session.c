@@ -49,6 +49,19 @@ void session_begin(struct sim_worker *worker)
     worker_go(worker, POINT_STEP);
 }
 
+/* Forward and backward in one piece, before what is sent on: nothing overlaps. */
+static void compute(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    const unsigned *first_lane = &plan->replica_first_lane[worker->rank / plan->stage_count];
+    const struct sim *sim = worker->sim;
+    uint64_t share_ns = sim->costs.lane_ns * (first_lane[1] - first_lane[0]) * worker->unit_count;
+    if (sim->costs.lane_ns == 0)
+        worker_busy(worker, sim->compute_us / 2, sim->compute_us);
+    else
+        worker->busy_until_ns = sim->now_ns + share_ns / SIM_UNITS;
+}
+
 static bool at_step(struct sim_worker *worker)
 {
     worker_messages(worker);
@@ -71,7 +84,7 @@ static bool at_step(struct sim_worker *worker)
     }
     worker->act_digest = 0;
     worker_go(worker, POINT_FORWARD);
-    worker_busy(worker, worker->sim->compute_us / 2, worker->sim->compute_us);
+    compute(worker);
     return true;
 }
 
@@ -459,10 +472,12 @@ static bool after_closing(struct sim_worker *worker)
         worker->round.down.durable_step == step && worker->round.down.failed_step != step;
     if (!worker->finish_told) {
         worker->finish_told = true;
-        if (worker->rank == 0 && written)
+        if (worker->rank == 0 && written) {
+            worker->refused_step = 0; /* that was a word on what another generation made */
             worker_go(worker, POINT_RECORD);
-        else
+        } else {
             begin_round(worker, true);
+        }
         return true;
     }
     if (written) {

@@ -64,8 +64,9 @@ void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     if (durable_step == 0 || durable_step != snapshot->begun_step ||
-        durable_step == snapshot->committed_step || durable_step == snapshot->failed_step ||
-        snapshot->committing)
+        durable_step == snapshot->failed_step || snapshot->committing ||
+        (durable_step == snapshot->committed_step &&
+         snapshot->part.generation == snapshot->committed_generation))
         return;
     snapshot->committing = true;
     snapshot->commit_step = durable_step;
@@ -92,6 +93,7 @@ void sim_snapshot_take_result(struct sim_worker *worker)
     }
     AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
     snapshot->committed_step = snapshot->commit_step;
+    snapshot->committed_generation = snapshot->commit_generation;
     message->type = CONTROL_CHECKPOINT;
     message->checkpoint.step = snapshot->commit_step;
     message->checkpoint.generation = snapshot->commit_generation;

@@ -247,9 +247,9 @@ static bool left_out(const struct sim_store *store, const struct kv_compare *com
     return false;
 }
 
-int store_txn(struct sim_store *store, uint64_t client, const struct kv_compare *compares,
-              size_t compare_count, const struct kv_operation *operations, size_t operation_count,
-              bool *ret_succeeded)
+int store_txn(struct sim_store *store, uint64_t client, uint64_t sent_ns,
+              const struct kv_compare *compares, size_t compare_count,
+              const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded)
 {
     *ret_succeeded = false;
     for (size_t i = 0; i < operation_count; i++)
@@ -260,7 +260,7 @@ int store_txn(struct sim_store *store, uint64_t client, const struct kv_compare 
         if (!holds(store, &compares[i]) && !left_out(store, &compares[i], &operations[0]))
             return 0;
     for (size_t i = 0; i < operation_count; i++)
-        sim_check_write(store->sim, client, &operations[i]);
+        sim_check_write(store->sim, client, sent_ns, &operations[i]);
     store->revision++;
     for (size_t i = 0; i < operation_count; i++) {
         if (operations[i].type == KV_PUT)
@@ -269,6 +269,7 @@ int store_txn(struct sim_store *store, uint64_t client, const struct kv_compare 
             erase(store, operations[i].key);
     }
     *ret_succeeded = true;
+    sim_check_written(store->sim);
     watches_wake(store);
     return 0;
 }

@@ -41,6 +41,7 @@ struct sim_store {
     struct kv_watch *watches;
     struct kv_request *requests;
     unsigned lost_answers_percent, late_requests_percent;
+    uint64_t late_plan_ns; /* how late the next plan arrives; 0: as soon as it can */
 };
 
 /* One process's connection: a `struct kv` of its own. */

@@ -4,9 +4,9 @@
 #include "sim/sim_store.h"
 
 /** store_txn() - all operations if all compares hold; -ENOENT: a lease is not known */
-int store_txn(struct sim_store *store, uint64_t client, const struct kv_compare *compares,
-              size_t compare_count, const struct kv_operation *operations, size_t operation_count,
-              bool *ret_succeeded);
+int store_txn(struct sim_store *store, uint64_t client, uint64_t sent_ns,
+              const struct kv_compare *compares, size_t compare_count,
+              const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded);
 int64_t store_grant(struct sim_store *store, uint64_t client, int64_t ttl_seconds);
 /** store_keep_alive() - its time to live, 0: gone */
 int64_t store_keep_alive(struct sim_store *store, int64_t id);

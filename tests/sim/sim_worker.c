@@ -166,6 +166,8 @@ static void observe(struct sim_worker *worker, const struct sim_order *order)
         else
             break_off(worker);
     } else if (order->type == CONTROL_PREPARE) {
+        if (order->plan->generation <= worker->generation)
+            return;
         worker->cancelled = true;
         if (worker->mesh != NULL && worker->mesh->state == SIM_MESH_OPENING)
             sim_mesh_fail(worker->mesh, -ECANCELED);
@@ -210,7 +212,8 @@ static void handle(struct sim_worker *worker, struct sim_order *order)
 {
     switch (order->type) {
     case CONTROL_PREPARE:
-        if (worker->phase == WORKER_STARTING || worker->phase == WORKER_PREPARED) {
+        if (order->plan->generation > worker->generation &&
+            (worker->phase == WORKER_STARTING || worker->phase == WORKER_PREPARED)) {
             worker->prepared = order->plan->generation;
             worker_report(worker, WORKER_PREPARED);
         }
@@ -228,7 +231,7 @@ static void handle(struct sim_worker *worker, struct sim_order *order)
         if (order->committed) {
             worker->recorded_step = MAX(worker->recorded_step, order->step);
             sim_disk_retain(worker->sim, order->kept_from, order->step);
-        } else {
+        } else if (order->generation == worker->generation) {
             worker->refused_step = order->step;
         }
         break;
@@ -285,6 +288,7 @@ static void close_generation(struct sim_worker *worker)
 static void cut_wires(struct sim_worker *worker)
 {
     worker->alive = worker->listening = false;
+    worker->died_ns = worker->sim->now_ns;
     worker->mesh = NULL;
     sim_cancel(worker->sim, worker->wake);
     sim_cancel(worker->sim, worker->alarm);
@@ -445,6 +449,8 @@ void worker_switch(struct sim_worker *worker)
     if (worker->rank < plan->worker_count && plan->source != PLAN_SOURCE_MEMORY) {
         worker_go(worker, POINT_RESTORE);
         worker_busy(worker, 5000, 60000);
+        if (plan->source == PLAN_SOURCE_CHECKPOINT)
+            worker->busy_until_ns += worker->sim->costs.restore_ns;
         return;
     }
     open_links(worker);
@@ -503,6 +509,10 @@ static bool at_links(struct sim_worker *worker)
     worker_go(worker, POINT_HANDOVER);
     if (worker->plan->source == PLAN_SOURCE_MEMORY)
         send_units(worker);
+    for (unsigned m = 0; worker->alive && m < worker->plan->move_count; m++)
+        if (worker->plan->moves[m].to_rank == worker->rank)
+            worker->busy_until_ns =
+                MAX(worker->busy_until_ns, worker->sim->now_ns) + worker->sim->costs.unit_ns;
     return worker->alive;
 }
 
@@ -689,6 +699,7 @@ struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slo
     worker->kept_status = sim_allocate(1, sizeof(*worker->kept_status));
     sim_trace(sim, "  %s is started", worker->name);
     worker_busy(worker, 2000, 60000);
+    worker->busy_until_ns += sim->costs.spawn_ns;
     sim_worker_wake(worker);
     return worker;
 }

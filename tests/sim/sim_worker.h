@@ -38,7 +38,7 @@ struct sim_order {
     uint64_t due_ns;
     enum control_type type;
     struct plan *plan;
-    uint64_t step, kept_from; /* of a checkpoint that firnd answers for */
+    uint64_t step, generation, kept_from; /* of a checkpoint that firnd answers for */
     bool committed;
 };
 
@@ -47,7 +47,7 @@ struct sim_snapshot {
     bool writing;
     uint64_t done_ns;
     struct sim_part part;
-    uint64_t begun_step, durable_step, failed_step, committed_step;
+    uint64_t begun_step, durable_step, failed_step, committed_step, committed_generation;
     bool committing;
     uint64_t commit_done_ns, commit_step, commit_generation;
     unsigned world, commit_world;
@@ -76,6 +76,7 @@ struct sim_worker {
     uint64_t instance;
     char name[16];
     bool alive, listening, unlinked; /* listening: its socket is there; unlinked: nobody finds it */
+    uint64_t died_ns;
     struct sim_pause pause;
     struct sim_event *wake, *alarm;
 
