@@ -278,7 +278,8 @@ static void measure_drift(struct measure *measure, const struct rig_options *opt
 
     bench.rig = rig_open(options);
     snprintf(bench.folder, sizeof(bench.folder), "%s/checkpoints", bench.rig->folder);
-    if (snapshot_new(bench.rig->state, bench.folder, &bench.snapshot, &error))
+    const struct snapshot_options snapshots = {.folder = bench.folder, .node = "bench"};
+    if (snapshot_new(bench.rig->state, &snapshots, &bench.snapshot, &error))
         measure_die("%s", error.text);
     for (unsigned i = 0; i < saves + DRIFT_WARM; i++) {
         if (i == DRIFT_WARM) {
@@ -390,7 +391,8 @@ int main(int argc, char **argv)
         argc, argv);
     bench.rig = rig_open(&options);
     snprintf(bench.folder, sizeof(bench.folder), "%s/checkpoints", bench.rig->folder);
-    if (snapshot_new(bench.rig->state, bench.folder, &bench.snapshot, &error))
+    const struct snapshot_options snapshot_options = {.folder = bench.folder, .node = "bench"};
+    if (snapshot_new(bench.rig->state, &snapshot_options, &bench.snapshot, &error))
         measure_die("%s", error.text);
 
     struct peer *torch = start_torch(argc, argv, &bench);

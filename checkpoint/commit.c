@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/copies.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
@@ -24,7 +25,8 @@ struct commit {
     struct io_context *context;
     char part[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
     struct manifest
-        manifest; /* spec, state, tensors borrowed; files are the shares' and then ours */
+        manifest;     /* spec, state, tensors borrowed; files are the shares' and then ours */
+    const char *node; /* NULL: all files must be here; else those that it has */
     struct error *error;
 };
 
@@ -40,9 +42,10 @@ static int check_file(struct commit *commit, const struct manifest_file *file)
     folder_file_path(commit->part, file->name, path);
     if (stat(path, &status) != 0) {
         int code = -errno;
-        return error_set(commit->error, code,
-                         "%s: %s (do all nodes of the job reach the same checkpoint folder?)", path,
-                         strerror(-code));
+        return error_set(commit->error, code, "%s: %s%s", path, strerror(-code),
+                         commit->node == NULL
+                             ? " (do all nodes of the job reach the same checkpoint folder?)"
+                             : "");
     }
     if ((uint64_t)status.st_size != file->size_bytes)
         return error_set(commit->error, -EBADMSG,
@@ -54,11 +57,13 @@ static int check_file(struct commit *commit, const struct manifest_file *file)
 static int check_folder(struct commit *commit)
 {
     struct stat status;
-    if (lstat(commit->path, &status) == 0)
+    if (commit->node == NULL && lstat(commit->path, &status) == 0)
         return error_set(commit->error, -EEXIST, "%s is there already", commit->path);
     int r = 0;
-    for (size_t i = 0; r == 0 && i < commit->manifest.file_count; i++)
-        r = check_file(commit, &commit->manifest.files[i]);
+    for (size_t i = 0; r == 0 && i < commit->manifest.file_count; i++) {
+        if (commit->node == NULL || manifest_file_on(&commit->manifest.files[i], commit->node))
+            r = check_file(commit, &commit->manifest.files[i]);
+    }
     return r;
 }
 
@@ -190,15 +195,15 @@ static int carry_out(struct commit *commit, const char *folder, const json_t *co
     int r = check_folder(commit);
     if (r == 0)
         r = write_files(commit, config, ret_sha256);
-    if (r == 0) {
+    if (r == 0 && commit->node == NULL) {
         r = commit->io->rename(commit->context, commit->part, commit->path);
         if (r != 0)
             fail(commit, r, "rename to the final name", commit->part);
     }
-    if (r != 0) {
+    if (r != 0)
         abandon(commit);
+    if (r != 0 || commit->node != NULL)
         return r;
-    }
     r = commit->io->sync_directory(commit->context, folder);
     return r == 0 ? 0 : fail(commit, r, "sync the folder", folder);
 }
@@ -216,34 +221,48 @@ static int borrow_manifest(struct commit *commit, const struct manifest *manifes
     return 0;
 }
 
+static int run(struct commit *commit, const char *folder, const struct manifest *manifest,
+               const json_t *config, char ret_sha256[65])
+{
+    assert(config != NULL);
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(commit->error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    if (!manifest_is_sealed(manifest))
+        return error_set(commit->error, -EINVAL, "the manifest of step %" PRIu64 " is not sealed",
+                         manifest->step);
+    checkpoint_part_path(folder, manifest->step, manifest->generation, commit->part);
+    checkpoint_path(folder, manifest->step, commit->path);
+    int r = borrow_manifest(commit, manifest);
+    if (r != 0)
+        return r;
+    char sha256[65];
+    r = commit->io->open(1, NULL, 0, &commit->context, commit->error);
+    if (r == 0) {
+        r = carry_out(commit, folder, config, sha256);
+        commit->io->close(commit->context);
+    }
+    if (r == 0)
+        memcpy(ret_sha256, sha256, sizeof(sha256));
+    for (size_t i = manifest->file_count; i < commit->manifest.file_count; i++)
+        free(commit->manifest.files[i].chunk_crcs);
+    free(commit->manifest.files);
+    return r;
+}
+
 int checkpoint_commit(const struct io *io, const char *folder, const struct manifest *manifest,
                       const json_t *config, char ret_path[1024], char ret_sha256[65],
                       struct error *error)
 {
     struct commit commit = {.io = io, .error = error};
-    assert(config != NULL);
-    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
-        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
-    if (!manifest_is_sealed(manifest))
-        return error_set(error, -EINVAL, "the manifest of step %" PRIu64 " is not sealed",
-                         manifest->step);
-    checkpoint_part_path(folder, manifest->step, manifest->generation, commit.part);
-    checkpoint_path(folder, manifest->step, commit.path);
-    int r = borrow_manifest(&commit, manifest);
-    if (r != 0)
-        return r;
-    char sha256[65];
-    r = io->open(1, NULL, 0, &commit.context, error);
-    if (r == 0) {
-        r = carry_out(&commit, folder, config, sha256);
-        io->close(commit.context);
-    }
-    if (r == 0) {
+    int r = run(&commit, folder, manifest, config, ret_sha256);
+    if (r == 0)
         memcpy(ret_path, commit.path, sizeof(commit.path));
-        memcpy(ret_sha256, sha256, sizeof(sha256));
-    }
-    for (size_t i = manifest->file_count; i < commit.manifest.file_count; i++)
-        free(commit.manifest.files[i].chunk_crcs);
-    free(commit.manifest.files);
     return r;
+}
+
+int checkpoint_seal(const struct checkpoint_local *local, const struct manifest *manifest,
+                    const json_t *config, char ret_sha256[65], struct error *error)
+{
+    struct commit commit = {.io = local->io, .node = local->node, .error = error};
+    return run(&commit, local->folder, manifest, config, ret_sha256);
 }

@@ -82,20 +82,87 @@ static void run_lanes(const struct checkpoint_reader *reader, struct load *load,
         pthread_join(threads[i], NULL);
 }
 
+/* What is left, one tensor after the other; with copies several at once, for most of that time goes
+ * into waiting for other nodes. */
+struct rest {
+    struct checkpoint_reader *reader;
+    const struct load *load;
+    unsigned count;
+    pthread_mutex_t lock; /* guards what follows */
+    unsigned next;
+    int status; /* the first failure, in the order of wishes */
+    unsigned failed;
+    struct error error;
+};
+
+static unsigned take_rest(struct rest *rest)
+{
+    pthread_mutex_lock(&rest->lock);
+    while (rest->next < rest->count && rest->load->met != NULL && rest->load->met[rest->next])
+        rest->next++;
+    unsigned taken = rest->status != 0 ? rest->count : rest->next;
+    rest->next++;
+    pthread_mutex_unlock(&rest->lock);
+    return taken;
+}
+
+static void fail_rest(struct rest *rest, unsigned index, int status, const struct error *error)
+{
+    pthread_mutex_lock(&rest->lock);
+    if (rest->status == 0 || index < rest->failed) {
+        rest->status = status;
+        rest->failed = index;
+        rest->error = *error;
+    }
+    pthread_mutex_unlock(&rest->lock);
+}
+
+static void *read_tensors(void *argument)
+{
+    struct rest *rest = argument;
+    for (unsigned i; (i = take_rest(rest)) < rest->count;) {
+        const struct checkpoint_wish *wish = &rest->load->wishes[i];
+        struct error error = {0};
+        int r =
+            checkpoint_read(rest->reader, wish->name, wish->role, wish->data, wish->count, &error);
+        if (r != 0)
+            fail_rest(rest, i, r, &error);
+    }
+    return NULL;
+}
+
+static void count_rest(const struct load *load, unsigned count,
+                       struct checkpoint_load_result *result)
+{
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t size_bytes = load->wishes[i].count * sizeof(float);
+        bool left = load->met == NULL || !load->met[i];
+        result->wanted_bytes += size_bytes;
+        result->read_bytes += left ? size_bytes : 0;
+        result->careful += left;
+    }
+}
+
 static int read_rest(struct checkpoint_reader *reader, const struct load *load, unsigned count,
                      struct checkpoint_load_result *result, struct error *error)
 {
-    int r = 0;
-    for (unsigned i = 0; r == 0 && i < count; i++) {
-        const struct checkpoint_wish *wish = &load->wishes[i];
-        result->wanted_bytes += wish->count * sizeof(float);
-        if (load->met != NULL && load->met[i])
-            continue;
-        result->careful++;
-        result->read_bytes += wish->count * sizeof(float);
-        r = checkpoint_read(reader, wish->name, wish->role, wish->data, wish->count, error);
-    }
-    return r;
+    struct rest rest = {.reader = reader, .load = load, .count = count};
+    pthread_t threads[LOAD_THREADS_MAX - 1];
+    unsigned started = 0;
+    sigset_t all, before;
+    count_rest(load, count, result);
+    pthread_mutex_init(&rest.lock, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (reader->remote != NULL && started < ARRAY_COUNT(threads) &&
+           pthread_create(&threads[started], NULL, read_tensors, &rest) == 0)
+        started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    read_tensors(&rest);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&rest.lock);
+    return rest.status == 0 ? 0 : error_set(error, rest.status, "%s", rest.error.text);
 }
 
 int checkpoint_load(struct checkpoint_reader *reader, const struct checkpoint_load_options *options,

@@ -35,8 +35,11 @@ static void select_tensors(const struct checkpoint_reader *reader,
         if (tensor == NULL || tensor->size_bytes == 0 ||
             tensor->size_bytes / sizeof(float) != wishes[i].count)
             continue;
-        plan->tensors[plan->tensor_count++] = (struct load_tensor){
-            .tensor = tensor, .file = reader_find_file(reader, tensor->file), .wish = i};
+        const struct reader_file *file = reader_find_file(reader, tensor->file);
+        if (file->descriptor < 0) /* on other nodes: checkpoint_read() asks them */
+            continue;
+        plan->tensors[plan->tensor_count++] =
+            (struct load_tensor){.tensor = tensor, .file = file, .wish = i};
     }
     if (plan->tensor_count > 1)
         qsort(plan->tensors, plan->tensor_count, sizeof(*plan->tensors), compare_tensors);

@@ -14,8 +14,10 @@
 
 void manifest_done(struct manifest *manifest)
 {
-    for (size_t i = 0; i < manifest->file_count; i++)
+    for (size_t i = 0; i < manifest->file_count; i++) {
         free(manifest->files[i].chunk_crcs);
+        free(manifest->files[i].nodes);
+    }
     free(manifest->files);
     free(manifest->tensors);
     json_decref(manifest->spec);
@@ -42,6 +44,29 @@ bool manifest_file_valid(const char *name)
 size_t manifest_chunks(uint64_t size_bytes)
 {
     return (size_t)(size_bytes / MANIFEST_CHUNK_BYTES + (size_bytes % MANIFEST_CHUNK_BYTES != 0));
+}
+
+int manifest_name_nodes(struct manifest_file *file, const char (*nodes)[NAME_SIZE],
+                        unsigned node_count)
+{
+    char(*copy)[NAME_SIZE] = calloc((size_t)node_count + 1, NAME_SIZE);
+    assert(node_count <= MANIFEST_NODES_MAX);
+    if (copy == NULL)
+        return -ENOMEM;
+    memcpy(copy, nodes, (size_t)node_count * NAME_SIZE);
+    free(file->nodes);
+    file->nodes = copy;
+    file->node_count = node_count;
+    return 0;
+}
+
+bool manifest_file_on(const struct manifest_file *file, const char *node)
+{
+    for (unsigned i = 0; i < file->node_count; i++) {
+        if (strcmp(file->nodes[i], node) == 0)
+            return true;
+    }
+    return file->node_count == 0;
 }
 
 bool manifest_is_sealed(const struct manifest *manifest)
@@ -98,6 +123,8 @@ static int append_files(struct manifest *into, const struct manifest *part)
         struct manifest_file *file = &files[into->file_count];
         size_t crc_bytes = part->files[i].chunk_count * sizeof(uint32_t);
         *file = part->files[i];
+        file->nodes = NULL; /* is decided when all parts are known */
+        file->node_count = 0;
         file->chunk_crcs = malloc(crc_bytes + 1);
         if (file->chunk_crcs == NULL) {
             while (into->file_count > before)

@@ -22,6 +22,7 @@
 #define MANIFEST_FILE_SIZE   128 /* of a file name in the folder */
 #define MANIFEST_TENSORS_MAX 65536
 #define MANIFEST_FILES_MAX   16384
+#define MANIFEST_NODES_MAX   8 /* that have one file */
 #define MANIFEST_CHUNK_BYTES (4u << 20)
 #define MANIFEST_BYTES_MAX   (256u << 20) /* of manifest.json itself */
 
@@ -41,6 +42,9 @@ struct manifest_file {
     uint64_t size_bytes;
     uint32_t *chunk_crcs; /* CRC32C of each MANIFEST_CHUNK_BYTES */
     size_t chunk_count;
+    char (*nodes)[NAME_SIZE]; /* of a checkpoint with copies: who has it, its writer first; NULL:
+                                 every folder of the checkpoint has it */
+    unsigned node_count;
 };
 
 struct manifest {
@@ -63,6 +67,12 @@ const char *manifest_role_name(enum manifest_role role);
 bool manifest_file_valid(const char *name);
 /** manifest_chunks() - how many chunks a file of @size_bytes has */
 size_t manifest_chunks(uint64_t size_bytes);
+
+/** manifest_name_nodes() - where @file lies; @nodes is copied; -ENOMEM */
+int manifest_name_nodes(struct manifest_file *file, const char (*nodes)[NAME_SIZE],
+                        unsigned node_count) CHECK_RESULT;
+/** manifest_file_on() - whether @node has @file */
+bool manifest_file_on(const struct manifest_file *file, const char *node);
 
 /** manifest_is_sealed() - it has a digest: by manifest_seal(), or decoded with one */
 bool manifest_is_sealed(const struct manifest *manifest);
@@ -93,6 +103,10 @@ int manifest_parse(const char *text, size_t size_bytes, const char *where,
                    struct manifest *ret_manifest, struct error *error) CHECK_RESULT;
 /** manifest_sha256() - of manifest.json's bytes, as the commit record carries it */
 void manifest_sha256(const void *text, size_t size_bytes, char ret_sha256[65]);
+/** manifest_check() - a whole, sealed manifest from its bytes; @where and @sha256 as for
+ * manifest_load() */
+int manifest_check(const struct bytes *content, const char *where, const char *sha256,
+                   struct manifest *ret_manifest, struct error *error) CHECK_RESULT;
 /** manifest_load() - read @folder/manifest.json; @sha256: NULL or what it must hash to (-EBADMSG)
  */
 int manifest_load(const char *folder, const char *sha256, struct manifest *ret_manifest,

@@ -74,23 +74,23 @@ void manifest_sha256(const void *text, size_t size_bytes, char ret_sha256[65])
     sodium_bin2hex(ret_sha256, 65, digest, sizeof(digest));
 }
 
-static int check_content(const struct bytes *content, const char *path, const char *sha256,
-                         struct manifest *ret_manifest, struct error *error)
+int manifest_check(const struct bytes *content, const char *where, const char *sha256,
+                   struct manifest *ret_manifest, struct error *error)
 {
     char found[65];
     manifest_sha256(content->data, content->size_bytes, found);
     if (sha256 != NULL && strcmp(sha256, found) != 0)
         return error_set(error, -EBADMSG,
                          "%s: not the manifest that was committed (SHA-256 %.16s..., not %.16s...)",
-                         path, found, sha256);
+                         where, found, sha256);
     struct manifest manifest;
     int r =
-        manifest_parse((const char *)content->data, content->size_bytes, path, &manifest, error);
+        manifest_parse((const char *)content->data, content->size_bytes, where, &manifest, error);
     if (r != 0)
         return r;
     if (!manifest_is_sealed(&manifest)) {
         manifest_done(&manifest);
-        return error_set(error, -EBADMSG, "%s: only a part, not sealed", path);
+        return error_set(error, -EBADMSG, "%s: only a part, not sealed", where);
     }
     *ret_manifest = manifest;
     return 0;
@@ -105,7 +105,7 @@ int manifest_load(const char *folder, const char *sha256, struct manifest *ret_m
     struct bytes content = {0};
     int r = file_read(path, MANIFEST_BYTES_MAX, &content, error);
     if (r == 0)
-        r = check_content(&content, path, sha256, ret_manifest, error);
+        r = manifest_check(&content, path, sha256, ret_manifest, error);
     bytes_done(&content);
     return r;
 }

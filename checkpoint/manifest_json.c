@@ -35,8 +35,13 @@ static json_t *encode_file(const struct manifest_file *file)
         if (json_array_append_new(crcs, json_string(text)) != 0)
             return NULL;
     }
-    return json_pack("{s:s, s:I, s:O}", "name", file->name, "size_bytes",
-                     (json_int_t)file->size_bytes, "crc32c", crcs);
+    AUTO_JSON json_t *nodes = file->node_count > 0 ? json_array() : NULL;
+    for (unsigned i = 0; i < file->node_count; i++) {
+        if (json_array_append_new(nodes, json_string(file->nodes[i])) != 0)
+            return NULL;
+    }
+    return json_pack("{s:s, s:I, s:O, s:O*}", "name", file->name, "size_bytes",
+                     (json_int_t)file->size_bytes, "crc32c", crcs, "nodes", nodes);
 }
 
 /* Both are arrays of objects; NULL elements (memory) make the append fail. */
@@ -104,6 +109,26 @@ static bool parse_crc(const json_t *value, uint32_t *ret_crc)
     return true;
 }
 
+static int decode_nodes(const json_t *tree, struct manifest_file *file, struct error *error)
+{
+    char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
+    json_t *array;
+    int r = json_get_array(tree, "nodes", MANIFEST_NODES_MAX, &array, error);
+    if (r != 0)
+        return r;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const char *name = json_string_value(json_array_get(array, i));
+        if (name == NULL || !name_valid(name))
+            return error_set(error, -EINVAL, "%s: \"nodes\" has something else than a node",
+                             file->name);
+        memcpy(nodes[i], name, strlen(name) + 1);
+    }
+    if (manifest_name_nodes(file, (const char(*)[NAME_SIZE])nodes,
+                            (unsigned)json_array_size(array)) != 0)
+        return error_set(error, -ENOMEM, "out of memory");
+    return 0;
+}
+
 static int decode_file(const json_t *tree, struct manifest_file *file, struct error *error)
 {
     json_t *crcs;
@@ -128,7 +153,7 @@ static int decode_file(const json_t *tree, struct manifest_file *file, struct er
         if (!parse_crc(json_array_get(crcs, i), &file->chunk_crcs[i]))
             return error_set(error, -EINVAL, "%s: checksum %zu is malformed", file->name, i);
     }
-    return 0;
+    return json_has(tree, "nodes") ? decode_nodes(tree, file, error) : 0;
 }
 
 static bool parse_role(const char *text, enum manifest_role *ret_role)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "checkpoint/reader_open.h"
 #include "checkpoint/reader_state.h"
 
@@ -103,21 +104,32 @@ const struct reader_file *reader_find_file(const struct checkpoint_reader *reade
     return NULL;
 }
 
+/* One try at one tensor: which copy of its file, and the hash of what has come. */
+struct reading {
+    const struct checkpoint_reader *reader;
+    const struct reader_file *file;
+    struct reader_place place;
+    struct hash_stream *hash;
+};
+
 /* One chunk's share of the tensor: [start, start + size) of the file, into @to. */
-static int read_within_chunk(const struct reader_file *file, uint64_t start, size_t size,
-                             uint8_t *to, struct hash_stream *hash, struct error *error)
+static int read_within_chunk(const struct reading *reading, uint64_t start, size_t size,
+                             uint8_t *to, struct error *error)
 {
+    const struct reader_file *file = reading->file;
+    size_t piece_max = reading->place.node != NULL ? MANIFEST_CHUNK_BYTES : PIECE_BYTES;
     size_t chunk = (size_t)(start / MANIFEST_CHUNK_BYTES);
     bool whole = start % MANIFEST_CHUNK_BYTES == 0 && size == reader_chunk_bytes(file, chunk);
     uint32_t crc = 0;
     for (size_t done = 0; done < size;) {
-        size_t piece = MIN(size - done, PIECE_BYTES);
-        int r = reader_pread(file, file->descriptor, to + done, piece, piece, start + done, error);
+        size_t piece = MIN(size - done, piece_max);
+        int r = reader_take(reading->reader, file, &reading->place, to + done, piece, start + done,
+                            error);
         if (r != 0)
             return r;
         if (whole)
             crc = hash_crc32c(crc, to + done, piece);
-        hash_stream_add(hash, to + done, piece);
+        hash_stream_add(reading->hash, to + done, piece);
         done += piece;
     }
     if (whole && crc != file->entry->chunk_crcs[chunk])
@@ -125,14 +137,14 @@ static int read_within_chunk(const struct reader_file *file, uint64_t start, siz
     return 0;
 }
 
-static int read_ranges(const struct reader_file *file, const struct manifest_tensor *tensor,
-                       uint8_t *to, struct hash_stream *hash, struct error *error)
+static int read_ranges(const struct reading *reading, const struct manifest_tensor *tensor,
+                       uint8_t *to, struct error *error)
 {
     uint64_t at = tensor->offset, end = tensor->offset + tensor->size_bytes;
     while (at < end) {
         uint64_t chunk_end = (at / MANIFEST_CHUNK_BYTES + 1) * MANIFEST_CHUNK_BYTES;
         size_t size = (size_t)(MIN(end, chunk_end) - at);
-        int r = read_within_chunk(file, at, size, to, hash, error);
+        int r = read_within_chunk(reading, at, size, to, error);
         if (r != 0)
             return r;
         at += size;
@@ -142,9 +154,15 @@ static int read_ranges(const struct reader_file *file, const struct manifest_ten
 }
 
 /* The hash differs: which chunk is it? Those inside were right, so it is one at an end. */
-static int blame_chunk(const struct reader_file *file, const struct manifest_tensor *tensor,
+static int blame_chunk(const struct reading *reading, const struct manifest_tensor *tensor,
                        struct error *error)
 {
+    const struct reader_file *file = reading->file;
+    if (reading->place.node != NULL)
+        return error_set(
+            error, -EBADMSG,
+            "%s on node %s: tensor %s (%s) does not have the hash that the manifest says",
+            file->entry->name, reading->place.node, tensor->name, manifest_role_name(tensor->role));
     AUTO_FREE uint8_t *buffer = malloc(MANIFEST_CHUNK_BYTES);
     size_t ends[2] = {(size_t)(tensor->offset / MANIFEST_CHUNK_BYTES),
                       (size_t)((tensor->offset + tensor->size_bytes - 1) / MANIFEST_CHUNK_BYTES)};
@@ -158,6 +176,42 @@ static int blame_chunk(const struct reader_file *file, const struct manifest_ten
                      tensor->name, manifest_role_name(tensor->role));
 }
 
+static int read_once(struct reading *reading, const struct manifest_tensor *tensor, float *ret_data,
+                     struct error *error)
+{
+    reading->hash = hash_stream_new();
+    if (reading->hash == NULL)
+        return error_set(error, -ENOMEM, "no memory to read %s", tensor->name);
+    int r = read_ranges(reading, tensor, (uint8_t *)ret_data, error);
+    if (r == 0 && !hash128_equal(hash_stream_result(reading->hash), tensor->hash))
+        r = tensor->size_bytes > 0 ? blame_chunk(reading, tensor, error)
+                                   : error_set(error, -EBADMSG, "%s: hash of the empty tensor %s",
+                                               reading->file->path, tensor->name);
+    hash_stream_free(reading->hash);
+    return r;
+}
+
+/* Copy after copy, until one is good. */
+static int read_somewhere(struct reading *reading, const struct manifest_tensor *tensor,
+                          float *ret_data, struct error *error)
+{
+    int worst = 0;
+    for (unsigned i = 0; reader_place(reading->reader, reading->file, i, &reading->place); i++) {
+        struct error why = {0};
+        int r = read_once(reading, tensor, ret_data, &why);
+        if (r == 0 || r == -ENOMEM || r == -ECANCELED || reading->reader->remote == NULL)
+            return r == 0 ? 0 : error_set(error, r, "%s", why.text);
+        log_warning("a copy of %s cannot be used, the next one is tried: %s",
+                    reading->file->entry->name, why.text);
+        worst = reader_worse(worst, r);
+        error_record(error, worst, "no good copy of %s is left: %s", reading->file->entry->name,
+                     why.text);
+    }
+    return worst != 0
+               ? worst
+               : error_set(error, -EHOSTUNREACH, "no node here has %s", reading->file->entry->name);
+}
+
 int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum manifest_role role,
                     float *ret_data, size_t count, struct error *error)
 {
@@ -168,17 +222,8 @@ int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum man
     if (tensor->size_bytes / sizeof(float) != count)
         return error_set(error, -EINVAL, "tensor %s (%s) has %" PRIu64 " elements, not %zu", name,
                          manifest_role_name(role), tensor->size_bytes / sizeof(float), count);
-    const struct reader_file *file = reader_find_file(reader, tensor->file);
-    struct hash_stream *hash = hash_stream_new();
-    if (hash == NULL)
-        return error_set(error, -ENOMEM, "no memory to read %s", name);
-    int r = read_ranges(file, tensor, (uint8_t *)ret_data, hash, error);
-    if (r == 0 && !hash128_equal(hash_stream_result(hash), tensor->hash))
-        r = tensor->size_bytes > 0
-                ? blame_chunk(file, tensor, error)
-                : error_set(error, -EBADMSG, "%s: hash of the empty tensor %s", file->path, name);
-    hash_stream_free(hash);
-    return r;
+    struct reading reading = {.reader = reader, .file = reader_find_file(reader, tensor->file)};
+    return read_somewhere(&reading, tensor, ret_data, error);
 }
 
 void checkpoint_close(struct checkpoint_reader *reader)

@@ -21,6 +21,31 @@ struct checkpoint_reader;
  */
 int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
                     struct error *error) CHECK_RESULT;
+
+struct checkpoint_remote;
+
+/* A checkpoint whose files lie on several nodes, with copies (remote.h). */
+struct checkpoint_source {
+    const char *folder;          /* this node's part of it: .../step-0000000120; may be absent */
+    const char *node;            /* this node's name; "" for somebody outside */
+    const char *manifest_sha256; /* from the commit record */
+    struct checkpoint_remote *remote; /* borrowed until checkpoint_close() */
+};
+
+/**
+ * checkpoint_open_copies() - as checkpoint_open(), where each file may lie here or elsewhere
+ *
+ * The manifest comes from whoever has the one with that SHA-256. Files that are here are looked at
+ * as checkpoint_open() does; one that is missing or damaged is read from other nodes, and the log
+ * says so. Nothing of the files elsewhere is read yet.
+ *
+ * checkpoint_read() then tries every copy of a file in turn. Return, also of the reads:
+ * -EHOSTUNREACH when a copy that was not good or not there could not be made up for because a node
+ * is away: nothing is known against the checkpoint; -EBADMSG when all copies have been seen and
+ * none is good; -ECANCELED, -ENOMEM.
+ */
+int checkpoint_open_copies(const struct checkpoint_source *source,
+                           struct checkpoint_reader **ret_reader, struct error *error) CHECK_RESULT;
 void checkpoint_close(struct checkpoint_reader *reader);
 const struct manifest *checkpoint_manifest(const struct checkpoint_reader *reader);
 

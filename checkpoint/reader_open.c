@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/tensor_name.h"
 
@@ -194,6 +195,29 @@ static int sort_tensors(struct checkpoint_reader *reader, const char *folder, st
     return 0;
 }
 
+static int open_and_check(struct checkpoint_reader *reader, struct reader_file *file,
+                          struct error *error)
+{
+    int r = open_file(file, error);
+    return r == 0 ? check_file(reader, file, error) : r;
+}
+
+/* Without a good file here the copies elsewhere must do. */
+static int look_at_copy(struct checkpoint_reader *reader, struct reader_file *file,
+                        struct error *error)
+{
+    struct error why = {0};
+    int r = open_and_check(reader, file, &why);
+    if (r == 0 || r == -ENOMEM)
+        return r == 0 ? 0 : error_set(error, r, "%s", why.text);
+    close_descriptor(&file->descriptor);
+    file->descriptor = -1;
+    if (manifest_file_on(file->entry, reader->node) && reader->node[0] != '\0' &&
+        file->entry->node_count > 0)
+        log_warning("%s; other nodes' copies are used", why.text);
+    return 0;
+}
+
 int reader_open_files(struct checkpoint_reader *reader, const char *folder, struct error *error)
 {
     const struct manifest *manifest = &reader->manifest;
@@ -207,9 +231,8 @@ int reader_open_files(struct checkpoint_reader *reader, const char *folder, stru
         file->entry = &manifest->files[i];
         file->descriptor = -1;
         folder_file_path(folder, file->entry->name, file->path);
-        r = open_file(file, error);
-        if (r == 0)
-            r = check_file(reader, file, error);
+        r = reader->remote != NULL ? look_at_copy(reader, file, error)
+                                   : open_and_check(reader, file, error);
     }
     return r;
 }

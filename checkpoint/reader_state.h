@@ -3,6 +3,7 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/remote.h"
 
 struct reader_file {
     const struct manifest_file *entry;
@@ -10,11 +11,20 @@ struct reader_file {
     int descriptor; /* -1: not open */
 };
 
+/* Which copy of a file is read: the one behind `descriptor`, or @node's. */
+struct reader_place {
+    int descriptor;
+    const char *node; /* NULL: here */
+};
+
 struct checkpoint_reader {
     struct manifest manifest;
     struct reader_file *files; /* one for each of the manifest's, in its order */
     size_t file_count;
     const struct manifest_tensor **by_name; /* sorted by name, then role */
+    struct checkpoint_remote *remote;       /* NULL: everything lies here */
+    char node[NAME_SIZE];                   /* this one; of a checkpoint with copies */
+    char name[64];                          /* step-..., as other nodes know it */
 };
 
 /** reader_find_tensor() - NULL when the checkpoint has none */
@@ -23,6 +33,18 @@ const struct manifest_tensor *reader_find_tensor(const struct checkpoint_reader 
 /** reader_find_file() - of a tensor's entry: decoding checked that it is listed */
 const struct reader_file *reader_find_file(const struct checkpoint_reader *reader,
                                            const char *name);
+/** reader_place() - the @index-th place that has @file, this node's first; false: there are no
+ * more */
+bool reader_place(const struct checkpoint_reader *reader, const struct reader_file *file,
+                  unsigned index, struct reader_place *ret_place);
+/** reader_take() - @size_bytes at @offset of @file from @place; errors as reader_pread() and
+ * checkpoint_remote_read() */
+int reader_take(const struct checkpoint_reader *reader, const struct reader_file *file,
+                const struct reader_place *place, void *ret_data, size_t size_bytes,
+                uint64_t offset, struct error *error) CHECK_RESULT;
+/** reader_worse() - of two copies' errors the one that counts for the checkpoint */
+int reader_worse(int code, int other);
+
 /** reader_pread() - at least @size_bytes at @offset, at most @room_bytes (what O_DIRECT, which
    reads whole blocks, may deliver on top); -EBADMSG when the file ends before */
 int reader_pread(const struct reader_file *file, int descriptor, void *ret_data, size_t room_bytes,

@@ -86,6 +86,53 @@ static int sweep(const char *folder, uint64_t oldest, uint64_t committed, struct
     return r;
 }
 
+static bool is_recorded(const struct checkpoint_sweep *sweep, uint64_t step)
+{
+    for (size_t i = 0; i < sweep->step_count; i++) {
+        if (sweep->steps[i] == step)
+            return true;
+    }
+    return false;
+}
+
+/* Of step-N.gG.part: G. */
+static uint64_t part_generation(const char *name)
+{
+    return strtoull(strstr(name, ".g") + 2, NULL, 10);
+}
+
+static int sweep_entry(const struct checkpoint_sweep *sweep, const char *name, struct error *error)
+{
+    char path[FOLDER_PATH_SIZE + 256];
+    uint64_t step;
+    enum folder_kind kind = folder_classify(name, &step);
+    snprintf(path, sizeof(path), "%s/%s", sweep->folder, name);
+    if (kind == FOLDER_COMPLETE && step < sweep->step && !is_recorded(sweep, step) &&
+        !checkpoint_pinned(path))
+        return retain_remove(sweep->folder, step, error);
+    if (kind == FOLDER_GONE || (kind == FOLDER_DAMAGED && step < sweep->step) ||
+        (kind == FOLDER_PART && part_generation(name) < sweep->generation))
+        return retain_remove_folder(path, error);
+    return 0;
+}
+
+int checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error)
+{
+    if (sweep->step_count == 0)
+        return 0;
+    if (strlen(sweep->folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", sweep->folder);
+    DIR *directory = opendir(sweep->folder);
+    if (directory == NULL)
+        return errno == ENOENT ? 0 : fail(error, sweep->folder);
+    int r = 0;
+    const struct dirent *entry;
+    while (r == 0 && (entry = readdir(directory)) != NULL)
+        r = sweep_entry(sweep, entry->d_name, error);
+    closedir(directory);
+    return r;
+}
+
 int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, struct error *error)
 {
     char path[FOLDER_PATH_SIZE];

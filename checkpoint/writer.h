@@ -147,6 +147,23 @@ int checkpoint_find_equal(const char *folder, const struct manifest *manifest, c
 int checkpoint_retain(const char *folder, unsigned keep, uint64_t step,
                       struct error *error) CHECK_RESULT;
 
+struct checkpoint_sweep {
+    const char *folder;    /* the job's, of one node */
+    const uint64_t *steps; /* those that are recorded */
+    size_t step_count;
+    uint64_t step;       /* of the record written last */
+    uint64_t generation; /* the oldest whose workers may still be writing */
+};
+
+/**
+ * checkpoint_sweep() - the same for a node that has its own part of checkpoints with copies, by the
+ * records in etcd
+ *
+ * Complete checkpoints before @step go when they are not among @steps, and are not pinned by hand;
+ * parts go when a generation before @generation has left them. Without a record nothing goes.
+ */
+int checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error) CHECK_RESULT;
+
 /** checkpoint_abandon() - remove what all parts of @step and @generation have written: the
    coordinator's duty when one part failed and the step will not be committed, lest a full disk
    stays full. 0 when nothing is there */

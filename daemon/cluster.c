@@ -40,6 +40,7 @@ static void describe_self(struct daemon *daemon)
 
     snprintf(self->host, sizeof(self->host), "%s", config->address);
     snprintf(self->http, sizeof(self->http), "%s", config->http);
+    snprintf(self->domain, sizeof(self->domain), "%s", config->domain);
     self->incarnation = daemon->incarnation;
     snprintf(self->version, sizeof(self->version), "%s", FIRN_VERSION);
     self->link_port = config->link_port;

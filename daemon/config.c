@@ -39,6 +39,7 @@ enum {
     KEY_ADDRESS,
     KEY_LINK_PORT,
     KEY_HTTP,
+    KEY_DOMAIN,
     KEY_DATA_DIR,
     KEY_RUN_DIR,
     KEY_CHECKPOINT_DIR,
@@ -75,6 +76,10 @@ static const struct key keys[KEY_COUNT] = {
     [KEY_LINK_PORT] = {"link_port", NUMBER, 1, 65535,
                        "port of slot 0's links; slot s uses link_port + s (default: 7600)"},
     [KEY_HTTP] = {"http", TEXT, 0, 0, "address of the HTTP interface (default: 127.0.0.1:7580)"},
+    [KEY_DOMAIN] =
+        {"domain", TEXT, 0, 0,
+         "rack, zone or host that this node fails together with: copies of checkpoints go "
+         "to other domains (default: the node itself)"},
     [KEY_DATA_DIR] = {"data_dir", TEXT, 0, 0,
                       "folder for metrics, logs and checkpoints (default: /var/lib/firn)"},
     [KEY_RUN_DIR] = {"run_dir", TEXT, 0, 0, "folder for sockets (default: /run/firn)"},
@@ -121,6 +126,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("address", KEY_ADDRESS),
     FILE_FIELD("link_port", KEY_LINK_PORT),
     FILE_FIELD("http", KEY_HTTP),
+    FILE_FIELD("domain", KEY_DOMAIN),
     FILE_FIELD("data_dir", KEY_DATA_DIR),
     FILE_FIELD("run_dir", KEY_RUN_DIR),
     FILE_FIELD("checkpoint_dir", KEY_CHECKPOINT_DIR),
@@ -321,7 +327,7 @@ static int take_text(const struct source *source, int key, char *ret_text, size_
         return 0;
     if (strlen(text) >= size)
         return refuse(source, key, error, "longer than %zu characters", size - 1);
-    if ((key == KEY_CLUSTER || key == KEY_NODE) && !name_valid(text))
+    if ((key == KEY_CLUSTER || key == KEY_NODE || key == KEY_DOMAIN) && !name_valid(text))
         return refuse(source, key, error, "\"%s\" is not a name (a-z, 0-9, '.', '_', '-')", text);
     strcpy(ret_text, text);
     return 0;
@@ -344,6 +350,7 @@ static int take_texts(const struct source *source, struct config *config, struct
         {KEY_ETCD_KEY, config->etcd_key, CONFIG_TEXT_SIZE},
         {KEY_ADDRESS, config->address, ADDRESS_SIZE - 8},
         {KEY_HTTP, config->http, ADDRESS_SIZE},
+        {KEY_DOMAIN, config->domain, NAME_SIZE},
         {KEY_DATA_DIR, config->data_dir, CONFIG_TEXT_SIZE - 128},
         {KEY_RUN_DIR, config->run_dir, CONFIG_TEXT_SIZE - 128},
         {KEY_CHECKPOINT_DIR, config->checkpoint_dir, CONFIG_TEXT_SIZE},

@@ -28,6 +28,7 @@ struct config {
     char address[ADDRESS_SIZE]; /* host part of the links' addresses */
     unsigned link_port;
     char http[ADDRESS_SIZE];         /* "host:port" */
+    char domain[NAME_SIZE];          /* of failure; empty: the node itself */
     char data_dir[CONFIG_TEXT_SIZE]; /* metrics, events, logs of jobs; checkpoints unless set
                                         elsewhere */
     char run_dir[CONFIG_TEXT_SIZE];  /* sockets of workers */

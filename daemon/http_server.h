@@ -8,6 +8,8 @@
  *   GET /v1/jobs/JOB/events?from=UNIX_NS  JSON Lines after that time
  *   GET /v1/jobs/JOB/logs?slot=S&bytes=N  the end of a worker's log
  *   GET /v1/jobs/JOB/workers              what runs here, as JSON
+ *   GET /v1/jobs/JOB/checkpoints/...      files of checkpoints, to those who know the key of the
+ *                                         job's links (daemon/checkpoint_files.h)
  */
 #pragma once
 

@@ -14,6 +14,7 @@
 #include "daemon/job_folder.h"
 #include "daemon/recording.h"
 #include "daemon/suspicion.h"
+#include "daemon/sweeping.h"
 
 #define PROGRESS_NS NS_PER_SECOND
 
@@ -368,6 +369,8 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
     if (entry && !decoded)
         return;
     struct plan *old = *plan;
+    if (type == AGENT_PLAN && decoded && old && decoded->generation != old->generation)
+        snprintf(job->key_before, sizeof(job->key_before), "%s", decoded->planned ? old->key : "");
     *plan = decoded;
     *revision = now;
     struct agent_event event = {.type = type, .plan = decoded};
@@ -380,6 +383,7 @@ void job_sync(struct job *job)
     sync_plan(job, "generation", AGENT_PLAN, &job->plan, &job->plan_revision);
     sync_plan(job, "next", AGENT_NEXT, &job->prepared, &job->prepared_revision);
     recording_sync(job);
+    sweeping_sync(job);
 }
 
 void job_mended(struct job *job)
@@ -521,6 +525,7 @@ void job_close(struct job *job)
     if (!job)
         return;
     recording_forget(job);
+    sweeping_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
         worker_process_free(job->processes[slot]);
     job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->tick);

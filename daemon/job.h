@@ -18,6 +18,7 @@ struct job {
     struct agent *agent;
     struct plan *plan, *prepared; /* keys `generation` and `next` as last seen; NULL: absent */
     int64_t plan_revision, prepared_revision;
+    char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan before, which a planned one lets go on */
     struct loop_timer *tick;
     struct worker_process *processes[REPORT_WORKERS_MAX];
     bool killed[REPORT_WORKERS_MAX]; /* on our order: its end is no event */
@@ -31,7 +32,10 @@ struct job {
     unsigned unrecorded_slot;
     struct kv_request *recording;
     struct loop_timer *record_retry;
-    bool gone; /* said already that etcd does not know it any more */
+    bool gone;                 /* said already that etcd does not know it any more */
+    struct sweeping *sweeping; /* of this node's part of checkpoints with copies; NULL: none yet */
+    size_t swept_count;
+    int64_t swept_revision; /* of the records that the last sweep went by */
 };
 
 /** job_open() - @spec: decoded, @created: the store's revision of its submission; finds workers of

@@ -78,7 +78,7 @@ static bool is_current(const struct job *job)
                          (job->plan->planned && job->plan->follows == generation));
 }
 
-static char *record_text(const struct job *job)
+static char *record_text(const struct job *job, bool pinned)
 {
     struct checkpoint_record record = {
         .step = job->unrecorded.step,
@@ -93,6 +93,8 @@ static char *record_text(const struct job *job)
     snprintf(record.manifest_sha256, sizeof(record.manifest_sha256), "%s",
              job->unrecorded.manifest_sha256);
     snprintf(record.node, sizeof(record.node), "%s", job->daemon->config->node);
+    memcpy(record.shares, job->unrecorded.shares, sizeof(record.shares));
+    record.pinned = pinned;
     AUTO_JSON json_t *tree = checkpoint_record_encode(&record);
     return tree ? json_text(tree) : NULL;
 }
@@ -122,7 +124,8 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
     count = mirror_range(&job->daemon->mirror, prefix, &entries);
     while (count-- > 0 && expired < capacity) {
         struct checkpoint_record record;
-        if (!decode_record(&entries[count], &record) || record.step >= job->unrecorded.step)
+        if (!decode_record(&entries[count], &record) || record.step >= job->unrecorded.step ||
+            record.pinned)
             continue;
         switch (keep_verdict(&rule, record.path)) {
         case KEEP_NUMBERED:
@@ -139,6 +142,14 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
     if (expired == capacity) /* not all at once: no files go before their records */
         job->unrecorded.kept_from = 0;
     return expired;
+}
+
+/* One that is written anew stays pinned. */
+static bool was_pinned(const struct mirror_entry *there)
+{
+    struct checkpoint_record record;
+
+    return there && decode_record(there, &record) && record.pinned;
 }
 
 /* An earlier life of this run has recorded the very same folder. */
@@ -172,7 +183,7 @@ void recording_sync(struct job *job)
         answer(job, false);
         return;
     }
-    text = record_text(job);
+    text = record_text(job, was_pinned(there));
     /* A record that is there is of a checkpoint which was damaged or removed, and written anew. */
     const struct kv_compare compares[] = {
         {.key = key, .target = KV_MOD_REVISION, .value = there ? there->mod_revision : 0},

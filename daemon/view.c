@@ -1,6 +1,7 @@
 #include "daemon/view.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -193,6 +194,8 @@ static void take_node(struct leader_node *node, const char *name, const struct n
     snprintf(node->name, sizeof(node->name), "%s", name);
     snprintf(node->host, sizeof(node->host), "%s", record->host);
     snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", record->arithmetic);
+    snprintf(node->http, sizeof(node->http), "%s", record->http);
+    snprintf(node->domain, sizeof(node->domain), "%s", record->domain);
     for (unsigned slot = 0; slot < node->slot_count; slot++)
         node->slots[slot] = (struct leader_slot){
             .index = slot,
@@ -257,7 +260,21 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
     return status;
 }
 
-/* The newest record that is not refused. */
+/* A checkpoint whose copies have all gone with their nodes is not lost: the nodes may come back. */
+static bool can_be_had(struct view *view, const struct checkpoint_record *record)
+{
+    struct leader_checkpoint *checkpoint = &view->view.checkpoint;
+    char nodes[160];
+
+    if (copies_alive(record->shares, view->nodes, view->view.node_count, nodes, sizeof(nodes)))
+        return true;
+    if (!checkpoint->missing[0])
+        snprintf(checkpoint->missing, sizeof(checkpoint->missing),
+                 "node %s: it has a part of the checkpoint of step %" PRIu64, nodes, record->step);
+    return false;
+}
+
+/* The newest record that is not refused and whose files are within reach. */
 static void read_checkpoint(struct view *view, const struct mirror *mirror, const char *cluster,
                             const char *job, const struct refused_checkpoints *refused)
 {
@@ -272,11 +289,16 @@ static void read_checkpoint(struct view *view, const struct mirror *mirror, cons
             checkpoint_record_decode(tree, &record, NULL) ||
             refused_has(refused, entries[count].mod_revision))
             continue;
+        view->view.finished |= record.step == view->spec.train.steps;
+        if (!can_be_had(view, &record))
+            continue;
         view->view.checkpoint.step = record.step;
         view->view.checkpoint.generation = record.generation;
         view->checkpoint_revision = entries[count].mod_revision;
         snprintf(view->view.checkpoint.path, sizeof(view->view.checkpoint.path), "%s", record.path);
-        view->view.finished = record.step == view->spec.train.steps;
+        memcpy(view->view.checkpoint.manifest_sha256, record.manifest_sha256,
+               sizeof(record.manifest_sha256));
+        memcpy(view->view.checkpoint.shares, record.shares, sizeof(record.shares));
         return;
     }
 }

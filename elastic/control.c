@@ -115,7 +115,9 @@ static json_t *encode_checkpoint(const struct control_checkpoint *checkpoint, bo
                   checkpoint->manifest_sha256, "size_bytes", (json_int_t)checkpoint->size_bytes,
                   "committed", (int)committed, "kept_from", (json_int_t)checkpoint->kept_from);
     if (tree == NULL ||
-        put_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint) < 0)
+        put_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint) < 0 ||
+        (checkpoint->shares[0] != '\0' &&
+         json_object_set_new(tree, "shares", json_string(checkpoint->shares)) < 0))
         return NULL;
     return json_incref(tree);
 }
@@ -136,6 +138,8 @@ static int decode_checkpoint(const json_t *tree, struct control_message *message
         r = json_get_u64(tree, "size_bytes", INT64_MAX, &checkpoint->size_bytes, error);
     if (r == 0)
         r = json_get_bool(tree, "committed", &message->committed, error);
+    if (r == 0 && json_has(tree, "shares"))
+        r = json_get_text(tree, "shares", checkpoint->shares, sizeof(checkpoint->shares), error);
     if (r == 0 && json_has(tree, "kept_from"))
         r = json_get_u64(tree, "kept_from", INT64_MAX, &checkpoint->kept_from, error);
     if (r == 0)

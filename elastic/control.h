@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "elastic/copies.h"
 #include "elastic/plan.h"
 #include "elastic/report.h"
 
@@ -42,6 +43,8 @@ struct control_checkpoint {
     char manifest_sha256[65];
     uint64_t size_bytes;
     double stall_seconds, write_seconds;
+    char shares[COPIES_SHARES_SIZE]; /* where its copies lie (elastic/copies.h); empty: in one
+                                        folder for all nodes */
     uint64_t kept_from; /* in firnd's answer: checkpoints before this step have no record any more
                            and may be removed; 0: nothing is said */
 };

@@ -156,6 +156,22 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
     memory->generation_last = MAX(memory->generation_last, view->checkpoint.generation);
 }
 
+/* Whoever follows a plan of a job with copies must know where files of checkpoints are. */
+static int name_stores(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    struct plan *plan = context->decision->plan;
+    if (plan == NULL || plan->worker_count == 0 || view->spec->checkpoint.copies < 2)
+        return 0;
+    const char *shares = plan->source == PLAN_SOURCE_CHECKPOINT ? view->checkpoint.shares : "";
+    int r = copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);
+    if (r < 0) {
+        plan_free(plan);
+        context->decision->plan = NULL;
+    }
+    return r;
+}
+
 int leader_decide(const struct leader_view *view, struct leader_memory *memory,
                   struct leader_decision *ret_decision, struct error *error)
 {
@@ -170,6 +186,8 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
     int r = roster_init(&context.roster, view);
     if (r == 0)
         r = decide(&context);
+    if (r == 0)
+        r = name_stores(&context);
     roster_done(&context.roster);
     if (r < 0 && context.error->code == 0)
         return error_set(context.error, r, "deciding about job %s: %s", view->spec->name,

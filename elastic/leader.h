@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "elastic/copies.h"
 #include "elastic/planner.h"
 #include "elastic/recovery.h"
 
@@ -42,6 +43,8 @@ struct leader_node {
     char name[NAME_SIZE];
     char host[ADDRESS_SIZE];               /* for link addresses: host:(link_port + slot) */
     char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal where results are, to the bit; "": not known */
+    char http[ADDRESS_SIZE];               /* of its firnd, which serves files of checkpoints */
+    char domain[NAME_SIZE];                /* empty: one of its own */
     unsigned link_port;
     uint64_t incarnation;
     bool draining;
@@ -54,6 +57,10 @@ struct leader_checkpoint {
     uint64_t step;       /* 0: none */
     uint64_t generation; /* that wrote it; numbers go on after it, also when etcd knows no plan */
     char path[JOB_PATH_SIZE];
+    char manifest_sha256[65];
+    char shares[COPIES_SHARES_SIZE]; /* where its copies lie; empty: in one shared folder */
+    char
+        missing[256]; /* a newer one that cannot be had now, and the nodes that have it; "": none */
 };
 
 struct leader_view {

@@ -18,6 +18,10 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
         leader_explain_wait(context, waiting, pool->count, NULL);
         return 0;
     }
+    if (checkpoint->step == 0 && checkpoint->missing[0] != '\0') {
+        leader_say(context, waiting, "waits for %s", checkpoint->missing);
+        return 0;
+    }
     struct plan *plan;
     int r = leader_layout(context, pool, checkpoint->step > 0 ? view->frozen_layers : 0, &plan);
     if (r == -ENOSPC) {
@@ -31,10 +35,14 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     plan->source = checkpoint->step > 0 ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
     plan->resume_step = checkpoint->step;
     memcpy(plan->restore_path, checkpoint->path, sizeof(plan->restore_path));
-    char layout[LAYOUT_WORDS_SIZE], from[64] = "from step 0 (exact: nothing but time is lost)";
+    if (checkpoint->shares[0] != '\0') /* it lies in several folders, which the stores have */
+        memcpy(plan->restore_sha256, checkpoint->manifest_sha256, sizeof(plan->restore_sha256));
+    char layout[LAYOUT_WORDS_SIZE], from[128] = "from step 0 (exact: nothing but time is lost)";
     if (checkpoint->step > 0)
-        snprintf(from, sizeof(from), "from the checkpoint of step %llu",
-                 (unsigned long long)checkpoint->step);
+        snprintf(from, sizeof(from), "from the checkpoint of step %llu%s%.64s%s",
+                 (unsigned long long)checkpoint->step,
+                 checkpoint->missing[0] != '\0' ? " (not from " : "", checkpoint->missing,
+                 checkpoint->missing[0] != '\0' ? ")" : "");
     else if (reason != PLAN_REASON_FAILURE)
         snprintf(from, sizeof(from), "from step 0");
     snprintf(plan->reason_text, sizeof(plan->reason_text), "%.120s%s%s %s", why,

@@ -21,6 +21,7 @@ void plan_free(struct plan *plan)
     free(plan->shadows);
     free(plan->moves);
     free(plan->histories);
+    free(plan->stores);
     free(plan);
 }
 
@@ -49,6 +50,7 @@ struct plan *plan_copy(const struct plan *plan)
     copy->stage_first_unit = copy->replica_first_lane = NULL;
     copy->shadows = NULL;
     copy->moves = copy->histories = NULL;
+    copy->stores = NULL;
     size_t ranks = (size_t)plan->worker_count + plan->donor_count;
     if (copy_array(plan->workers, ranks, sizeof(*plan->workers), &copy->workers) &&
         copy_array(plan->stage_first_unit, (size_t)plan->stage_count + 1, sizeof(unsigned),
@@ -58,10 +60,29 @@ struct plan *plan_copy(const struct plan *plan)
         copy_array(plan->shadows, plan->shadow_count, sizeof(*plan->shadows), &copy->shadows) &&
         copy_array(plan->moves, plan->move_count, sizeof(*plan->moves), &copy->moves) &&
         copy_array(plan->histories, plan->history_count, sizeof(*plan->histories),
-                   &copy->histories))
+                   &copy->histories) &&
+        copy_array(plan->stores, plan->store_count, sizeof(*plan->stores), &copy->stores))
         return copy;
     plan_free(copy);
     return NULL;
+}
+
+static int hex_digit(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+bool plan_key_bytes(const char *key, uint8_t ret_key[PLAN_KEY_SIZE])
+{
+    for (unsigned i = 0; i < PLAN_KEY_SIZE; i++) {
+        int high = hex_digit(key[2 * i]), low = high < 0 ? -1 : hex_digit(key[2 * i + 1]);
+        if (low < 0)
+            return false;
+        ret_key[i] = (uint8_t)(high << 4 | low);
+    }
+    return key[2 * PLAN_KEY_SIZE] == '\0';
 }
 
 int plan_find(const struct plan *plan, const char *node, unsigned slot)

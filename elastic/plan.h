@@ -28,6 +28,8 @@
 #define PLAN_SLOTS_MAX       64                    /* of one node: REPORT_WORKERS_MAX */
 #define PLAN_MOVES_MAX       (1u << 18)
 #define PLAN_SHADOWS_MAX     8 /* that one worker keeps */
+#define PLAN_STORES_MAX      4096
+#define PLAN_COPIES_MAX      8 /* of one share of a checkpoint */
 
 enum plan_source {
     PLAN_SOURCE_FRESH,      /* initialize from the seed: step 0 */
@@ -53,6 +55,13 @@ struct plan_worker {
     unsigned slot;
     char address[ADDRESS_SIZE]; /* of its link listener */
     uint64_t instance;          /* 0: any; else the process that holds state (hello's instance) */
+};
+
+/* A node that keeps files of checkpoints, see elastic/copies.h. */
+struct plan_store {
+    char node[NAME_SIZE];
+    char http[ADDRESS_SIZE]; /* of its firnd */
+    char domain[NAME_SIZE];  /* nodes of one domain may fail together */
 };
 
 struct plan_move {
@@ -96,6 +105,13 @@ struct plan {
     unsigned history_count;
     struct plan_move *histories; /* unit unused */
 
+    /* Only of jobs with checkpoint.copies above 1: */
+    unsigned copies; /* of each share of a checkpoint; 0: checkpoints lie in one shared folder */
+    unsigned store_count;
+    struct plan_store *stores;
+    char restore_sha256[65]; /* PLAN_SOURCE_CHECKPOINT: of the manifest, when its files lie with the
+                                stores; "": all of it is at restore_path */
+
     double predicted_step_seconds; /* what the planner expects */
 };
 
@@ -120,6 +136,10 @@ int plan_check(const struct plan *plan, struct error *error) CHECK_RESULT;
 json_t *plan_encode(const struct plan *plan);
 /** plan_decode() - bounded, and passes plan_check(); -EINVAL names the key; -ENOMEM */
 int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error) CHECK_RESULT;
+
+/** plan_key_bytes() - a plan's key of links as bytes; false when it is malformed */
+#define PLAN_KEY_SIZE 32
+bool plan_key_bytes(const char *key, uint8_t ret_key[PLAN_KEY_SIZE]);
 
 /* Words for people and for JSON: "failure", "memory". */
 const char *plan_reason_word(enum plan_reason reason);

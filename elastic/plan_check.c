@@ -229,6 +229,33 @@ static int check_histories(const struct plan *plan, struct error *error)
     return 0;
 }
 
+static bool has_store(const struct plan *plan, const char *node)
+{
+    for (unsigned i = 0; i < plan->store_count; i++)
+        if (strcmp(plan->stores[i].node, node) == 0)
+            return true;
+    return false;
+}
+
+static int check_stores(const struct plan *plan, struct error *error)
+{
+    if (plan->copies == 1 || plan->copies > PLAN_COPIES_MAX)
+        return error_set(error, -EINVAL, "%u copies of a checkpoint", plan->copies);
+    for (unsigned i = 0; i < plan->store_count; i++) {
+        const struct plan_store *store = &plan->stores[i];
+        if (!name_valid(store->node) || (store->domain[0] != '\0' && !name_valid(store->domain)))
+            return error_set(error, -EINVAL, "stores[%u]: node or domain is not a name", i);
+        for (unsigned j = 0; j < i; j++)
+            if (strcmp(plan->stores[j].node, store->node) == 0)
+                return error_set(error, -EINVAL, "stores[%u]: node %s twice", i, store->node);
+    }
+    for (unsigned rank = 0; plan->copies > 0 && rank < plan->worker_count; rank++)
+        if (!has_store(plan, plan->workers[rank].node))
+            return error_set(error, -EINVAL, "node %s of rank %u is not among the stores",
+                             plan->workers[rank].node, rank);
+    return 0;
+}
+
 int plan_check(const struct plan *plan, struct error *error)
 {
     int r = check_head(plan, error);
@@ -246,5 +273,7 @@ int plan_check(const struct plan *plan, struct error *error)
         r = check_moves(plan, error);
     if (r == 0)
         r = check_histories(plan, error);
+    if (r == 0)
+        r = check_stores(plan, error);
     return r;
 }

@@ -231,6 +231,39 @@ static int decode_state(const json_t *tree, struct plan *plan, struct error *err
     return r;
 }
 
+static int decode_store(const json_t *tree, struct plan_store *ret_store, struct error *error)
+{
+    int r = json_get_text(tree, "node", ret_store->node, sizeof(ret_store->node), error);
+    if (r == 0)
+        r = json_get_text(tree, "http", ret_store->http, sizeof(ret_store->http), error);
+    if (r == 0)
+        r = json_get_text(tree, "domain", ret_store->domain, sizeof(ret_store->domain), error);
+    return r;
+}
+
+static int decode_copies(const json_t *tree, struct plan *plan, struct error *error)
+{
+    json_t *array = NULL;
+    if (!json_has(tree, "copies"))
+        return 0;
+    int r = json_get_unsigned(tree, "copies", PLAN_COPIES_MAX, &plan->copies, error);
+    if (r == 0)
+        r = new_array(tree, "stores", PLAN_STORES_MAX, sizeof(*plan->stores), &array, &plan->stores,
+                      error);
+    if (r < 0)
+        return r;
+    plan->store_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; r == 0 && i < plan->store_count; i++) {
+        r = decode_store(json_array_get(array, i), &plan->stores[i], error);
+        if (r < 0)
+            error_prefix(error, "stores[%u]: ", i);
+    }
+    if (r == 0)
+        r = json_get_text(tree, "restore_sha256", plan->restore_sha256,
+                          sizeof(plan->restore_sha256), error);
+    return r;
+}
+
 int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
 {
     struct plan *plan = plan_new();
@@ -243,6 +276,8 @@ int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
         r = decode_layout(tree, plan, error);
     if (r == 0)
         r = decode_state(tree, plan, error);
+    if (r == 0)
+        r = decode_copies(tree, plan, error);
     if (r == 0)
         r = plan_check(plan, error);
     if (r < 0) {

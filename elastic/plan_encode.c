@@ -99,10 +99,32 @@ static int put_state(json_t *tree, const struct plan *plan)
     return r | put(tree, "histories", encode_moves(plan->histories, plan->history_count, false));
 }
 
+static json_t *encode_stores(const struct plan *plan)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < plan->store_count; i++) {
+        const struct plan_store *store = &plan->stores[i];
+        if (append_new(array, json_pack("{ssssss}", "node", store->node, "http", store->http,
+                                        "domain", store->domain)) < 0)
+            return NULL;
+    }
+    return json_incref(array);
+}
+
+static int put_copies(json_t *tree, const struct plan *plan)
+{
+    if (plan->copies == 0)
+        return 0;
+    int r = put(tree, "copies", json_integer((json_int_t)plan->copies));
+    r |= put(tree, "stores", encode_stores(plan));
+    return r | put(tree, "restore_sha256", json_string(plan->restore_sha256));
+}
+
 json_t *plan_encode(const struct plan *plan)
 {
     AUTO_JSON json_t *tree = encode_head(plan);
-    if (tree == NULL || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0)
+    if (tree == NULL || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0 ||
+        put_copies(tree, plan) != 0)
         return NULL;
     return json_incref(tree);
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -46,9 +47,9 @@ static json_t *encode_slots(const struct node_record *record)
 
 json_t *node_record_encode(const struct node_record *record)
 {
-    return json_pack("{s:s, s:i, s:s, s:I, s:s, s:I, s:s, s:s, s:o}", "address", record->host,
-                     "link_port", (int)record->link_port, "http", record->http, "incarnation",
-                     (json_int_t)record->incarnation, "state",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o}", "address", record->host,
+                     "link_port", (int)record->link_port, "http", record->http, "domain",
+                     record->domain, "incarnation", (json_int_t)record->incarnation, "state",
                      record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
                      (json_int_t)record->drain_deadline_unix_ns, "version", record->version,
                      "arithmetic", record->arithmetic, "slots", encode_slots(record));
@@ -89,6 +90,8 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record, struc
         status = json_get_unsigned(tree, "link_port", 65535, &record.link_port, error);
     if (!status)
         status = json_get_text(tree, "http", record.http, sizeof(record.http), error);
+    if (!status && json_has(tree, "domain")) /* older daemons have none */
+        status = json_get_text(tree, "domain", record.domain, sizeof(record.domain), error);
     if (!status)
         status = json_get_u64(tree, "incarnation", INT64_MAX, &record.incarnation, error);
     if (!status)
@@ -229,14 +232,68 @@ int progress_record_decode(const json_t *tree, struct progress_record *ret_recor
     return status;
 }
 
+/* In JSON the places are arrays of nodes: [["a", "b"], ["b", "c"]]. */
+static json_t *encode_shares(const char *text)
+{
+    AUTO_JSON json_t *shares = json_array();
+    json_t *group = NULL;
+
+    while (*text) {
+        size_t length = strcspn(text, "+ ");
+        if (!group && json_array_append_new(shares, group = json_array()))
+            return NULL;
+        if (json_array_append_new(group, json_stringn(text, length)))
+            return NULL;
+        group = text[length] == '+' ? group : NULL;
+        text += length + (text[length] != '\0');
+    }
+    return json_incref(shares);
+}
+
+static int decode_group(const json_t *group, char *text, size_t text_size, struct error *error)
+{
+    for (size_t i = 0; i < json_array_size(group); i++) {
+        const char *node = json_string_value(json_array_get(group, i));
+        size_t used = strlen(text);
+        if (!node || !name_valid(node))
+            return error_set(error, -EINVAL, "shares: not a node's name");
+        if (used + strlen(node) + 2 > text_size)
+            return error_set(error, -EINVAL, "shares: longer than %zu bytes", text_size);
+        snprintf(text + used, text_size - used, "%s%s", i ? "+" : used ? " " : "", node);
+    }
+    return json_array_size(group) ? 0 : error_set(error, -EINVAL, "shares: nobody has one of them");
+}
+
+static int decode_copies(const json_t *tree, struct checkpoint_record *record, struct error *error)
+{
+    json_t *shares;
+    int status = 0;
+
+    if (!json_has(tree, "shares"))
+        return 0;
+    status = json_get_array(tree, "shares", RECORD_SHARES_SIZE, &shares, error);
+    if (!status)
+        status = json_get_bool(tree, "pinned", &record->pinned, error);
+    for (size_t i = 0; !status && i < json_array_size(shares); i++)
+        status =
+            decode_group(json_array_get(shares, i), record->shares, sizeof(record->shares), error);
+    return status;
+}
+
 json_t *checkpoint_record_encode(const struct checkpoint_record *record)
 {
-    return json_pack("{s:I, s:I, s:I, s:s, s:s, s:f, s:f, s:s, s:I}", "step",
-                     (json_int_t)record->step, "generation", (json_int_t)record->generation,
-                     "size_bytes", (json_int_t)record->size_bytes, "path", record->path,
-                     "manifest_sha256", record->manifest_sha256, "stall_seconds",
-                     record->stall_seconds, "write_seconds", record->write_seconds, "node",
-                     record->node, "unix_ns", (json_int_t)record->unix_ns);
+    AUTO_JSON json_t *tree = json_pack(
+        "{s:I, s:I, s:I, s:s, s:s, s:f, s:f, s:s, s:I}", "step", (json_int_t)record->step,
+        "generation", (json_int_t)record->generation, "size_bytes", (json_int_t)record->size_bytes,
+        "path", record->path, "manifest_sha256", record->manifest_sha256, "stall_seconds",
+        record->stall_seconds, "write_seconds", record->write_seconds, "node", record->node,
+        "unix_ns", (json_int_t)record->unix_ns);
+
+    if (!tree ||
+        (record->shares[0] && (json_object_set_new(tree, "shares", encode_shares(record->shares)) ||
+                               json_object_set_new(tree, "pinned", json_boolean(record->pinned)))))
+        return NULL;
+    return json_incref(tree);
 }
 
 int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_record,
@@ -262,6 +319,8 @@ int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_r
         status = json_get_text(tree, "node", record.node, sizeof(record.node), error);
     if (!status)
         status = json_get_u64(tree, "unix_ns", INT64_MAX, &record.unix_ns, error);
+    if (!status)
+        status = decode_copies(tree, &record, error);
     if (!status)
         *ret_record = record;
     return status;

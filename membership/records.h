@@ -16,12 +16,14 @@
 #define RECORD_TEXT_SIZE   512
 #define RECORD_PATH_SIZE   1024
 #define RECORD_DIGEST_SIZE 65
+#define RECORD_SHARES_SIZE 8192
 
 /* nodes/<node>, leased */
 struct node_record {
     char host[ADDRESS_SIZE]; /* numeric address that links use */
     unsigned link_port;      /* of slot 0; slot s listens at link_port + s */
     char http[ADDRESS_SIZE]; /* "host:port" */
+    char domain[NAME_SIZE];  /* nodes of one domain may fail together; empty: the node itself */
     uint64_t incarnation;    /* of the daemon process, random */
     bool draining;
     uint64_t drain_deadline_unix_ns; /* when a draining one goes; 0: nobody says */
@@ -70,6 +72,10 @@ struct checkpoint_record {
     char manifest_sha256[RECORD_DIGEST_SIZE];
     double stall_seconds, write_seconds;
     char node[NAME_SIZE]; /* whose firnd recorded it */
+    /* Of a checkpoint with copies: its places as elastic/copies.h has them; empty: it lies in one
+     * folder that all nodes share, at `path`. */
+    char shares[RECORD_SHARES_SIZE];
+    bool pinned; /* of a checkpoint with copies */
 };
 
 /* jobs/<job>/objects/<step>: a checkpoint in the object store, or on its way there */

@@ -39,7 +39,9 @@ static void write_share(struct trainer *trainer)
 
     if (snapshot_durable_step(trainer->snapshot) == state->applied_step)
         return;
-    do { /* a share of an earlier boundary may still be on its way */
+    snapshot_give_up_copies(trainer->snapshot, state->applied_step);
+    session_tell_checkpoint(trainer); /* or one that was just through */
+    do {                              /* a share of an earlier boundary may still be on its way */
         status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
             status =
@@ -90,12 +92,12 @@ static int finish_round(struct trainer *trainer, struct exchange_down *down, str
 
     write_share(trainer);
     status = closing_round(trainer, down, error);
-    if (!status && trainer->engine->rank == 0) {
-        if (is_written(trainer, down))
-            status = commit_final(trainer);
-        else
-            snapshot_abandon(trainer->snapshot, trainer->state->applied_step);
-    }
+    if (!status && !is_written(trainer, down))
+        snapshot_abandon(trainer->snapshot, trainer->state->applied_step);
+    else if (!status && trainer->engine->rank == 0)
+        status = commit_final(trainer);
+    else if (!status)
+        snapshot_commit(trainer->snapshot, trainer->state->applied_step);
     if (!status)
         status = closing_round(trainer, down, error);
     if (!status && !is_written(trainer, down))

@@ -165,35 +165,48 @@ static int read_units(struct reading *reading, unsigned first, unsigned count)
     return status;
 }
 
-static int open_reading(struct reading *reading, const char *path)
+static int make_room(struct reading *reading)
 {
     size_t most = 0;
 
     for (unsigned unit = 0; unit < reading->state->unit_count; unit++)
         most += 3 * (size_t)reading->state->units[unit].layout.tensor_count;
     reading->wishes = calloc(most, sizeof(*reading->wishes));
-    if (!reading->wishes)
-        return error_set(reading->error, -ENOMEM, "no memory to restore from %s", path);
-    return checkpoint_open(path, &reading->reader, reading->error);
+    return reading->wishes ? 0 : error_set(reading->error, -ENOMEM, "no memory to restore");
+}
+
+static int restore_from(struct state *state, struct checkpoint_reader *reader, const char *path,
+                        unsigned first, unsigned count, struct error *error)
+{
+    struct reading reading = {.state = state, .reader = reader, .error = error};
+    int status = make_room(&reading);
+
+    if (!status)
+        status = read_units(&reading, first, count);
+    if (status) {
+        error_prefix(error, "restoring from %s: ", path);
+        state_drop_all(state);
+    }
+    checkpoint_close(reader);
+    free(reading.wishes);
+    free(reading.host);
+    return status;
 }
 
 int restore_units(struct state *state, const char *path, unsigned first, unsigned count,
                   struct error *error)
 {
-    struct reading reading = {.state = state, .error = error};
-    int status = open_reading(&reading, path);
+    struct checkpoint_reader *reader;
+    int status = checkpoint_open(path, &reader, error);
 
-    if (status) {
-        free(reading.wishes);
-        return status;
-    }
-    status = read_units(&reading, first, count);
-    if (status) {
-        error_prefix(error, "restoring from %s: ", path);
-        state_drop_all(state);
-    }
-    checkpoint_close(reading.reader);
-    free(reading.wishes);
-    free(reading.host);
-    return status;
+    return status ? status : restore_from(state, reader, path, first, count, error);
+}
+
+int restore_copies(struct state *state, const struct checkpoint_source *source, unsigned first,
+                   unsigned count, struct error *error)
+{
+    struct checkpoint_reader *reader;
+    int status = checkpoint_open_copies(source, &reader, error);
+
+    return status ? status : restore_from(state, reader, source->folder, first, count, error);
 }

@@ -1,6 +1,7 @@
 /* Training state out of a checkpoint, for any layout. */
 #pragma once
 
+#include "checkpoint/reader.h"
 #include "worker/state.h"
 
 /**
@@ -11,3 +12,8 @@
  */
 int restore_units(struct state *state, const char *path, unsigned first, unsigned count,
                   struct error *error) CHECK_RESULT;
+
+/** restore_copies() - the same from a checkpoint whose files lie on several nodes; also
+ * -EHOSTUNREACH, when too many of them are away */
+int restore_copies(struct state *state, const struct checkpoint_source *source, unsigned first,
+                   unsigned count, struct error *error) CHECK_RESULT;

@@ -5,10 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/keep.h"
+#include "checkpoint/reader.h"
 #include "elastic/plan_words.h"
 #include "worker/handover.h"
 #include "worker/history.h"
@@ -48,23 +50,6 @@ int session_dataset(const struct job_spec *spec, struct dataset **ret_dataset, s
                            spec->evaluate.every);
     }
     return status;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool session_key(const struct plan *plan, uint8_t ret_key[MESH_KEY_SIZE])
-{
-    for (unsigned i = 0; i < MESH_KEY_SIZE; i++) {
-        int high = hex_digit(plan->key[2 * i]),
-            low = high < 0 ? -1 : hex_digit(plan->key[2 * i + 1]);
-        if (low < 0)
-            return false;
-        ret_key[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
 }
 
 /* ---- what this worker says of itself ---- */
@@ -256,14 +241,27 @@ int session_exchange_histories(struct trainer *trainer, unsigned rank, struct er
     return status ? error_set(error, status, "the links broke while metrics were handed over") : 0;
 }
 
+/* The checkpoint that the plan restores, or with copies this node's part of it. */
+static void restored_folder(const struct trainer *trainer, char ret_folder[JOB_PATH_SIZE])
+{
+    const struct plan *plan = trainer->plan;
+
+    if (plan->restore_sha256[0])
+        checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, ret_folder);
+    else
+        snprintf(ret_folder, JOB_PATH_SIZE, "%s", plan->restore_path);
+}
+
 /* Of a run that goes on from a checkpoint: what this node has not seen itself. */
 static void take_kept_history(struct trainer *trainer)
 {
     const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
     struct error error = {0};
 
+    restored_folder(trainer, folder);
     if (trainer->metrics && plan->source == PLAN_SOURCE_CHECKPOINT &&
-        history_take(plan->restore_path, trainer->metrics, &error))
+        history_take(folder, trainer->metrics, &error))
         log_warning("metrics from the checkpoint: %s", error.text);
 }
 
@@ -388,7 +386,7 @@ void session_tell_checkpoint(struct trainer *trainer)
         return;
     message->type = CONTROL_CHECKPOINT;
     control_server_send(trainer->control, message);
-    session_alarm(trainer, "");
+    session_alarm(trainer, snapshot_warning(trainer->snapshot));
 }
 
 /* Whose share it was has raised its own alarm; the job's is rank 0's. */
@@ -414,8 +412,11 @@ static void look_after_checkpoint(struct trainer *trainer, const struct exchange
         give_up_checkpoint(trainer, down->checkpoint_failed);
         snapshot_commit(trainer->snapshot, down->checkpoint_durable);
         session_tell_checkpoint(trainer);
-    } else if (down->checkpoint_durable > down->checkpoint_failed) {
-        session_alarm(trainer, "");
+    } else {
+        snapshot_abandon(trainer->snapshot, down->checkpoint_failed);
+        snapshot_commit(trainer->snapshot, down->checkpoint_durable);
+        if (down->checkpoint_durable > down->checkpoint_failed)
+            session_alarm(trainer, "");
     }
     if (!snapshot_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
@@ -449,10 +450,13 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
 static void mark_restored(const struct trainer *trainer)
 {
     const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
     struct error error = {0};
 
+    restored_folder(trainer, folder);
     if (plan->source == PLAN_SOURCE_CHECKPOINT && trainer->engine->rank == 0 &&
-        checkpoint_mark_verified(plan->restore_path, &error))
+        (!plan->restore_sha256[0] || !access(folder, F_OK)) &&
+        checkpoint_mark_verified(folder, &error))
         log_warning("the checkpoint is good, but cannot be marked as verified: %s", error.text);
 }
 

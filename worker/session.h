@@ -65,8 +65,6 @@ enum session_outcome {
 /** session_dataset() - open the job's training data */
 int session_dataset(const struct job_spec *spec, struct dataset **ret_dataset,
                     struct error *error) CHECK_RESULT;
-/** session_key() - the plan's link key as bytes; false when it is malformed */
-bool session_key(const struct plan *plan, uint8_t ret_key[MESH_KEY_SIZE]);
 /** session_describe() - what this worker is and holds, for firnd and the leader */
 void session_describe(const struct trainer *trainer, enum worker_phase phase, const char *text,
                       struct worker_report *ret_report);

@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -15,12 +13,12 @@
 #include "checkpoint/tune.h"
 #include "checkpoint/writer.h"
 #include "worker/canonical.h"
-#include "worker/history.h"
+#include "worker/commit.h"
+#include "worker/keeper.h"
 #include "worker/retention.h"
 
-#define ARENA_BYTES   ((size_t)64 << 20)
-#define PART_FILE_MAX ((size_t)64 << 20)
-#define END_OF_TEXT   50256
+#define ARENA_BYTES ((size_t)64 << 20)
+#define END_OF_TEXT 50256
 
 /* Parameters, and the moments of those that are trained. */
 static uint64_t state_bytes(const struct state *state)
@@ -39,23 +37,6 @@ static struct io_tuning choose_tuning(const struct state *state, const struct io
     return state_bytes(state) < TUNE_FROM_BYTES ? io_tuning_usual() : io_tune(io, folder);
 }
 
-/* One commit, run by rank 0 in a thread of its own. Owns everything it points to. */
-struct commit {
-    pthread_t thread;
-    bool done; /* written by the thread, with release */
-    const struct io *io;
-    char folder[JOB_PATH_SIZE];
-    char metrics_path[JOB_PATH_SIZE]; /* "": none */
-    char job[NAME_SIZE];
-    uint64_t step, generation;
-    unsigned world, tensor_count;
-    json_t *spec, *state, *config;
-    uint64_t began_ns, stall_ns;
-    struct control_checkpoint result;
-    int status;
-    struct error error;
-};
-
 struct snapshot {
     const struct state *state; /* borrowed */
     const struct io *io;
@@ -72,11 +53,18 @@ struct snapshot {
     uint64_t committed_generation; /* another one's commit of the same step was not recorded */
     uint64_t began_ns, stall_ns;
     struct commit *commit;
+    struct control_checkpoint *unsaid; /* a commit that was through when its generation ended */
+    char warning[CONTROL_TEXT_SIZE];   /* of the last commit */
+    /* With copies: */
+    char node[NAME_SIZE];
+    uint64_t timeout_ns, kept_step;
+    struct spread *spread;       /* of begun_step; NULL: one folder for all nodes */
+    struct keeper *keeper;       /* this node's part in it, unless this is rank 0 */
     struct retention *retention; /* the last one; NULL before the first */
 };
 
-int snapshot_new(const struct state *state, const char *folder, struct snapshot **ret_snapshot,
-                 struct error *error)
+int snapshot_new(const struct state *state, const struct snapshot_options *options,
+                 struct snapshot **ret_snapshot, struct error *error)
 {
     struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
     const char *why;
@@ -87,16 +75,18 @@ int snapshot_new(const struct state *state, const char *folder, struct snapshot 
     snapshot->state = state;
     snapshot->io = io_probe(&why);
     log_info("checkpoints are written with %s: %s", snapshot->io->name, why);
-    snprintf(snapshot->folder, sizeof(snapshot->folder), "%s", folder);
-    const struct io_tuning tuning = choose_tuning(state, snapshot->io, folder);
-    const struct checkpoint_writer_options options = {.io = snapshot->io,
+    snprintf(snapshot->folder, sizeof(snapshot->folder), "%s", options->folder);
+    snprintf(snapshot->node, sizeof(snapshot->node), "%s", options->node);
+    snapshot->timeout_ns = options->timeout_ns;
+    const struct io_tuning tuning = choose_tuning(state, snapshot->io, options->folder);
+    const struct checkpoint_writer_options writing = {.io = snapshot->io,
                                                       .arena_bytes = ARENA_BYTES,
                                                       .depth = tuning.depth,
                                                       .block_bytes = tuning.block_bytes};
     if (tuning.bytes_per_second > 0)
         log_info("this disk takes %.2f GB/s in writes of %zu KiB, %u in flight",
                  tuning.bytes_per_second / 1e9, tuning.block_bytes >> 10, tuning.depth);
-    status = checkpoint_writer_start(&options, &snapshot->writer, error);
+    status = checkpoint_writer_start(&writing, &snapshot->writer, error);
     if (status)
         free(snapshot);
     else
@@ -111,22 +101,57 @@ static void forget_begun(struct snapshot *snapshot)
     snapshot->begun_state = snapshot->begun_config = NULL;
 }
 
-static void commit_free(struct commit *commit)
+/* A commit's end, whatever it was; what went through is told at the next occasion. */
+static int end_commit(struct snapshot *snapshot, struct error *error)
 {
-    if (!commit)
+    uint64_t step = commit_step(snapshot->commit);
+    uint64_t generation = commit_generation(snapshot->commit);
+    struct control_checkpoint *result = calloc(1, sizeof(*result)), lost;
+    int status = commit_finish(snapshot->commit, result ? result : &lost, snapshot->warning, error);
+
+    snapshot->commit = NULL;
+    if (!status && !result)
+        status = error_set(error, -ENOMEM, "no memory to tell of a checkpoint");
+    if (!status) {
+        free(snapshot->unsaid);
+        snapshot->unsaid = result;
+        snapshot->committed_step = step;
+        snapshot->committed_generation = generation;
+        return 0;
+    }
+    free(result);
+    if (step == snapshot->begun_step)
+        snapshot->failed_step = step;
+    return status;
+}
+
+/* Copies that are under way are given up: the next generation has another key and other nodes. */
+static void end_spread(struct snapshot *snapshot)
+{
+    struct error error = {0};
+
+    if (!snapshot->spread)
         return;
-    pthread_join(commit->thread, NULL);
-    json_decref(commit->spec);
-    json_decref(commit->state);
-    json_decref(commit->config);
-    free(commit);
+    atomic_store(&snapshot->spread->stop, true);
+    if (snapshot->commit && end_commit(snapshot, &error) && error.code != -ECANCELED)
+        log_warning("%s", error.text);
+    if (snapshot->keeper && keeper_finish(snapshot->keeper, &error) && error.code != -ECANCELED)
+        log_warning("%s", error.text);
+    snapshot->keeper = NULL;
+    spread_free(snapshot->spread);
+    snapshot->spread = NULL;
 }
 
 void snapshot_free(struct snapshot *snapshot)
 {
+    struct error error = {0};
+
     if (!snapshot)
         return;
-    commit_free(snapshot->commit);
+    end_spread(snapshot);
+    if (snapshot->commit && end_commit(snapshot, &error))
+        log_warning("%s", error.text);
+    free(snapshot->unsaid);
     retention_free(snapshot->retention);
     checkpoint_writer_stop(snapshot->writer);
     forget_begun(snapshot);
@@ -147,7 +172,9 @@ bool snapshot_due(const struct job_spec *spec, uint64_t step)
 void snapshot_reset(struct snapshot *snapshot)
 {
     snapshot_release(snapshot);
+    end_spread(snapshot);
     snapshot->begun_step = snapshot->durable_step = snapshot->failed_step = 0;
+    snapshot->kept_step = 0;
     forget_begun(snapshot);
 }
 
@@ -241,6 +268,27 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan, struc
     return checkpoint_writer_begin(snapshot->writer, &share);
 }
 
+void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step)
+{
+    if (snapshot->begun_step != step)
+        end_spread(snapshot);
+}
+
+static int begin_spread(struct snapshot *snapshot, const struct plan *plan, struct error *error)
+{
+    const struct spread_options options = {
+        .plan = plan,
+        .node = snapshot->node,
+        .folder = snapshot->folder,
+        .io = snapshot->io,
+        .step = snapshot->state->applied_step,
+        .timeout_ns = snapshot->timeout_ns,
+    };
+
+    end_spread(snapshot);
+    return plan->copies ? spread_new(&options, &snapshot->spread, error) : 0;
+}
+
 int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                    struct error *error)
 {
@@ -255,7 +303,7 @@ int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned 
     AUTO_FREE struct checkpoint_tensor *tensors = calloc(sharing.capacity, sizeof(*tensors));
     int status;
 
-    if (snapshot->writing)
+    if (snapshot->writing || snapshot->keeper || (snapshot->spread && snapshot->commit))
         return -EBUSY;
     forget_begun(snapshot);
     snapshot->rank = rank;
@@ -267,6 +315,9 @@ int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned 
     snapshot->begun_config = model_config(state);
     if (!bytes || !tensors || !snapshot->begun_state || !snapshot->begun_config)
         return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
+    status = begin_spread(snapshot, plan, error);
+    if (status)
+        return status;
     status = begin_share(snapshot, plan, &sharing);
     if (status)
         return error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
@@ -311,7 +362,19 @@ static int write_part(const struct snapshot *snapshot, const struct manifest *pa
     return file_replace(path, text, strlen(text), 0644, error);
 }
 
-int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
+/* This node's part in a checkpoint with copies has come to its end. */
+static int poll_keeper(struct snapshot *snapshot, struct error *error)
+{
+    if (!snapshot->keeper || !keeper_done(snapshot->keeper))
+        return 0;
+    int status = keeper_finish(snapshot->keeper, error);
+    snapshot->keeper = NULL;
+    if (status)
+        snapshot->failed_step = snapshot->begun_step;
+    return status;
+}
+
+static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
 {
     struct manifest part = {0};
     int status;
@@ -335,6 +398,13 @@ int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns, struct error 
     return status < 0 ? status : 0;
 }
 
+int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
+{
+    int status = poll_keeper(snapshot, error);
+
+    return status ? status : poll_share(snapshot, deadline_ns, error);
+}
+
 uint64_t snapshot_durable_step(const struct snapshot *snapshot)
 {
     return snapshot->durable_step;
@@ -345,136 +415,6 @@ uint64_t snapshot_failed_step(const struct snapshot *snapshot)
     return snapshot->failed_step;
 }
 
-static int merge_part(struct commit *commit, unsigned rank, struct manifest *into)
-{
-    struct manifest part = {0};
-    struct bytes text = {0};
-    AUTO_JSON json_t *tree = NULL;
-    char path[JOB_PATH_SIZE + 64];
-    int status;
-
-    part_path(commit->folder, commit->step, commit->generation, rank, path);
-    status = file_read(path, PART_FILE_MAX, &text, &commit->error);
-    if (!status)
-        status = json_parse((const char *)text.data, text.size_bytes, path, &tree, &commit->error);
-    if (!status)
-        status = manifest_decode(tree, path, &part, &commit->error);
-    if (!status)
-        status = manifest_merge(into, &part, &commit->error);
-    if (!status)
-        unlink(path);
-    manifest_done(&part);
-    bytes_done(&text);
-    return status;
-}
-
-/* Not worth a checkpoint. */
-static void save_history(const struct commit *commit, struct manifest *manifest)
-{
-    char part[JOB_PATH_SIZE];
-    struct error error = {0};
-
-    checkpoint_part_path(commit->folder, commit->step, commit->generation, part);
-    if (commit->metrics_path[0] &&
-        history_save(commit->metrics_path, commit->step, part, manifest, &error))
-        log_warning("the checkpoint of step %" PRIu64 " goes without metrics: %s", commit->step,
-                    error.text);
-}
-
-static int assemble(struct commit *commit, struct manifest *ret_manifest)
-{
-    int status = 0;
-
-    snprintf(ret_manifest->job, sizeof(ret_manifest->job), "%s", commit->job);
-    ret_manifest->step = commit->step;
-    ret_manifest->generation = commit->generation;
-    ret_manifest->spec = json_incref(commit->spec);
-    ret_manifest->state = json_incref(commit->state);
-    for (unsigned rank = 0; !status && rank < commit->world; rank++)
-        status = merge_part(commit, rank, ret_manifest);
-    if (!status)
-        save_history(commit, ret_manifest);
-    return status ? status : manifest_seal(ret_manifest, commit->tensor_count, &commit->error);
-}
-
-static uint64_t total_bytes(const struct manifest *manifest)
-{
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < manifest->file_count; i++)
-        sum += manifest->files[i].size_bytes;
-    return sum;
-}
-
-/* Shares that an equal checkpoint stands for, or that there is no place for. */
-static void drop_shares(const struct commit *commit)
-{
-    struct error error = {0};
-
-    if (checkpoint_abandon(commit->folder, commit->step, commit->generation, &error))
-        log_warning("%s", error.text);
-}
-
-static int commit_manifest(struct commit *commit, const struct manifest *manifest)
-{
-    struct control_checkpoint *result = &commit->result;
-    int status = checkpoint_find_equal(commit->folder, manifest, result->path,
-                                       result->manifest_sha256, &commit->error);
-
-    if (status != CHECKPOINT_ABSENT) {
-        drop_shares(commit);
-        return MIN(status, 0);
-    }
-    return checkpoint_commit(commit->io, commit->folder, manifest, commit->config, result->path,
-                             result->manifest_sha256, &commit->error);
-}
-
-static void *run_commit(void *argument)
-{
-    struct commit *commit = argument;
-    struct control_checkpoint *result = &commit->result;
-    struct manifest manifest = {0};
-
-    commit->status = assemble(commit, &manifest);
-    if (!commit->status)
-        commit->status = commit_manifest(commit, &manifest);
-    if (!commit->status) {
-        result->generation = commit->generation;
-        result->step = commit->step;
-        result->size_bytes = total_bytes(&manifest);
-        result->stall_seconds = (double)commit->stall_ns / 1e9;
-        result->write_seconds = (double)(clock_monotonic_ns() - commit->began_ns) / 1e9;
-    }
-    manifest_done(&manifest);
-    __atomic_store_n(&commit->done, true, __ATOMIC_RELEASE);
-    return NULL;
-}
-
-static struct commit *commit_new(const struct snapshot *snapshot)
-{
-    const struct job_spec *spec = snapshot->state->spec;
-    struct commit *commit = calloc(1, sizeof(*commit));
-
-    if (!commit)
-        return NULL;
-    *commit = (struct commit){
-        .io = snapshot->io,
-        .step = snapshot->begun_step,
-        .generation = snapshot->begun_generation,
-        .world = snapshot->world,
-        .tensor_count = snapshot->begun_tensor_count,
-        .spec = job_spec_encode(spec),
-        .state = json_incref(snapshot->begun_state),
-        .config = json_incref(snapshot->begun_config),
-        .began_ns = snapshot->began_ns,
-        .stall_ns = snapshot->stall_ns,
-    };
-    snprintf(commit->folder, sizeof(commit->folder), "%s", snapshot->folder);
-    snprintf(commit->metrics_path, sizeof(commit->metrics_path), "%s", snapshot->metrics_path);
-    snprintf(commit->job, sizeof(commit->job), "%s", spec->name);
-    return commit;
-}
-
 bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
 {
     struct error error = {0};
@@ -482,7 +422,10 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
     if (!failed_step || failed_step != snapshot->begun_step ||
         failed_step == snapshot->abandoned_step)
         return false;
+    if (snapshot->rank != 0 && !snapshot->spread)
+        return false; /* there is one folder, and rank 0 looks after it */
     snapshot->abandoned_step = failed_step;
+    end_spread(snapshot);
     if (checkpoint_abandon(snapshot->folder, failed_step, snapshot->begun_generation, &error))
         log_warning("the checkpoint of step %" PRIu64 " is given up, but not removed: %s",
                     failed_step, error.text);
@@ -491,9 +434,45 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
 
 void snapshot_forget(struct snapshot *snapshot)
 {
+    end_spread(snapshot);
     snapshot->begun_step = snapshot->durable_step = 0;
-    snapshot->failed_step = snapshot->abandoned_step = 0;
+    snapshot->failed_step = snapshot->abandoned_step = snapshot->kept_step = 0;
     forget_begun(snapshot);
+}
+
+static bool start_commit(struct snapshot *snapshot)
+{
+    const struct commit_options options = {
+        .io = snapshot->io,
+        .folder = snapshot->folder,
+        .metrics_path = snapshot->metrics_path,
+        .spec = snapshot->state->spec,
+        .step = snapshot->begun_step,
+        .generation = snapshot->begun_generation,
+        .world = snapshot->world,
+        .tensor_count = snapshot->begun_tensor_count,
+        .state = snapshot->begun_state,
+        .config = snapshot->begun_config,
+        .began_ns = snapshot->began_ns,
+        .stall_ns = snapshot->stall_ns,
+        .spread = snapshot->spread,
+    };
+
+    snapshot->commit = commit_start(&options);
+    return snapshot->commit != NULL;
+}
+
+/* Not on rank 0, whose commit does the same for its node. */
+static bool start_keeper(struct snapshot *snapshot)
+{
+    const struct spread *spread = snapshot->spread;
+
+    if (!spread || copies_keeper(spread->plan, spread->self) != snapshot->rank ||
+        snapshot->kept_step == snapshot->begun_step)
+        return true;
+    snapshot->kept_step = snapshot->begun_step;
+    snapshot->keeper = keeper_start(snapshot->spread);
+    return snapshot->keeper != NULL;
 }
 
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
@@ -503,42 +482,40 @@ void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
         (durable_step == snapshot->committed_step &&
          snapshot->begun_generation == snapshot->committed_generation))
         return;
-    struct commit *commit = commit_new(snapshot);
-    if (!commit || pthread_create(&commit->thread, NULL, run_commit, commit)) {
-        log_error("the checkpoint of step %" PRIu64 " cannot be committed: no memory or no thread",
-                  durable_step);
-        free(commit);
+    if (snapshot->rank == 0 ? start_commit(snapshot) : start_keeper(snapshot))
         return;
-    }
-    snapshot->commit = commit;
+    log_error("the checkpoint of step %" PRIu64 " cannot be committed: no memory or no thread",
+              durable_step);
+    if (snapshot->spread) /* others wait for this node */
+        snapshot->failed_step = durable_step;
 }
 
 int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,
                          struct error *error)
 {
-    struct commit *commit = snapshot->commit;
-    int status;
+    int status = 0;
 
-    if (!commit || !__atomic_load_n(&commit->done, __ATOMIC_ACQUIRE))
+    if (snapshot->commit && commit_done(snapshot->commit))
+        status = end_commit(snapshot, error);
+    if (status)
+        return status;
+    if (!snapshot->unsaid)
         return 0;
-    status = commit->status;
-    if (status) {
-        if (error)
-            *error = commit->error;
-        if (commit->step == snapshot->begun_step)
-            snapshot->failed_step = commit->step;
-    } else {
-        *ret_checkpoint = commit->result;
-        snapshot->committed_step = commit->step;
-        snapshot->committed_generation = commit->generation;
-    }
-    snapshot->commit = NULL;
-    commit_free(commit);
-    return status ? status : 1;
+    *ret_checkpoint = *snapshot->unsaid;
+    free(snapshot->unsaid);
+    snapshot->unsaid = NULL;
+    return 1;
+}
+
+const char *snapshot_warning(const struct snapshot *snapshot)
+{
+    return snapshot->warning;
 }
 
 void snapshot_retain(struct snapshot *snapshot, uint64_t kept_from, uint64_t step)
 {
+    if (snapshot->state->spec->checkpoint.copies > 1)
+        return; /* every node's firnd does it for its own folder */
     if (!kept_from || (snapshot->retention && !retention_done(snapshot->retention)))
         return;
     retention_free(snapshot->retention);

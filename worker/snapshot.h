@@ -17,10 +17,17 @@
 
 struct snapshot;
 
-/** snapshot_new() - @folder: the job's checkpoint folder; takes the staging arena now (-ENOMEM) */
-int snapshot_new(const struct state *state, const char *folder, struct snapshot **ret_snapshot,
-                 struct error *error) CHECK_RESULT;
-void snapshot_free(struct snapshot *snapshot); /* waits for a commit that is under way */
+struct snapshot_options {
+    const char *folder;  /* the job's checkpoint folder */
+    const char *node;    /* this one */
+    uint64_t timeout_ns; /* of other nodes' silence */
+};
+
+/** snapshot_new() - takes the staging arena now (-ENOMEM) */
+int snapshot_new(const struct state *state, const struct snapshot_options *options,
+                 struct snapshot **ret_snapshot, struct error *error) CHECK_RESULT;
+void snapshot_free(struct snapshot *snapshot); /* waits for a commit that is under way, but for none
+                                                  that needs other nodes */
 
 /** snapshot_keep_history() - rank 0: commits take along the lines of this node's metrics file, up
  * to their step; "": none */
@@ -31,6 +38,10 @@ bool snapshot_due(const struct job_spec *spec, uint64_t step);
 
 /** snapshot_reset() - a new generation: what was under way is given up */
 void snapshot_reset(struct snapshot *snapshot);
+
+/** snapshot_give_up_copies() - copies of a checkpoint before @step, which are still under way, are
+ * given up: there is no later step to wait for them in */
+void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step);
 
 /**
  * snapshot_begin() - start writing this rank's share of the state at applied_step
@@ -59,12 +70,13 @@ uint64_t snapshot_failed_step(const struct snapshot *snapshot);
  * been begun, so that the same boundary can be written again */
 void snapshot_forget(struct snapshot *snapshot);
 
-/** snapshot_commit() - rank 0: shares of @durable_step are durable on all ranks; starts the commit
- * if that is news. One that fails takes all shares with it: the step counts as failed then. */
+/** snapshot_commit() - shares of @durable_step are durable on all ranks: if that is news, rank 0
+ * starts the commit, and with copies the other nodes' keepers their part (worker/keeper.h). One
+ * that fails takes all shares with it: the step counts as failed then. */
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step);
 
-/** snapshot_abandon() - rank 0: some rank's share of @failed_step failed; remove what the others
- * have written of it. False when that is no news */
+/** snapshot_abandon() - rank 0, with copies everybody: some rank's share of @failed_step failed;
+ * remove what the others have written of it. False when that is no news */
 bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
 
 /**
@@ -74,6 +86,10 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
  */
 int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,
                          struct error *error) CHECK_RESULT;
+
+/** snapshot_warning() - what an operator should know of the commit told last: fewer copies than
+ * asked for; else empty */
+const char *snapshot_warning(const struct snapshot *snapshot);
 
 /**
  * snapshot_retain() - rank 0: the checkpoint of @step is recorded, and those before @kept_from are

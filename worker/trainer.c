@@ -20,6 +20,7 @@
 #include "worker/handover.h"
 #include "worker/restore.h"
 #include "worker/session.h"
+#include "worker/spread.h"
 
 #define SPEC_FILE_MAX ((size_t)1 << 20)
 #define CONNECT_TIMEOUTS                                                                           \
@@ -203,7 +204,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
     }
     snprintf(options.job, sizeof(options.job), "%s", plan->job);
-    if (!session_key(plan, options.key))
+    if (!plan_key_bytes(plan->key, options.key))
         return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
                          plan->generation);
     if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
@@ -234,6 +235,25 @@ static void settle(struct trainer *trainer)
     state->holds = false;
 }
 
+/* With copies this node has a part of the checkpoint, or none, in its own folder. */
+static int restore(struct trainer *trainer, unsigned first, unsigned count, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
+    struct checkpoint_source source = {
+        .folder = folder, .node = trainer->options->node, .manifest_sha256 = plan->restore_sha256};
+
+    if (!plan->restore_sha256[0])
+        return restore_units(trainer->state, plan->restore_path, first, count, error);
+    checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, folder);
+    int status =
+        spread_remote(plan, trainer->options->failure_timeout_ns, NULL, &source.remote, error);
+    if (!status)
+        status = restore_copies(trainer->state, &source, first, count, error);
+    checkpoint_remote_free(source.remote);
+    return status;
+}
+
 static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -241,7 +261,7 @@ static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *e
     unsigned count = plan->stage_first_unit[stage + 1] - first;
 
     if (plan->source == PLAN_SOURCE_CHECKPOINT)
-        return restore_units(trainer->state, plan->restore_path, first, count, error);
+        return restore(trainer, first, count, error);
     return state_initialize(trainer->state, first, count, error);
 }
 
@@ -447,6 +467,11 @@ static int load_spec(struct trainer *trainer, struct error *error)
 static int open_device(struct trainer *trainer, struct error *error)
 {
     const struct kernel_options options = {.thread_count = trainer->options->thread_count};
+    const struct snapshot_options snapshots = {
+        .folder = trainer->options->checkpoint_dir,
+        .node = trainer->options->node,
+        .timeout_ns = trainer->options->failure_timeout_ns,
+    };
     int status;
 
     trainer->kernel = kernel_cpu();
@@ -455,8 +480,7 @@ static int open_device(struct trainer *trainer, struct error *error)
         status =
             state_new(&trainer->spec, trainer->kernel, trainer->device, &trainer->state, error);
     if (!status)
-        status = snapshot_new(trainer->state, trainer->options->checkpoint_dir, &trainer->snapshot,
-                              error);
+        status = snapshot_new(trainer->state, &snapshots, &trainer->snapshot, error);
     return status;
 }
 

@@ -32,6 +32,9 @@ MAY_INCLUDE = {
 
 # Where time may pass without a condition, and why. Everything else waits for what it needs.
 MAY_SLEEP = {
+    "checkpoint/receive.c": "paces a copy: rests for as long as a chunk took",
+    "checkpoint/remote.c": "a pause between two requests to a firnd that has not heard of a plan yet",
+    "worker/spread.c": "a pause between two looks at files of other nodes",
     "tests/integration/cluster.py": "a pause between two looks at a condition",
     "tests/lint/test_rules.py": "plants sleeping files",
     "tests/unit/checkpoint/test_writer.c": "a pause between two polls of the condition",

@@ -23,6 +23,7 @@
 #include "checkpoint/folder.h"
 #include "unit/checkpoint/record_io.h"
 #include "unit/checkpoint/sample.h"
+#include "unit/checkpoint/two_nodes.h"
 
 #define OLD            1
 #define NEW            2
@@ -301,6 +302,18 @@ static void check_prefix(struct crash *crash, unsigned length)
     check_random_subsets(crash, &prefix, length);
 }
 
+static void check_all_prefixes(struct crash *crash, unsigned absent_least)
+{
+    struct error error = {0};
+    for (unsigned length = 0; length <= recording.count; length++)
+        check_prefix(crash, length);
+    print_message("[   INFO   ] %u operations; %u states with the new checkpoint, %u without\n",
+                  recording.count, crash->complete_count, crash->absent_count);
+    assert_true(crash->complete_count > 0 && crash->absent_count > absent_least);
+    if (sample_check(crash->replay, OLD, &error) != 0)
+        fail_msg("the old one: %s", error.text);
+}
+
 static unsigned count_links(void)
 {
     unsigned count = 0;
@@ -326,13 +339,7 @@ static void crash_everywhere(unsigned frozen)
     checkpoint_writer_stop(writer);
     assert_int_equal(count_links(), frozen);
 
-    for (unsigned length = 0; length <= recording.count; length++)
-        check_prefix(&crash, length);
-    print_message("[   INFO   ] %u operations; %u states with the new checkpoint, %u without\n",
-                  recording.count, crash.complete_count, crash.absent_count);
-    assert_true(crash.complete_count > 0 && crash.absent_count > 500);
-    if (sample_check(crash.replay, OLD, &error) != 0)
-        fail_msg("the old one: %s", error.text);
+    check_all_prefixes(&crash, 500);
     record_done();
     sample_remove(crash.recorded);
     sample_remove(crash.replay);
@@ -351,11 +358,41 @@ static void old_or_new_with_links_between_them(void **state)
     crash_everywhere(5);
 }
 
+/* The node that keeps copies: its own share, the one it fetches, the manifest, and the name. */
+static void crash_a_keeper(unsigned frozen)
+{
+    static struct crash crash;
+    struct two_nodes nodes;
+    struct error error = {0};
+    memset(&crash, 0, sizeof(crash));
+    sample_frozen = frozen;
+    two_nodes_start(&nodes);
+    sample_folder(crash.replay);
+    sample_write(crash.replay, OLD, 1);
+    if (two_nodes_save(&nodes, io_threads_table(), OLD, &error) != 0 ||
+        two_nodes_save(&nodes, record_table(io_threads_table()), NEW, &error) != 0)
+        fail_msg("%s", error.text);
+    assert_int_equal(count_links(), frozen);
+    check_all_prefixes(&crash, 50);
+    record_done();
+    two_nodes_stop(&nodes);
+    sample_remove(crash.replay);
+    sample_frozen = 0;
+}
+
+static void old_or_new_on_a_node_with_copies(void **state)
+{
+    (void)state;
+    crash_a_keeper(0);
+    crash_a_keeper(5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(old_or_new_after_every_crash),
         cmocka_unit_test(old_or_new_with_links_between_them),
+        cmocka_unit_test(old_or_new_on_a_node_with_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

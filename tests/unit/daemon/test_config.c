@@ -330,7 +330,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 23); /* all keys there are */
+    assert_int_equal(settings, 24); /* all keys there are */
     write_file((const char *)text.data);
     if (load(&config, &error, NULL))
         fail_msg("%s", error.text);

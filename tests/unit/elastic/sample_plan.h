@@ -65,5 +65,14 @@ static inline struct plan *sample_plan(void)
     plan->histories = calloc(1, sizeof(*plan->histories));
     memcpy(plan->histories, histories, sizeof(histories));
     plan->predicted_step_seconds = 0.1;
+    plan->copies = 2;
+    plan->store_count = 4;
+    plan->stores = calloc(4, sizeof(*plan->stores));
+    for (unsigned i = 0; i < 4; i++) {
+        snprintf(plan->stores[i].node, NAME_SIZE, "node%u", i);
+        snprintf(plan->stores[i].http, ADDRESS_SIZE, "127.0.0.1:%u", 7580 + i);
+        snprintf(plan->stores[i].domain, NAME_SIZE, "rack%u", i / 2);
+    }
+    memset(plan->restore_sha256, 'b', sizeof(plan->restore_sha256) - 1);
     return plan;
 }

@@ -47,6 +47,10 @@ static void test_round_trip(void **state)
     assert_memory_equal(back->replica_first_lane, plan->replica_first_lane, 4 * sizeof(unsigned));
     assert_memory_equal(back->moves, plan->moves, 3 * sizeof(*plan->moves));
     assert_memory_equal(back->histories, plan->histories, sizeof(*plan->histories));
+    assert_int_equal(back->copies, 2);
+    assert_int_equal(back->store_count, 4);
+    assert_memory_equal(back->stores, plan->stores, 4 * sizeof(*plan->stores));
+    assert_string_equal(back->restore_sha256, plan->restore_sha256);
     assert_true(back->has_commit && back->commit.step == 42);
     assert_true(back->commit.lane_losses[7] == 0.1);
     assert_true(back->predicted_step_seconds == 0.1);
@@ -404,7 +408,8 @@ static void test_check_refuses_every_broken_invariant(void **state)
     }
 }
 
-/* Every key is needed (but commit, shadows and arithmetic) and every wrong type is refused. */
+/* Every key is needed (but commit, shadows, arithmetic and copies) and every wrong type is refused.
+ */
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
@@ -423,7 +428,7 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
         assert_int_equal(plan_decode(mistyped, &back, &error), -EINVAL);
         assert_non_null(strstr(error.text, strcmp(key, "commit") == 0 ? "step" : key));
         if (strcmp(key, "commit") == 0 || strcmp(key, "shadows") == 0 ||
-            strcmp(key, "arithmetic") == 0)
+            strcmp(key, "arithmetic") == 0 || strcmp(key, "copies") == 0)
             continue;
         assert_int_equal(plan_decode(without, &back, &error), -EINVAL);
         assert_non_null(strstr(error.text, key));

@@ -1,0 +1,126 @@
+/*
+ * Checkpoints whose files lie on several nodes: where each file can be read, and opening one from
+ * whatever part of it is here.
+ *
+ * What is read from elsewhere goes through the same checksums as what is read here, so a node that
+ * sends something else costs another try and nothing more.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "checkpoint/reader_open.h"
+#include "checkpoint/reader_state.h"
+
+/* The @index-th node that has @file; every node may where the manifest names none. */
+static const char *node_of(const struct checkpoint_reader *reader, const struct reader_file *file,
+                           unsigned index)
+{
+    if (file->entry->node_count > 0)
+        return index < file->entry->node_count ? file->entry->nodes[index] : NULL;
+    return index < checkpoint_remote_count(reader->remote)
+               ? checkpoint_remote_name(reader->remote, index)
+               : NULL;
+}
+
+bool reader_place(const struct checkpoint_reader *reader, const struct reader_file *file,
+                  unsigned index, struct reader_place *ret_place)
+{
+    const char *node;
+    *ret_place = (struct reader_place){.descriptor = file->descriptor};
+    if (reader->remote == NULL)
+        return index == 0;
+    if (file->descriptor >= 0 && index-- == 0)
+        return true;
+    for (unsigned i = 0; (node = node_of(reader, file, i)) != NULL; i++) {
+        if (strcmp(node, reader->node) != 0 && index-- == 0) {
+            *ret_place = (struct reader_place){.descriptor = -1, .node = node};
+            return true;
+        }
+    }
+    return false;
+}
+
+int reader_take(const struct checkpoint_reader *reader, const struct reader_file *file,
+                const struct reader_place *place, void *ret_data, size_t size_bytes,
+                uint64_t offset, struct error *error)
+{
+    size_t size = 0;
+    if (place->node == NULL)
+        return reader_pread(file, place->descriptor, ret_data, size_bytes, size_bytes, offset,
+                            error);
+    int r = checkpoint_remote_read(reader->remote, place->node, reader->name, file->entry->name,
+                                   offset, ret_data, size_bytes, &size, error);
+    if (r == 0 && size < size_bytes)
+        r = error_set(error, -EBADMSG, "%s/%s on node %s ends at byte %" PRIu64 " of %" PRIu64,
+                      reader->name, file->entry->name, place->node, offset + size,
+                      file->entry->size_bytes);
+    return r;
+}
+
+/* One that is away may be the good one: only when all have been seen is it lost. */
+int reader_worse(int code, int other)
+{
+    bool away = code == -EHOSTUNREACH || other == -EHOSTUNREACH;
+    return away ? -EHOSTUNREACH : -EBADMSG;
+}
+
+static int manifest_from(const struct checkpoint_source *source, const char *name, const char *node,
+                         struct manifest *ret_manifest, struct error *error)
+{
+    char where[256];
+    struct bytes content = {0};
+    snprintf(where, sizeof(where), "%s/" MANIFEST_NAME " on node %s", name, node);
+    int r = checkpoint_remote_get(source->remote, node, name, MANIFEST_NAME, MANIFEST_BYTES_MAX,
+                                  &content, error);
+    if (r == 0)
+        r = manifest_check(&content, where, source->manifest_sha256, ret_manifest, error);
+    bytes_done(&content);
+    return r;
+}
+
+static int find_manifest(const struct checkpoint_source *source, const char *name,
+                         struct manifest *ret_manifest, struct error *error)
+{
+    struct error why = {0};
+    int worst = manifest_load(source->folder, source->manifest_sha256, ret_manifest, &why);
+    if (worst == 0)
+        return 0;
+    if (worst != -ENOENT)
+        log_warning("%s; another node's manifest is used", why.text);
+    worst = -EBADMSG;
+    for (unsigned i = 0; i < checkpoint_remote_count(source->remote); i++) {
+        const char *node = checkpoint_remote_name(source->remote, i);
+        if (strcmp(node, source->node) == 0)
+            continue;
+        int r = manifest_from(source, name, node, ret_manifest, &why);
+        if (r == 0)
+            return 0;
+        if (r == -ENOMEM || r == -ECANCELED)
+            return error_set(error, r, "%s", why.text);
+        worst = reader_worse(worst, r);
+    }
+    return error_set(error, worst, "no manifest of %s is to be had: %s", name, why.text);
+}
+
+int checkpoint_open_copies(const struct checkpoint_source *source,
+                           struct checkpoint_reader **ret_reader, struct error *error)
+{
+    const char *slash = strrchr(source->folder, '/');
+    struct checkpoint_reader *reader = calloc(1, sizeof(*reader));
+    if (reader == NULL)
+        return error_set(error, -ENOMEM, "no memory to open %s", source->folder);
+    reader->remote = source->remote;
+    snprintf(reader->node, sizeof(reader->node), "%s", source->node);
+    snprintf(reader->name, sizeof(reader->name), "%s", slash != NULL ? slash + 1 : source->folder);
+    int r = find_manifest(source, reader->name, &reader->manifest, error);
+    if (r == 0)
+        r = reader_open_files(reader, source->folder, error);
+    if (r != 0)
+        checkpoint_close(reader);
+    else
+        *ret_reader = reader;
+    return r;
+}

@@ -1,0 +1,17 @@
+/*
+ * Retention of checkpoints with copies: each node's firnd removes from its own folder what has no
+ * record any more, whether the node still takes part in the job or not. On a thread of its own,
+ * because removing large files takes long.
+ *
+ * The records decide (recording.c deletes those that need not stay, firnctl those that a person
+ * wants gone), so no record ever promises files that are not there.
+ */
+#pragma once
+
+#include "daemon/job.h"
+
+/** sweeping_sync() - look whether records have changed, and sweep if so; left out while the sweep
+ * before is still at work, and made up for at the next change */
+void sweeping_sync(struct job *job);
+/** sweeping_stop() - waits for it */
+void sweeping_stop(struct job *job);

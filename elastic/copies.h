@@ -1,0 +1,47 @@
+/*
+ * Copies of checkpoints on several nodes' disks: where each lies, as a pure function of the plan.
+ *
+ * With `checkpoint.copies` n above 1 every node has a checkpoint folder of its own. What the
+ * workers of one node write, its *share*, is copied to n - 1 other nodes of the plan: nodes of
+ * other failure domains while there are any, and the same number for everybody where the domains
+ * are equally large. A plan with fewer than n nodes makes fewer copies, which the commit record
+ * says.
+ *
+ * A *store* is such a node with the address of its firnd, which serves the files. A plan lists the
+ * nodes of its workers first, in the order of ranks, then those that have none but hold a part of
+ * the checkpoint that the plan restores.
+ *
+ * In a commit record the places are a text, a group for each share: "a+b b+c c+a" means that a's
+ * share lies on a and b. The one who wrote it comes first.
+ */
+#pragma once
+
+#include "elastic/plan.h"
+
+#define COPIES_MAX         PLAN_COPIES_MAX
+#define COPIES_SHARES_SIZE 8192 /* of the text of places, with its zero */
+
+struct leader_node;
+
+/** copies_fill() - give @plan its stores: its workers' nodes, and those of @shares (may be empty)
+   that are among @nodes, which are alive; -ENOMEM (the plan is unchanged) */
+int copies_fill(struct plan *plan, unsigned copies, const char *shares,
+                const struct leader_node *nodes, unsigned node_count) CHECK_RESULT;
+
+/** copies_find() - index of @node among the stores, or -1 */
+int copies_find(const struct plan *plan, const char *node);
+/** copies_writer_count() - stores [0, this) have workers of the plan: they write and copy */
+unsigned copies_writer_count(const struct plan *plan);
+/** copies_keeper() - the rank that looks after the copies on store @store: the lowest there */
+unsigned copies_keeper(const struct plan *plan, unsigned store);
+/** copies_targets() - which stores get a copy of @store's share, best first; returns how many: one
+   less than plan->copies, or as many as there are */
+unsigned copies_targets(const struct plan *plan, unsigned store,
+                        unsigned ret_targets[COPIES_MAX - 1]);
+
+/** copies_alive() - whether every share has a place among @nodes; if not, ret_text says which nodes
+   have what is missing. No shares: true */
+bool copies_alive(const char *shares, const struct leader_node *nodes, unsigned node_count,
+                  char *ret_text, size_t text_size);
+/** copies_fewest() - in how many places the share lies that has the fewest; 0: no shares */
+unsigned copies_fewest(const char *shares);

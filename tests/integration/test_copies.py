@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""checkpoint.copies: each node has a folder of its own, and a node is lost together with it."""
+import glob
+import hashlib
+import json
+import os
+import shutil
+import unittest
+
+from cluster import PIPELINE, Cluster
+from job import CHECKPOINT_EVERY, Job, JobTest
+
+
+def spread_cluster(purpose, nodes=3, flags=()):
+    """One slot a node, so that a lost node is a lost stage, and no folder that two of them share."""
+    cluster = Cluster(purpose, nodes=nodes, slots=1)
+    for node in cluster.nodes.values():
+        node.flags = (*flags, "--checkpoint-dir", node.data + "/checkpoints")
+    return cluster
+
+
+class SpreadJob(Job):
+    def folders(self, step):
+        """node -> its folder of that checkpoint, where it has one."""
+        paths = glob.glob(f"{self.cluster.folder}/?/checkpoints/{self.name}/step-{step:010}")
+        return {path.split("/")[-4]: path for path in paths}
+
+    def digests(self):
+        digests = {}
+        for record in self.checkpoints():
+            for folder in self.folders(record["step"]).values():
+                with open(folder + "/manifest.json", "rb") as file:
+                    text = file.read()
+                if hashlib.sha256(text).hexdigest() == record["manifest_sha256"]:
+                    digests[record["step"]] = json.loads(text)["state_digest"]
+        return digests
+
+    def wait_copies(self, copies, after=0):
+        """The newest checkpoint later than @after, when it has so many copies."""
+        def found():
+            records = self.checkpoints()
+            if not records or records[-1]["step"] <= after:
+                return None
+            return records[-1] if all(len(share) == copies for share in records[-1]["shares"]) else None
+        return self.cluster.wait(f"a checkpoint after step {after} has {copies} copies", found)
+
+
+def lose(cluster, name):
+    """The node and its disk: what other nodes have is all that is left."""
+    node = cluster.nodes[name]
+    node.kill()
+    shutil.rmtree(node.data + "/checkpoints")
+    cluster.note(f"the checkpoints of node {name} are gone")
+
+
+class Copies(JobTest):
+    def assert_restored(self, job, record, steps=20):
+        """The run has come further than where it was lost, from a checkpoint not older than @record."""
+        job.wait_step(job.step() + CHECKPOINT_EVERY + steps, 90)
+        plans = [event["text"] for event in job.events("plan") if "from the checkpoint of step" in event["text"]]
+        self.assertTrue(plans)
+        step = int(plans[-1].split("from the checkpoint of step ")[1].split()[0])
+        self.assertGreaterEqual(step, record["step"])
+
+    def test_a_stage_is_lost_with_its_node_and_disk(self):
+        with spread_cluster(self.id(), flags=PIPELINE) as cluster:
+            job = SpreadJob(cluster, checkpoint__copies=2).submit()
+            job.wait_running(3)
+            record = job.wait_copies(2)
+            self.assertEqual(sorted(map(sorted, record["shares"])), [["a", "b"], ["a", "c"], ["b", "c"]])
+            for folder in job.folders(record["step"]).values():
+                with open(folder + "/manifest.json", encoding="ascii") as file:
+                    files = {entry["name"]: entry.get("nodes") for entry in json.load(file)["files"]}
+                here = {name for name, nodes in files.items() if not nodes or folder.split("/")[-4] in nodes}
+                self.assertEqual(here | {"manifest.json", "placed"}, set(os.listdir(folder)))
+            lose(cluster, "b")
+            cluster.nodes["b"].launch()  # as a new machine of that name
+            self.assert_restored(job, record)
+            job.wait_copies(2, job.step())
+            self.end(job)
+
+    def test_a_node_without_a_part_reads_from_others(self):
+        """Two stages on two nodes; the third has nothing until it takes the place of a lost one."""
+        with spread_cluster(self.id()) as cluster:
+            job = SpreadJob(cluster, checkpoint__copies=2).submit(stages=2, replicas=1)
+            plan = job.wait_running(2)
+            record = job.wait_copies(2)
+            lose(cluster, plan["workers"][0]["node"])
+            self.assert_restored(job, record)
+            self.end(job)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
