@@ -182,7 +182,7 @@ static int write_model(struct exporting *exporting)
     return fsync(descriptor) == 0 ? 0 : fail(exporting, -errno, "sync", path);
 }
 
-/* From the file that is open already: by name it may be gone. Opening has verified it. */
+/* From the file that is open already: by name it may be gone. */
 static int read_config(struct exporting *exporting, json_t **ret_tree)
 {
     const struct reader_file *file = NULL;
@@ -190,14 +190,14 @@ static int read_config(struct exporting *exporting, json_t **ret_tree)
         if (strcmp(exporting->reader->files[i].entry->name, CONFIG_NAME) == 0)
             file = &exporting->reader->files[i];
     }
-    if (file == NULL || file->entry->size_bytes > CONFIG_MAX)
+    if (file == NULL || file->entry->size_bytes > MIN(CONFIG_MAX, MANIFEST_CHUNK_BYTES))
         return error_set(exporting->error, -EBADMSG, "%s has no %s of a sensible size",
                          exporting->options->from, CONFIG_NAME);
     size_t size = (size_t)file->entry->size_bytes;
     AUTO_FREE char *text = malloc(size + 1);
     if (text == NULL)
         return error_set(exporting->error, -ENOMEM, "no memory for %s", file->path);
-    int r = reader_pread(file, file->descriptor, text, size, size, 0, exporting->error);
+    int r = reader_take_small(exporting->reader, file, text, exporting->error);
     return r != 0 ? r : json_parse(text, size, file->path, ret_tree, exporting->error);
 }
 
@@ -268,7 +268,8 @@ int checkpoint_export(const struct checkpoint_export *export, struct error *erro
     if (r != 0)
         return r;
     snprintf(exporting.part, sizeof(exporting.part), "%s.part", export->to);
-    r = checkpoint_open(export->from, &exporting.reader, error);
+    r = export->source != NULL ? checkpoint_open_copies(export->source, &exporting.reader, error)
+                               : checkpoint_open(export->from, &exporting.reader, error);
     if (r != 0)
         return r;
     r = write_folder(&exporting);

@@ -9,11 +9,13 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "checkpoint/reader.h"
 #include "checkpoint/safetensors.h"
 
 struct checkpoint_export {
-    const char *from;             /* the folder of one checkpoint */
-    const char *to;               /* the folder to make; its parent must be there */
+    const char *from;                       /* the folder of one checkpoint */
+    const struct checkpoint_source *source; /* NULL; or where its files lie, with copies */
+    const char *to;                         /* the folder to make; its parent must be there */
     enum safetensors_dtype dtype; /* SAFETENSORS_F32 or SAFETENSORS_BF16, rounded to nearest even */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* in bytes; may be NULL */
     void *context;

@@ -1,4 +1,4 @@
-/* firnctl checkpoint list, show and verify. */
+/* firnctl checkpoint list and show. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
-#include "ctl/meter.h"
 #include "ctl/output.h"
 #include "ctl/text_table.h"
+#include "elastic/copies.h"
 
 /* ---- list ---- */
 
@@ -54,6 +54,7 @@ static void list_elsewhere(struct text_table *table, const struct cluster_job *j
         text_table_cell(table, "-");
         text_table_cell(table, "-");
         text_table_cell(table, "-");
+        text_table_cell(table, "-");
         text_table_cell(table, "%s", object->node);
         text_table_cell(table, "object");
         text_table_cell(table, "%s", object->place);
@@ -77,8 +78,8 @@ static int list_table(const struct cluster_job *job, struct error *error)
         printf("job %s has no checkpoint yet\n", job->name);
         return 0;
     }
-    text_table_init(&table,
-                    "#STEP|#GENERATION|#SIZE|#STALL|#WRITTEN IN|#AGE|KEPT AS|BY|WHERE|PATH");
+    text_table_init(
+        &table, "#STEP|#GENERATION|#SIZE|#STALL|#WRITTEN IN|#AGE|#COPIES|KEPT AS|BY|WHERE|PATH");
     for (size_t i = 0; i < job->checkpoint_count; i++) {
         const struct checkpoint_record *record = &job->checkpoints[i];
         char size[FORMAT_SIZE], stall[FORMAT_SIZE], took[FORMAT_SIZE], age[FORMAT_SIZE];
@@ -92,7 +93,8 @@ static int list_table(const struct cluster_job *job, struct error *error)
             &table, "%s",
             format_duration(now_ns > record->unix_ns ? (double)(now_ns - record->unix_ns) / 1e9 : 0,
                             age));
-        text_table_cell(&table, "%s", kept_as(record->path));
+        text_table_cell(&table, "%u", MAX(copies_fewest(record->shares), 1u));
+        text_table_cell(&table, "%s", record->pinned ? "pinned" : kept_as(record->path));
         text_table_cell(&table, "%s", record->node);
         text_table_cell(&table, "%s", checkpoint_where(job, record, where));
         text_table_cell(&table, "%s", record->path);
@@ -128,17 +130,32 @@ static uint64_t total_bytes(const struct manifest *manifest)
     return total;
 }
 
+/* Who has the file, with copies; NULL: every folder of the checkpoint does. */
+static json_t *nodes_json(const struct manifest_file *file)
+{
+    json_t *nodes = file->node_count ? json_array() : NULL;
+
+    for (unsigned i = 0; i < file->node_count; i++)
+        if (json_array_append_new(nodes, json_string(file->nodes[i]))) {
+            json_decref(nodes);
+            return NULL;
+        }
+    return nodes;
+}
+
 static json_t *files_json(const struct manifest *manifest)
 {
     json_t *files = json_array();
 
-    for (size_t i = 0; i < manifest->file_count && files; i++)
-        if (json_array_append_new(files, json_pack("{s:s, s:I}", "name", manifest->files[i].name,
-                                                   "size_bytes",
-                                                   (json_int_t)manifest->files[i].size_bytes))) {
+    for (size_t i = 0; i < manifest->file_count && files; i++) {
+        const struct manifest_file *file = &manifest->files[i];
+        if (json_array_append_new(files, json_pack("{s:s, s:I, s:o*}", "name", file->name,
+                                                   "size_bytes", (json_int_t)file->size_bytes,
+                                                   "nodes", nodes_json(file)))) {
             json_decref(files);
             return NULL;
         }
+    }
     return files;
 }
 
@@ -172,86 +189,35 @@ static void show_text(const char *path, const struct manifest *manifest)
            roles[MANIFEST_PARAMETER], roles[MANIFEST_FIRST_MOMENT], roles[MANIFEST_SECOND_MOMENT]);
     printf("size          %s in %zu files\n", format_bytes(total_bytes(manifest), size),
            manifest->file_count);
-    for (size_t i = 0; i < manifest->file_count; i++)
-        printf("              %s, %s\n", manifest->files[i].name,
-               format_bytes(manifest->files[i].size_bytes, size));
+    for (size_t i = 0; i < manifest->file_count; i++) {
+        const struct manifest_file *file = &manifest->files[i];
+        printf("              %s, %s", file->name, format_bytes(file->size_bytes, size));
+        for (unsigned k = 0; k < file->node_count; k++)
+            printf("%s%s", k ? ", " : " on ", file->nodes[k]);
+        printf("\n");
+    }
 }
 
 int run_checkpoint_show(const struct arguments *arguments, struct error *error)
 {
-    struct checkpoint_place place;
+    CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
+    struct checkpoint_reader *reader = NULL;
     struct manifest manifest = {0};
     int status = checkpoint_find(arguments, &place, error);
 
-    if (!status)
+    if (!status && place.remote)
+        status = checkpoint_place_open(&place, &reader, error);
+    else if (!status)
         status = manifest_load(place.path, place.manifest_sha256[0] ? place.manifest_sha256 : NULL,
                                &manifest, error);
     if (status)
         return status;
+    const struct manifest *shown = reader ? checkpoint_manifest(reader) : &manifest;
     if (arguments_has(arguments, "json"))
-        status = show_json(place.path, &manifest, error);
+        status = show_json(place.path, shown, error);
     else
-        show_text(place.path, &manifest);
+        show_text(place.path, shown);
     manifest_done(&manifest);
-    return status;
-}
-
-/* ---- verify ---- */
-
-/* The manifest must be the committed one before its checksums mean anything. */
-static int check_manifest(const struct checkpoint_place *place, struct error *error)
-{
-    struct manifest manifest = {0};
-    int status = place->manifest_sha256[0]
-                     ? manifest_load(place->path, place->manifest_sha256, &manifest, error)
-                     : 0;
-
-    manifest_done(&manifest);
-    return status;
-}
-
-static int report_good(const struct arguments *arguments, const struct checkpoint_place *place,
-                       const struct meter *meter, struct error *error)
-{
-    double seconds = (double)(clock_monotonic_ns() - meter->begun_ns) / 1e9;
-    char size[FORMAT_SIZE], took[FORMAT_SIZE];
-
-    if (arguments_has(arguments, "json"))
-        return output_json(json_pack("{s:s, s:b, s:I, s:f}", "path", place->path, "good", 1,
-                                     "size_bytes", (json_int_t)meter->total, "seconds", seconds),
-                           error);
-    printf("%s is good: %s read and compared in %s\n", place->path,
-           format_bytes(meter->total, size), format_duration(seconds, took));
-    return 0;
-}
-
-/* Retention spares the newest that is known to be good. Somebody who may only read can verify too.
- */
-static void mark_verified(const struct checkpoint_place *place)
-{
-    struct error error = {0};
-
-    if (checkpoint_mark_verified(place->path, &error))
-        fprintf(stderr, "firnctl: warning: it cannot be marked as verified: %s\n", error.text);
-}
-
-int run_checkpoint_verify(const struct arguments *arguments, struct error *error)
-{
-    struct meter meter = meter_begin();
-    struct checkpoint_reader *reader = NULL;
-    struct checkpoint_place place;
-    int status = checkpoint_find(arguments, &place, error);
-
-    if (!status)
-        status = check_manifest(&place, error);
-    if (!status)
-        status = checkpoint_open(place.path, &reader, error);
-    if (status)
-        return status;
-    status = checkpoint_verify(reader, meter_progress, &meter, error);
     checkpoint_close(reader);
-    if (status)
-        return status;
-    mark_verified(&place);
-    return report_good(arguments, &place, &meter, error);
+    return status;
 }

@@ -26,17 +26,23 @@ static int take_dtype(const struct arguments *arguments, enum safetensors_dtype 
 
 int run_checkpoint_export(const struct arguments *arguments, struct error *error)
 {
-    struct checkpoint_place place;
+    CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
     struct meter meter = meter_begin();
     struct checkpoint_export export = {.from = place.path,
                                        .to = arguments->operands[1],
                                        .progress = meter_progress,
                                        .context = &meter};
     char size[FORMAT_SIZE], took[FORMAT_SIZE];
+    struct checkpoint_source source = {
+        .folder = place.path, .node = "", .manifest_sha256 = place.manifest_sha256};
     int status = take_dtype(arguments, &export.dtype, error);
 
     if (!status)
         status = checkpoint_find(arguments, &place, error);
+    if (!status && place.remote) {
+        source.remote = place.remote;
+        export.source = &source;
+    }
     if (!status)
         status = checkpoint_export(&export, error);
     if (!status)

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/reader.h"
 #include "ctl/cluster.h"
+
+#define REMOTE_TIMEOUT_NS (2 * NS_PER_SECOND)
 
 static bool is_path(const char *text)
 {
@@ -62,6 +65,66 @@ int checkpoint_find_path(const char *path, struct checkpoint_place *ret_place, s
     return find_at(path, false, 0, ret_place, error);
 }
 
+/* The nodes that are there, and the key of the plan in force, are in etcd. */
+static int reach_copies(const struct cluster *cluster, const struct cluster_job *job,
+                        struct checkpoint_place *place, struct error *error)
+{
+    AUTO_FREE struct checkpoint_remote_node *nodes =
+        calloc(cluster->node_count + 1, sizeof(*nodes));
+    struct checkpoint_remote_options options = {.job = job->name,
+                                                .nodes = nodes,
+                                                .node_count = (unsigned)cluster->node_count,
+                                                .timeout_ns = REMOTE_TIMEOUT_NS};
+
+    if (!nodes)
+        return error_set(error, -ENOMEM, "no memory to reach the nodes");
+    if (!job->plan || !plan_key_bytes(job->plan->key, options.key))
+        return error_set(error, -ENOKEY, "job %s has no plan whose key the nodes would know",
+                         job->name);
+    for (size_t i = 0; i < cluster->node_count; i++) {
+        memcpy(nodes[i].name, cluster->nodes[i].name, NAME_SIZE);
+        memcpy(nodes[i].http, cluster->nodes[i].record.http, ADDRESS_SIZE);
+    }
+    return checkpoint_remote_new(&options, &place->remote, error);
+}
+
+void checkpoint_place_done(struct checkpoint_place *place)
+{
+    checkpoint_remote_free(place->remote);
+    place->remote = NULL;
+}
+
+int checkpoint_place_open(const struct checkpoint_place *place,
+                          struct checkpoint_reader **ret_reader, struct error *error)
+{
+    struct manifest manifest = {0};
+    const struct checkpoint_source source = {.folder = place->path,
+                                             .node = "",
+                                             .manifest_sha256 = place->manifest_sha256,
+                                             .remote = place->remote};
+    int status = 0;
+
+    if (place->remote)
+        return checkpoint_open_copies(&source, ret_reader, error);
+    if (place->manifest_sha256[0]) /* it must be the committed one before its checksums mean
+                                      anything */
+        status = manifest_load(place->path, place->manifest_sha256, &manifest, error);
+    manifest_done(&manifest);
+    return status ? status : checkpoint_open(place->path, ret_reader, error);
+}
+
+int checkpoint_place_refuse(const struct checkpoint_place *place, const char *what,
+                            struct error *error)
+{
+    if (!place->remote)
+        return 0;
+    return error_set(error, -ENOTSUP,
+                     "the checkpoint of step %" PRIu64
+                     " lies on several nodes, and %s wants it in one folder: firnctl checkpoint "
+                     "export makes one",
+                     place->step, what);
+}
+
 static int find_by_job(const struct arguments *arguments, struct checkpoint_place *ret_place,
                        struct error *error)
 {
@@ -86,7 +149,11 @@ static int find_by_job(const struct arguments *arguments, struct checkpoint_plac
             continue;
         memcpy(ret_place->path, record->path, sizeof(ret_place->path));
         memcpy(ret_place->manifest_sha256, record->manifest_sha256, RECORD_DIGEST_SIZE);
-        return 0;
+        memcpy(ret_place->job, job->name, NAME_SIZE);
+        ret_place->step = record->step;
+        ret_place->newest = i == 0;
+        ret_place->pinned = record->pinned;
+        return record->shares[0] ? reach_copies(&cluster, job, ret_place, error) : 0;
     }
     if (one_step)
         return error_set(error, -ENOENT,

@@ -2,13 +2,30 @@
  * path. */
 #pragma once
 
+#include "checkpoint/reader.h"
+#include "checkpoint/remote.h"
 #include "ctl/arguments.h"
 #include "membership/records.h"
 
 struct checkpoint_place {
     char path[RECORD_PATH_SIZE];
     char manifest_sha256[RECORD_DIGEST_SIZE]; /* as committed; "": found by path, unknown */
+    /* Of a job's checkpoint with copies: its files lie on several nodes, and `path` is where one of
+     * them has its part. */
+    char job[NAME_SIZE];
+    uint64_t step;
+    bool newest, pinned;
+    struct checkpoint_remote *remote; /* NULL: all of it is at `path` */
 };
+
+void checkpoint_place_done(struct checkpoint_place *place);
+/** checkpoint_place_open() - with the committed manifest, wherever its files lie; errors as
+ * checkpoint_open() and checkpoint_open_copies() */
+int checkpoint_place_open(const struct checkpoint_place *place,
+                          struct checkpoint_reader **ret_reader, struct error *error) CHECK_RESULT;
+/** checkpoint_place_refuse() - -ENOTSUP when it has copies: @what wants all of it in one folder */
+int checkpoint_place_refuse(const struct checkpoint_place *place, const char *what,
+                            struct error *error) CHECK_RESULT;
 
 /**
  * checkpoint_find() - from the first operand and --step

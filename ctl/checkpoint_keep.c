@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
@@ -11,15 +12,71 @@
 #include "ctl/commands.h"
 #include "ctl/store.h"
 
-static int change_pin(const struct arguments *arguments,
-                      int (*change)(const char *path, struct error *error), const char *said,
+/* With copies the record is what decides: each node's firnd goes by it. */
+struct pinning {
+    bool pinned;
+    char *text;
+    int64_t revision;
+};
+
+static int take_record(void *context, const struct kv_result *result, struct error *error)
+{
+    struct pinning *pinning = context;
+    AUTO_FREE struct checkpoint_record *record = calloc(1, sizeof(*record));
+    AUTO_JSON json_t *tree = NULL;
+    AUTO_JSON json_t *changed = NULL;
+
+    if (!result->entry_count)
+        return error_set(error, -ENOENT, "its record is gone: retention has removed it");
+    const struct kv_entry *entry = &result->entries[0];
+    int status = record ? json_parse(entry->value, entry->value_bytes, entry->key, &tree, error)
+                        : error_set(error, -ENOMEM, "no memory for a record");
+    if (!status)
+        status = checkpoint_record_decode(tree, record, error);
+    if (status)
+        return status;
+    record->pinned = pinning->pinned;
+    changed = checkpoint_record_encode(record);
+    pinning->text = changed ? json_text(changed) : NULL;
+    pinning->revision = entry->mod_revision;
+    return pinning->text ? 0 : error_set(error, -ENOMEM, "no memory for a record");
+}
+
+static int change_record(const struct arguments *arguments, const struct checkpoint_place *place,
+                         bool pinned, struct error *error)
+{
+    CLEANUP(store_close) struct store store = {0};
+    struct pinning pinning = {.pinned = pinned};
+    char key[KV_KEY_MAX];
+    bool succeeded = false;
+    int status = store_open(arguments, &store, error);
+
+    if (status)
+        return status;
+    keys_checkpoint(key, store.cluster, place->job, place->step);
+    status = store_range(&store, key, false, take_record, &pinning, error);
+    if (status)
+        return status;
+    const struct kv_compare compare = {
+        .key = key, .target = KV_MOD_REVISION, .value = pinning.revision};
+    const struct kv_operation operation = {.type = KV_PUT, .key = key, .value = pinning.text};
+    status = store_txn(&store, &compare, 1, &operation, 1, &succeeded, error);
+    free(pinning.text);
+    return status || succeeded
+               ? status
+               : error_set(error, -EAGAIN, "its record has just changed; try again");
+}
+
+static int change_pin(const struct arguments *arguments, bool pinned, const char *said,
                       struct error *error)
 {
-    struct checkpoint_place place;
+    CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
     int status = checkpoint_find(arguments, &place, error);
 
-    if (!status)
-        status = change(place.path, error);
+    if (!status && place.remote)
+        status = change_record(arguments, &place, pinned, error);
+    else if (!status)
+        status = pinned ? checkpoint_pin(place.path, error) : checkpoint_unpin(place.path, error);
     if (!status)
         printf("%s %s\n", place.path, said);
     return status;
@@ -27,13 +84,13 @@ static int change_pin(const struct arguments *arguments,
 
 int run_checkpoint_pin(const struct arguments *arguments, struct error *error)
 {
-    return change_pin(arguments, checkpoint_pin, "is pinned: it stays until it is unpinned", error);
+    return change_pin(arguments, true, "is pinned: it stays until it is unpinned", error);
 }
 
 int run_checkpoint_unpin(const struct arguments *arguments, struct error *error)
 {
-    return change_pin(arguments, checkpoint_unpin,
-                      "is not pinned: it goes when newer ones take its place", error);
+    return change_pin(arguments, false, "is not pinned: it goes when newer ones take its place",
+                      error);
 }
 
 /* ---- remove ---- */
@@ -68,6 +125,21 @@ static const char *way_out(int status)
     return status == -EPERM ? "; firnctl checkpoint unpin comes first" : "";
 }
 
+/* Each node's firnd removes its part when the record is gone. */
+static int remove_copies(const struct arguments *arguments, const struct checkpoint_place *place,
+                         struct error *error)
+{
+    if (place->pinned)
+        return error_set(error, -EPERM, "the checkpoint of step %" PRIu64 " is pinned%s",
+                         place->step, way_out(-EPERM));
+    if (place->newest && !arguments_has(arguments, "force"))
+        return error_set(error, -EBUSY,
+                         "the checkpoint of step %" PRIu64
+                         " is the newest: what the job would go on from%s",
+                         place->step, way_out(-EBUSY));
+    return remove_record(arguments, place->step, error);
+}
+
 static int remove_found(const struct arguments *arguments, const struct checkpoint_place *place,
                         struct error *error)
 {
@@ -90,7 +162,7 @@ static int remove_found(const struct arguments *arguments, const struct checkpoi
 
 int run_checkpoint_remove(const struct arguments *arguments, struct error *error)
 {
-    struct checkpoint_place place;
+    CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
     int status = checkpoint_find(arguments, &place, error);
 
     if (status)
@@ -100,8 +172,12 @@ int run_checkpoint_remove(const struct arguments *arguments, struct error *error
                          "which one? --step N says it; firnctl checkpoint "
                          "list %s shows those there are",
                          arguments->operands[0]);
-    status = remove_found(arguments, &place, error);
-    if (!status)
+    status = place.remote ? remove_copies(arguments, &place, error)
+                          : remove_found(arguments, &place, error);
+    if (!status && place.remote)
+        printf("the checkpoint of step %" PRIu64 " is removed; each node removes its part\n",
+               place.step);
+    else if (!status)
         printf("%s is removed\n", place.path);
     return status;
 }

@@ -26,6 +26,8 @@ int run_sample(const struct arguments *arguments, struct error *error)
     }
     int status = checkpoint_find(arguments, &place, error);
     if (!status)
+        status = checkpoint_place_refuse(&place, "sample", error);
+    if (!status)
         status = program_path_find("firn-worker", program, error);
     if (status)
         return status;
