@@ -172,7 +172,7 @@ class Faults(JobTest):
             cluster.etcd.put(drain, {})
             job.wait_running(4)
             cluster.wait("node b has no workers", lambda: not cluster.nodes["b"].workers())
-            self.assertEqual({worker["node"] for worker in job.plan()["workers"]}, {"a", "c"})
+            self.assertEqual({worker["node"] for worker in job.team()}, {"a", "c"})
             job.wait_step(job.step() + 20)
             cluster.note("node b is back in service")
             cluster.etcd.delete(drain)
