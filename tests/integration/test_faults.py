@@ -62,7 +62,10 @@ class Faults(JobTest):
         """Its node is left by a planned change, although nobody there can be told of it."""
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()
-            job.wait_step(30)
+            job.wait_step(FREEZE_EVERY + 60)
+            cluster.wait("no change is being prepared",
+                         lambda: not cluster.etcd.range(job.root + "next"))
+            job.wait_running(6)
             leader = cluster.wait_leader()
             node = next(node for node in cluster.nodes.values() if node is not leader)
             node.kill_daemon()
