@@ -35,9 +35,9 @@ static size_t read_line(int descriptor, char *line, size_t size)
     return used;
 }
 
-static int spawn_worker(const char *program, int output, pid_t *ret_pid)
+static int spawn_worker(const char *program, const char *device, int output, pid_t *ret_pid)
 {
-    char *const arguments[] = {(char *)(uintptr_t)program, (char *)(uintptr_t) "identity", NULL};
+    const char *const arguments[] = {program, "identity", device, NULL};
     posix_spawn_file_actions_t actions;
     int status = posix_spawn_file_actions_init(&actions);
 
@@ -45,13 +45,13 @@ static int spawn_worker(const char *program, int output, pid_t *ret_pid)
         return -status;
     status = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     if (!status)
-        status = posix_spawn(ret_pid, program, &actions, NULL, arguments, environ);
+        status = posix_spawn(ret_pid, program, &actions, NULL, (char *const *)(uintptr_t)arguments,
+                             environ);
     posix_spawn_file_actions_destroy(&actions);
     return -status;
 }
 
-/* firn-worker's own word for its kernels; "" when it has none. */
-static void ask_worker(const char *program, char *ret_line, size_t size)
+void arithmetic_ask(const char *program, const char *device, char *ret_line, size_t size)
 {
     int ends[2], outcome = 0;
     pid_t pid = -1;
@@ -59,7 +59,7 @@ static void ask_worker(const char *program, char *ret_line, size_t size)
     ret_line[0] = '\0';
     if (pipe2(ends, O_CLOEXEC))
         return;
-    int status = spawn_worker(program, ends[1], &pid);
+    int status = spawn_worker(program, device, ends[1], &pid);
     close(ends[1]);
     if (!status && pid > 0) {
         size_t length = read_line(ends[0], ret_line, size);
@@ -76,12 +76,12 @@ static void ask_worker(const char *program, char *ret_line, size_t size)
 void arithmetic_describe(const struct config *config, const char *gpu_name,
                          struct node_record *self)
 {
-    char kernels[64];
+    char kernels[ARITHMETIC_SIZE];
 
     self->arithmetic[0] = '\0';
     if (!self->slot_count || !config->worker[0])
         return;
-    ask_worker(config->worker, kernels, sizeof(kernels));
+    arithmetic_ask(config->worker, gpu_name ? "cuda" : "cpu", kernels, sizeof(kernels));
     if (!kernels[0])
         log_warning("%s does not say what it computes with: this node shares jobs only with others "
                     "that do not, either",

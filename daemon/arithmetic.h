@@ -6,6 +6,13 @@
 
 #include "daemon/daemon.h"
 
+#define ARITHMETIC_SIZE 64
+
+/** arithmetic_ask() - what @program (firn-worker) has for @device ("cpu", "cuda"), in its own
+ * words;
+ * "": it does not drive one, or does not answer */
+void arithmetic_ask(const char *program, const char *device, char *ret_line, size_t size);
+
 /**
  * arithmetic_describe() - fill @self->arithmetic, once its slots are known
  *

@@ -7,13 +7,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/arithmetic.h"
 #include "daemon/daemon.h"
 #include "daemon/gpu_slots.h"
 #include "daemon/nvml.h"
 
 #define LOOK_NS (5 * NS_PER_SECOND)
-
-#define BACKEND "libfirn-cuda.so" /* firn-worker opens it when its slot is a GPU */
 
 struct inventory {
     struct daemon *daemon;
@@ -46,21 +45,17 @@ static void offer_cpu(const struct config *config, struct node_record *self)
 
 /* ---- GPU slots ---- */
 
-/* Beside the worker, where a build leaves it, or where `make install` puts it. */
-static int find_backend(const struct config *config, struct error *error)
+/* Only the worker knows what it can drive. */
+static int ask_worker(const struct inventory *inventory, struct error *error)
 {
-    static const char *const folders[] = {"", "../lib/firn/"};
-    const char *slash = strrchr(config->worker, '/');
-    int length = slash ? (int)(slash - config->worker) + 1 : 0;
+    const char *worker = inventory->daemon->config->worker;
+    unsigned count = inventory->gpus.count;
+    char kernels[ARITHMETIC_SIZE];
 
-    for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
-        char path[CONFIG_TEXT_SIZE + 64];
-        snprintf(path, sizeof(path), "%.*s%s%s", length, config->worker, folders[i], BACKEND);
-        if (!access(path, R_OK))
-            return 0;
-    }
-    return error_set(error, -ENOENT, "%s has no CUDA backend beside it (%s)", config->worker,
-                     BACKEND);
+    arithmetic_ask(worker, "cuda", kernels, sizeof(kernels));
+    return kernels[0] ? 0
+                      : error_set(error, -ENOTSUP, "%u GPU%s here, but %s drives none", count,
+                                  count == 1 ? " is" : "s are", worker);
 }
 
 static void look(void *context)
@@ -91,7 +86,7 @@ static int offer_gpus(struct inventory *inventory, struct error *error)
     if (!status && inventory->gpus.count == 0)
         status = error_set(error, -ENODEV, "the driver sees no GPU");
     if (!status)
-        status = find_backend(config, error);
+        status = ask_worker(inventory, error);
     if (!status)
         status = loop->timer_add(loop->context, clock_monotonic_ns() + LOOK_NS, look, inventory,
                                  &inventory->look);
@@ -129,7 +124,7 @@ int inventory_open(struct daemon *daemon, struct inventory **ret_inventory, stru
     if (status)
         offer_cpu(daemon->config, &daemon->self);
     if (status && device == CONFIG_DEVICE_AUTO)
-        log_info("no GPU: CPU slots only (%s)", why.text);
+        log_info("CPU slots only: %s", why.text);
     *ret_inventory = inventory;
     return 0;
 }

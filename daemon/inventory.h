@@ -2,8 +2,8 @@
  * What this node offers: its slots, from the configuration and from the GPUs that are here, and the
  * health of the latter for as long as firnd runs.
  *
- * `device: auto` (the default) offers one slot for each GPU when firn-worker has its CUDA backend
- * beside it, and CPU slots otherwise; it says which, and why. `cpu` never asks for GPUs, `cuda`
+ * `device: auto` (the default) offers one slot for each GPU when firn-worker can drive it, and CPU
+ * slots otherwise; it says which, and why. `cpu` never asks for GPUs, `cuda`
  * refuses to start without them.
  */
 #pragma once
@@ -17,8 +17,8 @@ struct inventory;
 /**
  * inventory_open() - fill @daemon's own record with slots, and look after them from now on
  *
- * Return: 0; with `device: cuda` also -ENODEV, -ENOENT, -EIO; errno of a timer. @error says what to
- * do.
+ * Return: 0; with `device: cuda` also -ENODEV, -ENOENT, -ENOTSUP, -EIO; errno of a timer. @error
+ * says what to do.
  */
 int inventory_open(struct daemon *daemon, struct inventory **ret_inventory,
                    struct error *error) CHECK_RESULT;

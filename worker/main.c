@@ -35,11 +35,15 @@ static int train(int argc, char **argv)
     return EXIT_DONE;
 }
 
-/* For firnd, which never links a kernel. */
-static int identify(void)
+/* For firnd, which never links a kernel: what this program computes with on such a device. */
+static int identify(const char *device)
 {
     char text[128];
 
+    if (strcmp(device, "cpu") != 0) {
+        fprintf(stderr, "firn-worker: it drives CPU slots only, no %.32s\n", device);
+        return EXIT_FAILED;
+    }
     kernel_cpu_identity(text, sizeof(text));
     return puts(text) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
@@ -47,8 +51,8 @@ static int identify(void)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
-    if (argc == 2 && !strcmp(argv[1], "identity"))
-        return identify();
+    if (argc == 3 && !strcmp(argv[1], "identity"))
+        return identify(argv[2]);
     if (argc > 1 && !strcmp(argv[1], "sample"))
         return sample_main(argc - 1, argv + 1);
     return train(argc, argv);
