@@ -121,7 +121,8 @@ static void damage_each_file(struct crew *crew)
         crew_pump(crew, somebody_lost_the_checkpoint, NULL, 30);
         flip_byte(file, entry->size_bytes - 1);
     }
-    assert_true(frozen == 5 && manifest.file_count == 5 + 2 + 2); /* stage 0 is all frozen */
+    assert_true(frozen == 5 &&                         /* stage 0 is all frozen */
+                manifest.file_count == 5 + 2 + 2 + 1); /* parts, description, metrics */
     manifest_done(&manifest);
     snprintf(file, sizeof(file), "%s/%s", path, MANIFEST_NAME);
     flip_byte(file, 100);

@@ -40,6 +40,16 @@ static void write_spec(const struct crew *crew)
     assert_int_equal(file_replace(path, text, strlen(text), 0644, &error), 0);
 }
 
+/* Those of this process's crew that run: a test that fails leaves its crew behind. */
+static pid_t running[CREW_MAX];
+
+static void kill_those_left(void)
+{
+    for (unsigned i = 0; i < CREW_MAX; i++)
+        if (running[i] > 0)
+            kill(running[i], SIGKILL);
+}
+
 void crew_init(struct crew *crew, const struct job_spec *spec)
 {
     const char *base = getenv("TMPDIR");
@@ -49,6 +59,7 @@ void crew_init(struct crew *crew, const struct job_spec *spec)
     snprintf(crew->dir, sizeof(crew->dir), "%s/firn-crew-XXXXXX", base ? base : "/tmp");
     assert_non_null(mkdtemp(crew->dir));
     crew->spec = *spec;
+    assert_int_equal(atexit(kill_those_left), 0);
     port = port_block_take(&crew->port_lock);
     assert_true(port > 0);
     crew->port = (unsigned)port;
@@ -65,9 +76,13 @@ void crew_kill(struct crew *crew, unsigned slot, int signal)
 
 static void reap(struct crew_worker *worker, int flags)
 {
-    if (worker->pid > 0 && !worker->exited &&
-        waitpid(worker->pid, &worker->exit_status, flags) == worker->pid)
-        worker->exited = true;
+    if (worker->pid <= 0 || worker->exited ||
+        waitpid(worker->pid, &worker->exit_status, flags) != worker->pid)
+        return;
+    worker->exited = true;
+    for (unsigned i = 0; i < CREW_MAX; i++)
+        if (running[i] == worker->pid)
+            running[i] = 0;
 }
 
 void crew_done(struct crew *crew)
@@ -113,7 +128,7 @@ static void run_worker(const struct crew *crew, unsigned slot)
     snprintf(job_dir, sizeof(job_dir), "%s/n%u", crew->dir, slot);
     snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", crew->dir);
     snprintf(log, sizeof(log), "%s/w%u.log", crew->dir, slot);
-    if (!freopen(log, "a", stderr))
+    if (!freopen(log, "a", stderr) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         _exit(126);
     setenv("OMP_WAIT_POLICY", "passive", 1);
     execl(FIRN_WORKER, "firn-worker", "--job", crew->spec.name, "--node", node, "--slot", number,
@@ -135,6 +150,7 @@ void crew_spawn(struct crew *crew, unsigned slot)
     assert_true(worker->pid >= 0);
     if (worker->pid == 0)
         run_worker(crew, slot);
+    running[slot] = worker->pid;
     crew->count = MAX(crew->count, slot + 1);
     while (!connect_worker(crew, slot, &worker->socket)) {
         reap(worker, WNOHANG);
