@@ -179,7 +179,11 @@ class Input(JobTest):
         with Cluster(self.id(), nodes=2) as cluster:
             node = cluster.nodes["b"]
             node.kill_daemon()
-            node.flags = ("--worker", "/bin/false")
+            mortal = cluster.folder + "/mortal-worker"  # says what it computes with, and no more
+            with open(mortal, "w", encoding="utf-8") as script:
+                script.write(f'#!/bin/sh\n[ "$1" = identity ] && exec {BIN}/firn-worker "$@"\nexit 1\n')
+            os.chmod(mortal, 0o755)
+            node.flags = ("--worker", mortal)
             node.launch()
             cluster.wait_registered("b")
             job = Job(cluster).submit()
