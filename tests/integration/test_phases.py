@@ -68,11 +68,14 @@ class Quick(Phases):
     def test_in_a_step(self):
         self.all_places(STEP, (signal.SIGKILL, signal.SIGSEGV))
 
-    def test_in_a_switch_and_in_a_checkpoint(self):
-        self.all_places(SWITCH + CHECKPOINT, (signal.SIGSEGV, signal.SIGKILL))
+    def test_in_a_checkpoint(self):
+        self.all_places(CHECKPOINT, (signal.SIGSEGV, signal.SIGKILL))
 
 
 class Slow(Phases):
+    def test_in_a_switch(self):
+        self.all_places(SWITCH, (signal.SIGSEGV, signal.SIGKILL))
+
     def test_killed_everywhere(self):
         self.all_places(STEP + SWITCH + CHECKPOINT, (signal.SIGKILL,), 3)
 
