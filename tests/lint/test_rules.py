@@ -130,7 +130,9 @@ class Rules(Tree):
         for folder in ("work", "farm", "root"):
             self.write("docs/guide.md", f"see /{folder}/somebody\n")
             self.assert_found("docs/guide.md", 1, "path of one machine")
-        self.write("docs/guide.md", "see ~/work/x, docs/work/x and ./root/x\n")
+        longer = " ".join(before + "/" + folder + "/x" for before, folder in
+                          (("~", "work"), ("docs", "work"), (".", "root")))
+        self.write("docs/guide.md", f"see {longer}\n")
         self.assert_clean()
 
     def test_sleeping(self):
