@@ -14,6 +14,11 @@
 
 static const int64_t *step;
 
+/* The C library's functions, taken over by their symbols: their declarations stay the header's. */
+int stepped_clock_gettime(clockid_t clock, struct timespec *now) __asm__("clock_gettime");
+int stepped_gettimeofday(struct timeval *now, void *zone) __asm__("gettimeofday");
+time_t stepped_time(time_t *copy) __asm__("time");
+
 __attribute__((constructor)) static void map_step(void)
 {
     const char *path = getenv("FIRN_CLOCK_STEP");
@@ -27,7 +32,7 @@ __attribute__((constructor)) static void map_step(void)
         step = memory;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *now)
+int stepped_clock_gettime(clockid_t clock, struct timespec *now)
 {
     int status = (int)syscall(SYS_clock_gettime, clock, now);
 
@@ -36,24 +41,24 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return status;
 }
 
-int gettimeofday(struct timeval *restrict now, void *restrict zone)
+int stepped_gettimeofday(struct timeval *now, void *zone)
 {
     struct timespec time;
 
     (void)zone;
-    if (clock_gettime(CLOCK_REALTIME, &time))
+    if (stepped_clock_gettime(CLOCK_REALTIME, &time))
         return -1;
     *now = (struct timeval){.tv_sec = time.tv_sec, .tv_usec = time.tv_nsec / 1000};
     return 0;
 }
 
-time_t time(time_t *ret_time)
+time_t stepped_time(time_t *copy)
 {
     struct timespec now;
 
-    if (clock_gettime(CLOCK_REALTIME, &now))
+    if (stepped_clock_gettime(CLOCK_REALTIME, &now))
         return (time_t)-1;
-    if (ret_time)
-        *ret_time = now.tv_sec;
+    if (copy)
+        *copy = now.tv_sec;
     return now.tv_sec;
 }
