@@ -1,6 +1,6 @@
 /*
- * This node in its cluster: the client of etcd, the registration, the election, and the watch that
- * feeds the mirror.
+ * This node in its cluster: the client of etcd, the registration, the election, and what follows
+ * from them for the keys that it follows (daemon/following.h).
  */
 #pragma once
 

@@ -42,6 +42,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_LATE_WORKER] = "late-worker",
     [BUG_DEAF_LINKS] = "deaf-links",
     [BUG_WAITS_FOR_ETCD] = "waits-for-etcd",
+    [BUG_PARTIAL_LEADER] = "partial-leader",
 };
 
 static void describe_job(struct sim *sim)

@@ -52,6 +52,7 @@ enum sim_bug {
     BUG_LATE_WORKER,
     BUG_DEAF_LINKS,
     BUG_WAITS_FOR_ETCD,
+    BUG_PARTIAL_LEADER,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -46,11 +46,13 @@ struct kv_request {
 struct kv_watch {
     struct kv_watch *next, **back;
     struct sim_client *client;
-    char *prefix;
+    char *prefix, *before; /* before: NULL: no end */
     struct kv_watch_callbacks callbacks;
     void *user;
     int64_t told; /* all up to this revision; 0: nothing yet */
     bool away;    /* said so */
+    bool tells;   /* it is telling something just now: */
+    bool ended;   /* nobody listens any more, it is freed when it is through */
     uint64_t heard_ns, look_ns;
     struct sim_event *look;
 };
@@ -346,43 +348,93 @@ static void look_at(struct kv_watch *watch, uint64_t at_ns)
     watch->look = sim_post(sim, at_ns, watch->client->pause, look, watch);
 }
 
+static bool is_watched(const struct kv_watch *watch, const char *key)
+{
+    return strncmp(key, watch->prefix, strlen(watch->prefix)) == 0 &&
+           (watch->before == NULL || strcmp(key, watch->before) < 0);
+}
+
 static void tell_snapshot(struct kv_watch *watch)
 {
-    size_t count;
+    size_t in_range, count = 0;
     const struct sim_store *store = watch->client->sim->store;
-    const struct sim_store_key *keys = store_range(store, watch->prefix, true, &count);
-    AUTO_FREE struct kv_entry *entries = sim_allocate(count + 1, sizeof(*entries));
-    for (size_t i = 0; i < count; i++)
-        entries[i] = store_entry(&keys[i]);
+    const struct sim_store_key *keys = store_range(store, watch->prefix, true, &in_range);
+    AUTO_FREE struct kv_entry *entries = sim_allocate(in_range + 1, sizeof(*entries));
+    for (size_t i = 0; i < in_range; i++)
+        if (is_watched(watch, keys[i].key))
+            entries[count++] = store_entry(&keys[i]);
     watch->told = store->revision;
     watch->callbacks.snapshot(watch->user, entries, count, store->revision);
+}
+
+static struct kv_event event_of(const struct sim_store_change *change)
+{
+    return (struct kv_event){
+        .deleted = change->value == NULL,
+        .entry = {.key = change->key,
+                  .value = change->value,
+                  .value_bytes = change->value != NULL ? strlen(change->value) : 0,
+                  .create_revision = change->create_revision,
+                  .mod_revision = change->revision,
+                  .version = change->version,
+                  .lease = change->lease}};
 }
 
 static void tell_events(struct kv_watch *watch)
 {
     const struct sim_store *store = watch->client->sim->store;
     struct kv_event events[EVENTS_MAX];
-    size_t count = 0, i = store->change_count;
+    size_t i = store->change_count;
     while (i > 0 && store->changes[i - 1].revision > watch->told)
         i--;
-    for (; i < store->change_count; i++) {
-        const struct sim_store_change *change = &store->changes[i];
-        bool more = i + 1 < store->change_count;
-        events[count++] = (struct kv_event){
-            .deleted = change->value == NULL,
-            .entry = {.key = change->key,
-                      .value = change->value,
-                      .value_bytes = change->value != NULL ? strlen(change->value) : 0,
-                      .create_revision = change->create_revision,
-                      .mod_revision = change->revision,
-                      .version = change->version,
-                      .lease = change->lease}};
-        watch->told = change->revision;
-        if (count < EVENTS_MAX && more)
-            continue;
-        watch->callbacks.events(watch->user, events, count, change->revision);
-        count = 0;
+    while (i < store->change_count && !watch->ended) {
+        size_t count = 0;
+        for (; i < store->change_count && count < EVENTS_MAX; i++) {
+            watch->told = store->changes[i].revision;
+            if (is_watched(watch, store->changes[i].key))
+                events[count++] = event_of(&store->changes[i]);
+        }
+        if (count > 0)
+            watch->callbacks.events(watch->user, events, count,
+                                    events[count - 1].entry.mod_revision);
     }
+}
+
+static void watch_free(struct kv_watch *watch)
+{
+    *watch->back = watch->next;
+    if (watch->next != NULL)
+        watch->next->back = watch->back;
+    sim_cancel(watch->client->sim, watch->look);
+    free(watch->prefix);
+    free(watch->before);
+    free(watch);
+}
+
+static void end_watch(void *context, struct kv_watch *watch)
+{
+    (void)context;
+    watch->ended = true;
+    if (!watch->tells)
+        watch_free(watch);
+}
+
+/* What has changed since; whoever hears it may end the watch. */
+static void tell_news(struct kv_watch *watch)
+{
+    const struct sim_store *store = watch->client->sim->store;
+    watch->tells = true;
+    if (watch->away) {
+        watch->away = false;
+        watch->callbacks.state(watch->user, NULL);
+    }
+    if (!watch->ended && (watch->told == 0 || watch->told < store->compacted))
+        tell_snapshot(watch);
+    else if (!watch->ended && watch->told < store->revision)
+        tell_events(watch);
+    watch->tells = false;
+    if (watch->ended)
+        watch_free(watch);
 }
 
 static void look(void *context)
@@ -408,14 +460,7 @@ static void look(void *context)
     }
     watch->heard_ns = sim->now_ns;
     look_at(watch, sim->now_ns + WATCH_LOOK_NS);
-    if (watch->away) {
-        watch->away = false;
-        watch->callbacks.state(watch->user, NULL);
-    }
-    if (watch->told == 0 || watch->told < store->compacted)
-        tell_snapshot(watch);
-    else if (watch->told < store->revision)
-        tell_events(watch);
+    tell_news(watch);
 }
 
 void watches_wake(struct sim_store *store)
@@ -432,10 +477,9 @@ static int start_watch(void *context, const char *prefix, const char *before,
     struct sim_client *client = context;
     struct sim_store *store = client->sim->store;
     struct kv_watch *watch = sim_allocate(1, sizeof(*watch));
-    assert(before ==
-           NULL); /* simulated daemons watch everything: they change leaders all the time */
     watch->client = client;
     watch->prefix = strdup(prefix);
+    watch->before = before != NULL ? strdup(before) : NULL;
     watch->callbacks = *callbacks;
     watch->user = user;
     watch->heard_ns = client->sim->now_ns;
@@ -447,17 +491,6 @@ static int start_watch(void *context, const char *prefix, const char *before,
     look_at(watch, sim_transit(client->sim, client->place, SIM_STORE_PLACE));
     *ret_watch = watch;
     return 0;
-}
-
-static void end_watch(void *context, struct kv_watch *watch)
-{
-    (void)context;
-    *watch->back = watch->next;
-    if (watch->next != NULL)
-        watch->next->back = watch->back;
-    sim_cancel(watch->client->sim, watch->look);
-    free(watch->prefix);
-    free(watch);
 }
 
 /* ---- clients ---- */

@@ -1,12 +1,14 @@
 /*
  * firnd without sd-event: what daemon/daemon.c does between the store, the jobs and the leader, on
- * simulated time. Its parts (jobs, leading, recording, view, mirror, outbox, suspicion, election,
- * registry) are the real ones.
+ * simulated time. Its parts (jobs, leading, recording, view, mirror, following, outbox, suspicion,
+ * election, registry) are the real ones.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "daemon/earlier_report.h"
+#include "daemon/following.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
 #include "daemon/suspicion.h"
@@ -118,6 +120,8 @@ static void sync_job(struct daemon *daemon)
     struct error error = {0};
     if (spec == NULL)
         return;
+    if (daemon->jobs == NULL && !earlier_report_known(daemon->earlier, SIM_JOB))
+        return;
     if (daemon->jobs == NULL) {
         AUTO_JSON json_t *tree = NULL;
         AUTO_FREE struct job_spec *decoded = sim_allocate(1, sizeof(*decoded));
@@ -153,58 +157,7 @@ void daemon_wake(struct daemon *daemon)
                                     &firnd->sim->nodes[firnd->node].firnd_pause, reconcile, firnd);
 }
 
-/* ---- what the store tells ---- */
-
-static void observe_leader(struct daemon *daemon)
-{
-    char key[KV_KEY_MAX];
-    const struct mirror_entry *entry = mirror_find(&daemon->mirror, keys_leader(key, SIM_CLUSTER));
-    if (entry == NULL) {
-        election_observe(daemon->election, NULL, daemon->mirror.revision);
-        return;
-    }
-    const struct kv_entry seen = {.key = entry->key,
-                                  .value = entry->value,
-                                  .value_bytes = strlen(entry->value),
-                                  .create_revision = entry->create_revision,
-                                  .mod_revision = entry->mod_revision,
-                                  .lease = entry->lease};
-    election_observe(daemon->election, &seen, daemon->mirror.revision);
-}
-
-static void on_snapshot(void *context, const struct kv_entry *entries, size_t count,
-                        int64_t revision)
-{
-    struct daemon *daemon = context;
-    int r = mirror_snapshot(&daemon->mirror, entries, count, revision);
-    assert(r == 0);
-    observe_leader(daemon);
-    daemon_wake(daemon);
-}
-
-static void on_events(void *context, const struct kv_event *events, size_t count, int64_t revision)
-{
-    struct daemon *daemon = context;
-    char leader_key[KV_KEY_MAX];
-    bool leader_changed = false;
-    keys_leader(leader_key, SIM_CLUSTER);
-    for (size_t i = 0; i < count; i++) {
-        int r = mirror_apply(&daemon->mirror, &events[i], revision);
-        assert(r == 0);
-        leader_changed |= strcmp(events[i].entry.key, leader_key) == 0;
-    }
-    if (leader_changed)
-        observe_leader(daemon);
-    daemon_wake(daemon);
-}
-
-static void on_store_state(void *context, const struct error *error)
-{
-    struct daemon *daemon = context;
-    daemon->store_away = error != NULL;
-    sim_trace(sim_now, "%s: etcd is %s", daemon->config->node, error != NULL ? "away" : "back");
-    daemon_wake(daemon);
-}
+/* ---- what membership tells ---- */
 
 static void restart(void *context)
 {
@@ -227,6 +180,10 @@ static void on_elected(void *context, bool leads, const char *leader)
 {
     struct daemon *daemon = context;
     sim_trace(sim_now, "%s: leader %s%s", daemon->config->node, leader, leads ? " (me)" : "");
+    int r = following_set(daemon, leads);
+    assert(r == 0);
+    if (sim_now->bug == BUG_PARTIAL_LEADER) /* it takes what it has followed so far for all */
+        daemon->partial = false;
     daemon_wake(daemon);
 }
 
@@ -266,8 +223,6 @@ static void configure(struct sim_firnd *firnd, const struct sim_node *node)
 
 static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
 {
-    static const struct kv_watch_callbacks callbacks = {
-        .snapshot = on_snapshot, .events = on_events, .state = on_store_state};
     struct daemon *daemon = &firnd->daemon;
     const struct loop *loop = &daemon->loop.loop;
     const char *node = firnd->config.node;
@@ -278,7 +233,6 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
                                                       .takeover = takeover};
     const struct election_options election_options = {
         .cluster = SIM_CLUSTER, .node = node, .ttl_seconds = LEADER_TTL_S};
-    char prefix[KV_KEY_MAX];
     AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
     AUTO_FREE char *text = json_text(tree);
     int r = outbox_new(loop, daemon->kv, &daemon->outbox);
@@ -293,8 +247,9 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
     if (r == 0)
         r = suspicion_new(daemon, &daemon->suspicion);
     if (r == 0)
-        r = daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, SIM_CLUSTER), NULL,
-                              &callbacks, daemon, &daemon->watch);
+        r = earlier_report_new(daemon, &daemon->earlier);
+    if (r == 0)
+        r = following_set(daemon, false);
     return r;
 }
 
@@ -339,6 +294,7 @@ void sim_firnd_end(struct sim_node *node, bool gently)
     firnd->client.dead = !gently;                   /* nothing more is sent */
     leading_free(daemon->leading);
     suspicion_free(daemon->suspicion);
+    earlier_report_free(daemon->earlier);
     job_close(daemon->jobs);
     election_stop(daemon->election);
     registry_abandon(daemon->registry);
