@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "bench/measure.h"
+#include "comm/mesh.h"
 #include "comm/reduce.h"
 #include "kernels/kernel.h"
 
@@ -35,6 +36,7 @@ struct replica {
     unsigned rank;
     pthread_t thread;
     struct mesh *mesh;
+    struct carrier *carrier;
     const struct kernel *kernel;
     struct kernel_device *device;
     struct reduce_bucket *bucket;
@@ -166,6 +168,7 @@ static void open_mesh(struct replica *replica)
     }
     if (mesh_open(&options, -1, &replica->mesh, &error))
         measure_die("%s", error.text);
+    check(carrier_mesh_new(replica->mesh, &replica->carrier), "making a carrier");
 }
 
 static float *gradient(size_t count, unsigned seed)
@@ -200,14 +203,14 @@ static void take_memory(struct replica *replica)
     for (unsigned i = 0; i < count; i++)
         replica->subtrees[i] = gradient(world->count, i);
     replica->incoming = gradient(world->count / world->replicas + 1, 0);
-    const struct reduce_group group = {.mesh = replica->mesh,
+    const struct reduce_group group = {.carrier = replica->carrier,
                                        .lanes = world->lanes,
                                        .member_count = world->replicas,
                                        .self = replica->rank,
                                        .ranks = replica->ranks,
                                        .lane_ranges = replica->lane_ranges,
                                        .add = add,
-                                       .add_context = replica};
+                                       .context = replica};
     check(reduce_bucket_new(&group, world->count, &replica->bucket), "making a bucket");
 }
 
@@ -219,6 +222,7 @@ static void *run_replica(void *argument)
     take_memory(replica);
     run_rounds(replica);
     reduce_bucket_free(replica->bucket);
+    carrier_free(replica->carrier);
     mesh_close(replica->mesh);
     replica->kernel->close(replica->device);
     for (unsigned i = 0; i < TREE_SUBTREES_MAX; i++)

@@ -117,6 +117,8 @@ static void open_mesh(struct rig *rig)
     options.listener = rig->listener;
     if (mesh_open(&options, -1, &rig->mesh, &error))
         measure_die("%s", error.text);
+    if (routes_open(rig->mesh, &rig->routes))
+        measure_die("no memory");
 }
 
 void rig_renew(struct rig *rig)
@@ -125,7 +127,7 @@ void rig_renew(struct rig *rig)
 
     engine_free(rig->engine);
     rig->engine = NULL;
-    if (engine_new(rig->state, rig->dataset, rig->plan, 0, rig->mesh, &rig->engine, &error))
+    if (engine_new(rig->state, rig->dataset, rig->plan, 0, &rig->routes, &rig->engine, &error))
         measure_die("%s", error.text);
 }
 
@@ -166,6 +168,7 @@ void rig_close(struct rig *rig)
     char command[512];
 
     engine_free(rig->engine);
+    routes_close(&rig->routes);
     mesh_close(rig->mesh);
     close_descriptor(&rig->listener);
     plan_free(rig->plan);

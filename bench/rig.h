@@ -19,6 +19,7 @@ struct rig {
     struct dataset *dataset;
     struct plan *plan;
     struct mesh *mesh;
+    struct routes routes;
     int listener;
     struct engine *engine;
     struct exchange_up *up;

@@ -21,7 +21,8 @@
  * what is sent to it is dropped; a receive from it that finds no message fails the mesh. A request
  * that was complete before the failure still gives its result.
  *
- * `struct link` is the seam: tcp here, nccl and a simulated one beside it.
+ * `struct link` is the seam: tcp here, a simulated one beside it. What moves tensors between GPUs
+ * without a link is a carrier (carrier.h).
  */
 #pragma once
 

@@ -13,12 +13,15 @@
  *
  * Shards are cut at multiples of SHARD_ALIGNMENT elements, so every kernel sees the alignment that
  * it would see in the whole array; with few elements the last shards are empty, and nothing is sent
- * for them. A failure leaves the mesh failed and no request behind.
+ * for them. What is posted together is posted in one call, so that every member posts what goes
+ * between two of them in one order: receives by source, which is by member and subtree, sends to
+ * one member by subtree. A failure leaves the carrier failed and no request behind.
  */
 #include "comm/reduce.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -36,9 +39,9 @@ struct shard {
 struct source {
     struct tree_span span;
     unsigned member;
-    unsigned index; /* among the member's subtrees */
-    float *scratch; /* NULL: the sums are mine */
-    struct mesh_request *receive;
+    unsigned index;   /* among the member's subtrees */
+    float *scratch;   /* NULL: the sums are mine */
+    unsigned request; /* index of its receive, if there is one */
 };
 
 struct reduce_bucket {
@@ -51,9 +54,34 @@ struct reduce_bucket {
     uint64_t tag;
     float **subtrees; /* own_count pointers of this round */
     float *scratch;
-    struct mesh_request **requests; /* sends of sums and results, receives of results */
-    unsigned request_count, requests_max;
+    struct carrier_move *moves;        /* of one post */
+    struct carrier_request **requests; /* all of this round, in the order of posting */
+    unsigned move_count, request_count, requests_max;
 };
+
+/* ---- memory of the host ---- */
+
+static int host_allocate(void *context, size_t size_bytes, void **ret_memory)
+{
+    (void)context;
+    *ret_memory = aligned_alloc(SHARD_ALIGNMENT * sizeof(float), size_bytes);
+    return *ret_memory ? 0 : -ENOMEM;
+}
+
+static void host_release(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+static void host_copy(void *context, void *to, const void *from, size_t size_bytes)
+{
+    (void)context;
+    memmove(to, from, size_bytes);
+}
+
+static const struct reduce_memory host_memory = {
+    .allocate = host_allocate, .release = host_release, .copy = host_copy};
 
 /* ---- shape ---- */
 
@@ -114,10 +142,11 @@ static int take_scratch(struct reduce_bucket *bucket)
         return -ENOMEM;
     if (foreign == 0)
         return 0;
-    bucket->scratch = aligned_alloc(SHARD_ALIGNMENT * sizeof(float), size_bytes);
-    if (!bucket->scratch)
+    void *memory;
+    if (bucket->group.memory->allocate(bucket->group.context, size_bytes, &memory) < 0)
         return -ENOMEM;
-    float *next = bucket->scratch;
+    bucket->scratch = memory;
+    float *next = memory;
     for (unsigned i = 0; i < bucket->source_count; i++) {
         if (bucket->sources[i].member == bucket->group.self)
             continue;
@@ -127,31 +156,40 @@ static int take_scratch(struct reduce_bucket *bucket)
     return 0;
 }
 
+static int take_lists(struct reduce_bucket *bucket)
+{
+    const struct reduce_group *group = &bucket->group;
+    bucket->ranks = calloc(group->member_count, sizeof(*bucket->ranks));
+    bucket->sources = calloc(group->lanes, sizeof(*bucket->sources));
+    bucket->subtrees = calloc(TREE_SUBTREES_MAX, sizeof(*bucket->subtrees));
+    if (!bucket->ranks || !bucket->sources || !bucket->subtrees)
+        return -ENOMEM;
+    memcpy(bucket->ranks, group->ranks, group->member_count * sizeof(*bucket->ranks));
+    list_sources(bucket);
+    bucket->requests_max = bucket->source_count - bucket->own_count +
+                           (group->member_count - 1) * (bucket->own_count + 2);
+    bucket->requests = calloc(bucket->requests_max + 1, sizeof(*bucket->requests));
+    bucket->moves = calloc(bucket->requests_max + 1, sizeof(*bucket->moves));
+    return bucket->requests && bucket->moves ? take_scratch(bucket) : -ENOMEM;
+}
+
 int reduce_bucket_new(const struct reduce_group *group, size_t count,
                       struct reduce_bucket **ret_bucket)
 {
-    if (!group_valid(group) || count > MESH_MESSAGE_MAX / sizeof(float))
+    if (!group_valid(group) || count > CARRIER_MOVE_MAX / sizeof(float))
         return -EINVAL;
     struct reduce_bucket *bucket = calloc(1, sizeof(*bucket));
     if (!bucket)
         return -ENOMEM;
     bucket->group = *group;
+    if (!group->memory)
+        bucket->group.memory = &host_memory;
     bucket->count_max = count;
-    bucket->requests_max = (group->member_count - 1) * (TREE_SUBTREES_MAX + 2);
-    bucket->ranks = calloc(group->member_count, sizeof(*bucket->ranks));
-    bucket->sources = calloc(group->lanes, sizeof(*bucket->sources));
-    bucket->subtrees = calloc(TREE_SUBTREES_MAX, sizeof(*bucket->subtrees));
-    bucket->requests = calloc(bucket->requests_max + 1, sizeof(struct mesh_request *));
-    int code = -ENOMEM;
-    if (bucket->ranks && bucket->sources && bucket->subtrees && bucket->requests) {
-        list_sources(bucket);
-        code = take_scratch(bucket);
-    }
+    int code = take_lists(bucket);
     if (code < 0) {
         reduce_bucket_free(bucket);
         return code;
     }
-    memcpy(bucket->ranks, group->ranks, group->member_count * sizeof(*bucket->ranks));
     bucket->group.ranks = bucket->ranks;
     bucket->group.lane_ranges = NULL; /* the caller's; the sources say it all */
     *ret_bucket = bucket;
@@ -162,21 +200,15 @@ int reduce_bucket_new(const struct reduce_group *group, size_t count,
 
 static bool requests_left(const struct reduce_bucket *bucket)
 {
-    if (bucket->request_count > 0)
-        return true;
-    for (unsigned i = 0; i < bucket->source_count; i++)
-        if (bucket->sources[i].receive)
+    for (unsigned i = 0; i < bucket->request_count; i++)
+        if (bucket->requests[i])
             return true;
     return false;
 }
 
-static int wait_request(struct mesh_request **request)
+static int wait_request(struct reduce_bucket *bucket, unsigned index)
 {
-    if (!*request)
-        return 0;
-    int code = mesh_wait(*request, UINT64_MAX);
-    *request = NULL;
-    return code;
+    return carrier_complete(bucket->group.carrier, &bucket->requests[index]);
 }
 
 /* No request may outlive a failure, for its buffers are the caller's again; and nobody may wait for
@@ -185,12 +217,9 @@ static int give_up(struct reduce_bucket *bucket, int code)
 {
     if (code == 0 && !requests_left(bucket))
         return 0;
-    mesh_abort(bucket->group.mesh, "a reduction was given up");
-    for (unsigned i = 0; i < bucket->source_count; i++)
-        if (wait_request(&bucket->sources[i].receive) < 0)
-            continue;
+    carrier_abort(bucket->group.carrier, "a reduction was given up");
     for (unsigned i = 0; i < bucket->request_count; i++)
-        if (wait_request(&bucket->requests[i]) < 0)
+        if (wait_request(bucket, i) < 0)
             continue;
     bucket->request_count = 0;
     return code;
@@ -200,7 +229,7 @@ static int wait_requests(struct reduce_bucket *bucket)
 {
     int code = 0;
     for (unsigned i = 0; i < bucket->request_count && code == 0; i++)
-        code = wait_request(&bucket->requests[i]);
+        code = wait_request(bucket, i);
     if (code < 0)
         return give_up(bucket, code);
     bucket->request_count = 0;
@@ -212,53 +241,67 @@ void reduce_bucket_free(struct reduce_bucket *bucket)
     if (!bucket)
         return;
     give_up(bucket, 0);
+    if (bucket->scratch)
+        bucket->group.memory->release(bucket->group.context, bucket->scratch);
     free(bucket->ranks);
     free(bucket->sources);
     free(bucket->subtrees);
+    free(bucket->moves);
     free(bucket->requests);
-    free(bucket->scratch);
     free(bucket);
 }
 
-static int post_send(struct reduce_bucket *bucket, unsigned member, uint64_t tag, const float *data,
-                     size_t count)
+/* Return: the index that its request will have. */
+static unsigned add_move(struct reduce_bucket *bucket, struct carrier_move move)
 {
-    assert(bucket->request_count < bucket->requests_max);
-    int code = mesh_send(bucket->group.mesh, bucket->ranks[member], tag, data,
-                         count * sizeof(float), &bucket->requests[bucket->request_count]);
-    bucket->request_count += code == 0;
+    unsigned index = bucket->request_count + bucket->move_count;
+    assert(index < bucket->requests_max);
+    bucket->moves[bucket->move_count++] = move;
+    return index;
+}
+
+static int post_moves(struct reduce_bucket *bucket)
+{
+    unsigned count = bucket->move_count;
+    bucket->move_count = 0;
+    if (count == 0)
+        return 0;
+    int code = carrier_post(bucket->group.carrier, bucket->moves, count,
+                            &bucket->requests[bucket->request_count]);
+    bucket->request_count += count;
     return code;
 }
 
 /* ---- begin ---- */
 
-static int receive_sums(struct reduce_bucket *bucket)
+static void receive_sums(struct reduce_bucket *bucket)
 {
     struct shard mine = shard_of(&bucket->group, bucket->count, bucket->group.self);
-    int code = 0;
-    for (unsigned i = 0; i < bucket->source_count && mine.count > 0 && code == 0; i++) {
+    for (unsigned i = 0; i < bucket->source_count && mine.count > 0; i++) {
         struct source *source = &bucket->sources[i];
         if (source->scratch)
-            code = mesh_receive(bucket->group.mesh, bucket->ranks[source->member],
-                                bucket->tag | source->index, source->scratch,
-                                mine.count * sizeof(float), &source->receive);
+            source->request =
+                add_move(bucket, (struct carrier_move){.peer = bucket->ranks[source->member],
+                                                       .receive = true,
+                                                       .tag = bucket->tag | source->index,
+                                                       .data = source->scratch,
+                                                       .size_bytes = mine.count * sizeof(float)});
     }
-    return code;
 }
 
-static int send_sums(struct reduce_bucket *bucket)
+static void send_sums(struct reduce_bucket *bucket)
 {
     const struct reduce_group *group = &bucket->group;
-    int code = 0;
     /* Everybody begins with another receiver, so that no one is flooded by all at once. */
     for (unsigned i = 1; i < group->member_count; i++) {
         unsigned member = (group->self + i) % group->member_count;
         struct shard shard = shard_of(group, bucket->count, member);
-        for (unsigned k = 0; k < bucket->own_count && shard.count > 0 && code == 0; k++)
-            code = post_send(bucket, member, bucket->tag | k, bucket->subtrees[k] + shard.begin,
-                             shard.count);
+        for (unsigned k = 0; k < bucket->own_count && shard.count > 0; k++)
+            add_move(bucket, (struct carrier_move){.peer = bucket->ranks[member],
+                                                   .tag = bucket->tag | k,
+                                                   .data = bucket->subtrees[k] + shard.begin,
+                                                   .size_bytes = shard.count * sizeof(float)});
     }
-    return code;
 }
 
 int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees, size_t count)
@@ -269,9 +312,9 @@ int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtr
     bucket->tag = tag;
     bucket->count = count;
     memcpy(bucket->subtrees, subtrees, bucket->own_count * sizeof(*subtrees));
-    int code = receive_sums(bucket);
-    if (code == 0)
-        code = send_sums(bucket);
+    receive_sums(bucket);
+    send_sums(bucket);
+    int code = post_moves(bucket);
     return code < 0 ? give_up(bucket, code) : 0;
 }
 
@@ -294,7 +337,7 @@ static unsigned merge_top(const struct reduce_group *group, struct partial *stac
                                              stack[depth - 1].span, &parent)) {
         struct partial *left = &stack[depth - 2], *right = &stack[depth - 1];
         float *output = parent.count == group->lanes ? root_values : left->values;
-        group->add(group->add_context, output, left->values, right->values, count);
+        group->add(group->context, output, left->values, right->values, count);
         *left = (struct partial){.span = parent, .values = output};
         depth--;
     }
@@ -309,7 +352,7 @@ static int finish_tree(struct reduce_bucket *bucket, struct shard mine)
     float *root_values = bucket->subtrees[0] + mine.begin;
     for (unsigned i = 0; i < bucket->source_count; i++) {
         struct source *source = &bucket->sources[i];
-        int code = wait_request(&source->receive);
+        int code = source->scratch ? wait_request(bucket, source->request) : 0;
         if (code < 0)
             return code;
         float *values =
@@ -322,42 +365,40 @@ static int finish_tree(struct reduce_bucket *bucket, struct shard mine)
     return 0;
 }
 
-static int send_result(struct reduce_bucket *bucket, struct shard mine)
+static void send_result(struct reduce_bucket *bucket, struct shard mine)
 {
     const struct reduce_group *group = &bucket->group;
-    int code = 0;
-    for (unsigned i = 1; i < group->member_count && mine.count > 0 && code == 0; i++)
-        code = post_send(bucket, (group->self + i) % group->member_count, bucket->tag | RESULT_TAG,
-                         bucket->subtrees[0] + mine.begin, mine.count);
-    return code;
+    for (unsigned i = 1; i < group->member_count && mine.count > 0; i++)
+        add_move(bucket, (struct carrier_move){
+                             .peer = bucket->ranks[(group->self + i) % group->member_count],
+                             .tag = bucket->tag | RESULT_TAG,
+                             .data = bucket->subtrees[0] + mine.begin,
+                             .size_bytes = mine.count * sizeof(float)});
 }
 
-static int receive_results(struct reduce_bucket *bucket)
+static void receive_results(struct reduce_bucket *bucket)
 {
     const struct reduce_group *group = &bucket->group;
     for (unsigned i = 0; i < group->member_count; i++) {
         struct shard shard = shard_of(group, bucket->count, i);
-        if (i == group->self || shard.count == 0)
-            continue;
-        assert(bucket->request_count < bucket->requests_max);
-        int code = mesh_receive(group->mesh, bucket->ranks[i], bucket->tag | RESULT_TAG,
-                                bucket->subtrees[0] + shard.begin, shard.count * sizeof(float),
-                                &bucket->requests[bucket->request_count]);
-        if (code < 0)
-            return code;
-        bucket->request_count++;
+        if (i != group->self && shard.count > 0)
+            add_move(bucket, (struct carrier_move){.peer = bucket->ranks[i],
+                                                   .receive = true,
+                                                   .tag = bucket->tag | RESULT_TAG,
+                                                   .data = bucket->subtrees[0] + shard.begin,
+                                                   .size_bytes = shard.count * sizeof(float)});
     }
-    return 0;
 }
 
 int reduce_combine(struct reduce_bucket *bucket)
 {
     struct shard mine = shard_of(&bucket->group, bucket->count, bucket->group.self);
     int code = mine.count > 0 ? finish_tree(bucket, mine) : 0;
-    if (code == 0)
-        code = receive_results(bucket);
-    if (code == 0)
-        code = send_result(bucket, mine);
+    if (code == 0) {
+        receive_results(bucket);
+        send_result(bucket, mine);
+        code = post_moves(bucket);
+    }
     return code < 0 ? give_up(bucket, code) : 0;
 }
 
@@ -367,6 +408,7 @@ int reduce_finish(struct reduce_bucket *bucket, float *result)
     if (code < 0)
         return code;
     if (result != bucket->subtrees[0] && bucket->count > 0)
-        memmove(result, bucket->subtrees[0], bucket->count * sizeof(float));
+        bucket->group.memory->copy(bucket->group.context, result, bucket->subtrees[0],
+                                   bucket->count * sizeof(float));
     return 0;
 }

@@ -8,27 +8,37 @@
  * later, so transfers overlap the rest of backward. The sum is the same to the bit for every
  * replica count.
  *
- * The additions go through a function (the kernel's tree_add), so that GPU buffers can be added
- * where they lie. With one replica nothing is sent.
+ * What moves the sums is a carrier, in the memory that the carrier moves; the additions go through
+ * a function (the kernel's tree_add), so that GPU buffers are added where they lie. With one
+ * replica nothing is sent.
  */
 #pragma once
 
-#include "comm/mesh.h"
+#include "comm/carrier.h"
 #include "comm/tree.h"
 
 typedef void (*reduce_add_function)(void *context, float *output, const float *a, const float *b,
                                     size_t count);
 
+/* The memory of the buffers, where that is not the host's. */
+struct reduce_memory {
+    /* 64-byte aligned. Return: 0, -ENOMEM */
+    int (*allocate)(void *context, size_t size_bytes, void **ret_memory);
+    void (*release)(void *context, void *memory); /* NULL allowed */
+    void (*copy)(void *context, void *to, const void *from, size_t size_bytes);
+};
+
 struct reduce_group {
-    struct mesh *mesh;
-    unsigned lanes;        /* of the job */
-    unsigned member_count; /* replicas of this stage */
-    unsigned self;         /* my index in the arrays below */
-    const unsigned *ranks; /* member -> rank in the mesh */
+    struct carrier *carrier; /* borrowed; NULL in a group of one */
+    unsigned lanes;          /* of the job */
+    unsigned member_count;   /* replicas of this stage */
+    unsigned self;           /* my index in the arrays below */
+    const unsigned *ranks;   /* member -> rank in the generation */
     const struct tree_span
         *lane_ranges; /* member -> its lanes; together they cover [0, lanes) in order */
     reduce_add_function add;
-    void *add_context;
+    const struct reduce_memory *memory; /* borrowed; NULL: the host's */
+    void *context;                      /* of add and memory */
 };
 
 struct reduce_bucket; /* scratch and requests of one array, reused every step */
@@ -43,20 +53,21 @@ int reduce_bucket_new(const struct reduce_group *group, size_t count,
                       struct reduce_bucket **ret_bucket) CHECK_RESULT;
 
 /**
- * reduce_bucket_free() - NULL allowed; before mesh_close()
+ * reduce_bucket_free() - NULL allowed; before the carrier's end
  *
- * A reduction that has begun and is not finished is given up, which fails the mesh.
+ * A reduction that has begun and is not finished is given up, which fails the carrier.
  */
 void reduce_bucket_free(struct reduce_bucket *bucket);
 
 /**
  * reduce_begin() - post my subtree sums of one array
  * @tag: unique to (step, bucket), the same on every member; the low 8 bits must be 0 (used inside)
- * @subtrees: one host buffer per maximal subtree of my lanes, left to right, borrowed until
+ * @subtrees: one buffer per maximal subtree of my lanes, left to right, borrowed until
  * reduce_finish(); their contents are overwritten (the sum is gathered in subtrees[0])
  *
- * Every function here that fails leaves nothing posted, and the mesh failed: -ECONNRESET, -ENOMEM;
- * -EINVAL of this one (too many elements, a tag with low bits) changes nothing.
+ * Every function here that fails leaves nothing posted, and the carrier failed: -ECONNRESET,
+ * -ETIMEDOUT, -ENOMEM; -EINVAL of this one (too many elements, a tag with low bits) changes
+ * nothing.
  */
 int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees,
                  size_t count) CHECK_RESULT;
@@ -71,6 +82,6 @@ int reduce_combine(struct reduce_bucket *bucket) CHECK_RESULT;
 /**
  * reduce_finish() - complete it; @result (count elements; subtrees[0] saves a copy) holds the
  * sum over all lanes
- * Return: 0, -ECONNRESET, -ETIMEDOUT as mesh_wait()
+ * Return: 0, -ECONNRESET, -ETIMEDOUT: the carrier has failed
  */
 int reduce_finish(struct reduce_bucket *bucket, float *result) CHECK_RESULT;

@@ -54,6 +54,27 @@ static void add_on_device(void *context, float *output, const float *a, const fl
     state->kernel->tree_add(state->device, output, a, b, count);
 }
 
+static int allocate_on_device(void *context, size_t size_bytes, void **ret_memory)
+{
+    const struct state *state = context;
+    return state->kernel->allocate(state->device, size_bytes, ret_memory);
+}
+
+static void release_on_device(void *context, void *memory)
+{
+    const struct state *state = context;
+    state->kernel->release(state->device, memory);
+}
+
+static void copy_on_device(void *context, void *to, const void *from, size_t size_bytes)
+{
+    const struct state *state = context;
+    state->kernel->copy(state->device, to, from, size_bytes);
+}
+
+static const struct reduce_memory device_memory = {
+    .allocate = allocate_on_device, .release = release_on_device, .copy = copy_on_device};
+
 static int make_group(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
@@ -69,14 +90,15 @@ static int make_group(struct engine *engine)
             (struct tree_span){first, plan->replica_first_lane[replica + 1] - first};
     }
     engine->group = (struct reduce_group){
-        .mesh = engine->mesh,
+        .carrier = engine->routes->carriers[ROUTE_REDUCTION],
         .lanes = engine->state->spec->train.lanes,
         .member_count = plan->replica_count,
         .self = engine->replica,
         .ranks = engine->member_ranks,
         .lane_ranges = engine->member_lanes,
         .add = add_on_device,
-        .add_context = engine->state,
+        .memory = &device_memory,
+        .context = engine->state,
     };
     return 0;
 }
@@ -150,15 +172,20 @@ static int make_stage(struct engine *engine, struct error *error)
 }
 
 int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,
-               unsigned rank, struct mesh *mesh, struct engine **ret_engine, struct error *error)
+               unsigned rank, const struct routes *routes, struct engine **ret_engine,
+               struct error *error)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
     int status;
 
     if (!engine)
         return error_set(error, -ENOMEM, "no memory for a generation");
-    *engine = (struct engine){
-        .state = state, .dataset = dataset, .plan = plan, .rank = rank, .mesh = mesh};
+    *engine = (struct engine){.state = state,
+                              .dataset = dataset,
+                              .plan = plan,
+                              .rank = rank,
+                              .routes = routes,
+                              .mesh = routes->mesh};
     place(engine);
     status = make_stage(engine, error);
     if (!status)

@@ -14,6 +14,7 @@
 #include "model/dataset.h"
 #include "model/stage.h"
 #include "worker/gradients.h"
+#include "worker/routes.h"
 #include "worker/state.h"
 
 struct shadow;
@@ -26,7 +27,8 @@ struct engine {
     struct state *state;           /* borrowed */
     const struct dataset *dataset; /* borrowed */
     const struct plan *plan;       /* borrowed */
-    struct mesh *mesh;             /* borrowed */
+    const struct routes *routes;   /* borrowed */
+    struct mesh *mesh;             /* routes->mesh */
     unsigned rank, replica, stage_index;
     unsigned first_unit, unit_count;
     unsigned trained_from; /* first trained unit of the whole model, when the engine was made */
@@ -43,8 +45,8 @@ struct engine {
     struct reduce_group group;
     unsigned *member_ranks;
     struct tree_span *member_lanes;
-    struct mesh_request **output_sends; /* a slot: the output on its way to the next stage */
-    struct mesh_request *gradient_send;
+    struct carrier_request **output_sends; /* a slot: the output on its way to the next stage */
+    struct carrier_request *gradient_send;
     float *tie_buffer; /* the other end's gradient of the token table; NULL when not needed */
     int32_t *tokens, *targets;
     struct engine_timing timing;
@@ -53,7 +55,7 @@ struct engine {
 /** engine_new() - the stage's units must be held in @state; everything for a step is allocated here
  */
 int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,
-               unsigned rank, struct mesh *mesh, struct engine **ret_engine,
+               unsigned rank, const struct routes *routes, struct engine **ret_engine,
                struct error *error) CHECK_RESULT;
 void engine_free(struct engine *engine);
 

@@ -32,20 +32,32 @@ static bool last_stage(const struct engine *engine)
     return engine->stage_index == engine->plan->stage_count - 1;
 }
 
-static int complete(struct mesh_request **request)
+static int complete(struct engine *engine, enum route route, struct carrier_request **request)
 {
-    int status = *request ? mesh_wait(*request, UINT64_MAX) : 0;
-    *request = NULL;
-    return status;
+    return carrier_complete(engine->routes->carriers[route], request);
 }
 
-static int receive_now(struct engine *engine, unsigned peer, uint64_t tag, void *into)
+static int send_boundary(struct engine *engine, enum route route, unsigned peer, uint64_t tag,
+                         void *data, struct carrier_request **ret_request)
 {
-    struct mesh_request *request;
-    int status =
-        mesh_receive(engine->mesh, peer, tag, into, stage_boundary_bytes(engine->stage), &request);
+    const struct carrier_move move = {
+        .peer = peer, .tag = tag, .data = data, .size_bytes = stage_boundary_bytes(engine->stage)};
 
-    return status ? status : mesh_wait(request, UINT64_MAX);
+    return carrier_post(engine->routes->carriers[route], &move, 1, ret_request);
+}
+
+static int receive_now(struct engine *engine, enum route route, unsigned peer, uint64_t tag,
+                       void *into)
+{
+    const struct carrier_move move = {.peer = peer,
+                                      .receive = true,
+                                      .tag = tag,
+                                      .data = into,
+                                      .size_bytes = stage_boundary_bytes(engine->stage)};
+    struct carrier_request *request;
+    int status = carrier_post(engine->routes->carriers[route], &move, 1, &request);
+
+    return status ? status : complete(engine, route, &request);
 }
 
 static void load_training_samples(struct engine *engine, unsigned index)
@@ -71,18 +83,19 @@ static float loss_scale(const struct engine *engine)
  */
 static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
 {
-    int status = complete(&engine->output_sends[slot]);
+    int status = complete(engine, ROUTE_FORWARD_OUT, &engine->output_sends[slot]);
 
     if (!status && !first_stage(engine))
-        status = receive_now(engine, engine->rank - 1, tag, stage_input(engine->stage, slot));
+        status = receive_now(engine, ROUTE_FORWARD_IN, engine->rank - 1, tag,
+                             stage_input(engine->stage, slot));
     if (status)
         return status;
     stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
                   loss_scale(engine));
     if (last_stage(engine))
         return 0;
-    return mesh_send(engine->mesh, engine->rank + 1, tag, stage_output(engine->stage, slot),
-                     stage_boundary_bytes(engine->stage), &engine->output_sends[slot]);
+    return send_boundary(engine, ROUTE_FORWARD_OUT, engine->rank + 1, tag,
+                         stage_output(engine->stage, slot), &engine->output_sends[slot]);
 }
 
 /* Lane losses start unknown on every stage; the last stage knows those of its own lanes. */
@@ -172,15 +185,16 @@ static int train_backward(struct engine *engine, const struct schedule_operation
     int status = 0;
 
     if (!last_stage(engine))
-        status = receive_now(engine, engine->rank + 1, tag, stage_output_gradient(engine->stage));
-    if (!status)
-        status = complete(&engine->gradient_send); /* the buffer that is written below */
+        status = receive_now(engine, ROUTE_BACKWARD_IN, engine->rank + 1, tag,
+                             stage_output_gradient(engine->stage));
+    if (!status) /* the buffer that is written below */
+        status = complete(engine, ROUTE_BACKWARD_OUT, &engine->gradient_send);
     for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;)
         status = backward_unit(engine, operation, unit);
     if (status || engine->first_unit <= engine->trained_from)
         return status;
-    return mesh_send(engine->mesh, engine->rank - 1, tag, stage_input_gradient(engine->stage),
-                     stage_boundary_bytes(engine->stage), &engine->gradient_send);
+    return send_boundary(engine, ROUTE_BACKWARD_OUT, engine->rank - 1, tag,
+                         stage_input_gradient(engine->stage), &engine->gradient_send);
 }
 
 int pipeline_run(struct engine *engine)
@@ -194,16 +208,16 @@ int pipeline_run(struct engine *engine)
                                     : train_forward(engine, &operation);
     }
     for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++)
-        status = complete(&engine->output_sends[slot]);
-    return status ? status : complete(&engine->gradient_send);
+        status = complete(engine, ROUTE_FORWARD_OUT, &engine->output_sends[slot]);
+    return status ? status : complete(engine, ROUTE_BACKWARD_OUT, &engine->gradient_send);
 }
 
 void pipeline_abandon(struct engine *engine)
 {
     for (unsigned slot = 0; engine->output_sends && slot < schedule_slots(&engine->position);
          slot++)
-        if (complete(&engine->output_sends[slot]))
-            continue; /* the mesh has failed: the request is gone, which is all that is wanted */
-    if (complete(&engine->gradient_send))
+        if (complete(engine, ROUTE_FORWARD_OUT, &engine->output_sends[slot]))
+            continue; /* it has failed: the request is gone, which is all that is wanted */
+    if (complete(engine, ROUTE_BACKWARD_OUT, &engine->gradient_send))
         engine->gradient_send = NULL;
 }

@@ -291,7 +291,10 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = session_exchange_histories(trainer, rank, error);
     if (status)
         return status;
-    status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, trainer->mesh,
+    status = routes_open(trainer->mesh, &trainer->routes);
+    if (status)
+        return error_set(error, status, "no memory for the routes of a generation");
+    status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
                         &trainer->engine, error);
     trainer->first_commit = true;
     memset(&trainer->readiness, 0, sizeof(trainer->readiness));
@@ -538,7 +541,7 @@ static int renew_engine(struct trainer *trainer, struct error *error)
         return 0;
     engine_free(trainer->engine);
     trainer->engine = NULL;
-    return engine_new(trainer->state, trainer->dataset, trainer->plan, rank, trainer->mesh,
+    return engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
                       &trainer->engine, error);
 }
 

@@ -48,6 +48,7 @@ struct trainer {
 
     pthread_mutex_t lock; /* guards mesh against the control thread */
     struct mesh *mesh;
+    struct routes routes; /* over the mesh, while there is an engine */
     /* Written by one thread, read by the other, atomically: */
     bool stopping;
     uint64_t generation; /* plan's */

@@ -159,7 +159,7 @@ static void set_mesh(struct trainer *trainer, struct mesh *mesh)
     pthread_mutex_unlock(&trainer->lock);
 }
 
-/* The engine goes first: its requests live in the mesh. */
+/* The engine goes first, for its requests live in the carriers, and these on the mesh. */
 static void close_generation(struct trainer *trainer)
 {
     struct mesh *mesh = trainer->mesh;
@@ -167,6 +167,7 @@ static void close_generation(struct trainer *trainer)
     snapshot_reset(trainer->snapshot);
     engine_free(trainer->engine);
     trainer->engine = NULL;
+    routes_close(&trainer->routes);
     set_mesh(trainer, NULL);
     mesh_close(mesh);
 }

@@ -94,7 +94,7 @@ static void own_sums_make(struct own_sums *sums, const struct job *job, unsigned
 }
 
 struct member {
-    struct mesh *mesh;
+    struct carrier *carrier;
     unsigned rank;
     unsigned wrong; /* cases that were not equal */
     int code;
@@ -141,7 +141,7 @@ static int run_job(struct member *member, const struct job *job)
     if (self == job->members)
         return 0;
     struct reduce_group group = {
-        .mesh = member->mesh,
+        .carrier = member->carrier,
         .lanes = job->lanes,
         .member_count = job->members,
         .self = self,
@@ -182,7 +182,7 @@ static struct member *members_start(struct world *world, void *(*run)(void *))
     struct member *members = calloc(world->count, sizeof(*members));
     assert_non_null(members);
     for (unsigned i = 0; i < world->count; i++) {
-        members[i].mesh = world->meshes[i];
+        assert_int_equal(carrier_mesh_new(world->meshes[i], &members[i].carrier), 0);
         members[i].rank = i;
         assert_int_equal(pthread_create(&members[i].thread, NULL, run, &members[i]), 0);
     }
@@ -191,8 +191,10 @@ static struct member *members_start(struct world *world, void *(*run)(void *))
 
 static void members_join(struct member *members, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         pthread_join(members[i].thread, NULL);
+        carrier_free(members[i].carrier);
+    }
 }
 
 static void every_layout_gives_the_bits_of_the_sequential_tree(void **state)
@@ -287,7 +289,7 @@ static void *member_give_up(void *context)
     static const unsigned ranks[] = {0, 1, 2};
     static const struct tree_span ranges[] = {{0, 2}, {2, 1}, {3, 1}};
     struct reduce_group group = {
-        .mesh = member->mesh,
+        .carrier = member->carrier,
         .lanes = 4,
         .member_count = 3,
         .self = member->rank,
