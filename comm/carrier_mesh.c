@@ -6,8 +6,6 @@
 #include "comm/carrier.h"
 #include "comm/mesh.h"
 
-_Static_assert(CARRIER_MOVE_MAX == MESH_MESSAGE_MAX, "a move is a message");
-
 struct carrier_mesh {
     struct carrier carrier; /* first */
     struct mesh *mesh;

@@ -541,8 +541,10 @@ static int renew_engine(struct trainer *trainer, struct error *error)
         return 0;
     engine_free(trainer->engine);
     trainer->engine = NULL;
-    return engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
-                      &trainer->engine, error);
+    int status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
+                            &trainer->engine, error);
+    assert(status || trainer->engine);
+    return status;
 }
 
 static int run_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
