@@ -81,7 +81,7 @@ static struct kernel_linear wide_shape(const struct rig *rig)
 static struct kernel_attention attention_shape(const struct rig *rig)
 {
     return (struct kernel_attention){rig->batch, rig->spec.context, rig->spec.width,
-                                     rig->spec.heads};
+                                     rig->spec.heads, rig->spec.heads};
 }
 
 static void run_copy(const struct rig *rig)

@@ -15,8 +15,8 @@
  * Errors: operations are asynchronous on some backends and return nothing; a failure is sticky on
  * the device and comes out of synchronize(). All calls of one device come from one thread.
  *
- * Letters: B batch, T context, N = B*T rows, C width, H heads, V vocabulary, I and O the input and
- * output width of a linear layer.
+ * Letters: B batch, T context, N = B*T rows, C width, H heads, K heads of keys and values, D
+ * columns of a head, V vocabulary, I and O the input and output width of a linear layer.
  */
 #pragma once
 
@@ -63,7 +63,8 @@ struct kernel_linear {
 };
 
 struct kernel_attention {
-    size_t batch, context, width, heads; /* B, T, C, H; C divisible by H */
+    size_t batch, context, width, heads; /* B, T, C, H; C divisible by H: D = C / H */
+    size_t kv_heads; /* K, divides H: query head h meets key and value head h / (H / K) */
 };
 
 /* One AdamW step (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019). */
@@ -137,12 +138,13 @@ struct kernel {
     /* one line a fact about what the results depend on: device, libraries, chosen algorithms */
     void (*describe)(struct kernel_device *device, char *ret_text, size_t size);
 
-    /* output (B,T,C) = token_table (V,C) [tokens (B,T) i32] + position_table (T,C) */
+    /* output (B,T,C) = token_table (V,C) [tokens (B,T) i32] + position_table (T,C); the latter
+       NULL: the tokens' rows alone */
     void (*embedding_forward)(struct kernel_device *device, void *output, const int32_t *tokens,
                               const void *token_table, const void *position_table, size_t batch,
                               size_t context, size_t width);
-    /* accumulates d_token_table (V,C), d_position_table (T,C) from d_output (B,T,C), rows in index
-     * order */
+    /* accumulates d_token_table (V,C), d_position_table (T,C; NULL: none) from d_output (B,T,C),
+     * rows in index order */
     void (*embedding_backward)(struct kernel_device *device, float *d_token_table,
                                float *d_position_table, const void *d_output, const int32_t *tokens,
                                size_t batch, size_t context, size_t width);
@@ -158,6 +160,21 @@ struct kernel {
                                const void *weight, const float *mean, const float *rstd,
                                size_t rows, size_t width);
 
+    /*
+     * RMS norm (Zhang and Sennrich, 2019): output (N,C), rstd (N) from input (N,C), weight (C).
+     * With
+     * @branch (N,C) it adds to the residual stream first: sum (N,C) = input + branch, as residual()
+     * makes it, is normalized in place of input. NULL: sum is ignored.
+     */
+    void (*rmsnorm_forward)(struct kernel_device *device, void *output, float *rstd, void *sum,
+                            const void *input, const void *branch, const void *weight,
+                            float epsilon, size_t rows, size_t width);
+    /* @input: what was normalized; ADDS to d_input (N,C), as layernorm_backward(); accumulates
+     * d_weight (C) */
+    void (*rmsnorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
+                             const void *d_output, const void *input, const void *weight,
+                             const float *rstd, size_t rows, size_t width);
+
     /* output (N,O) = input (N,I) * weight + bias (O); bias may be NULL */
     void (*linear_forward)(struct kernel_device *device, void *output, const void *input,
                            const void *weight, const void *bias, struct kernel_linear shape);
@@ -171,14 +188,26 @@ struct kernel {
                             float *d_bias, const void *d_output, const void *input,
                             const void *weight, struct kernel_linear shape);
 
-    /* causal; qkv (B,T,3C) = [q|k|v], each head's columns contiguous; output (B,T,C);
+    /* causal, grouped queries (Ainslie et al., "GQA", 2023) where K < H; qkv (B,T,C+2KD) = [q|k|v],
+       each head's columns contiguous; output (B,T,C);
        log_sum (B,H,T) f32: the log-sum-exp of each row of scaled scores, kept for backward */
     void (*attention_forward)(struct kernel_device *device, void *output, float *log_sum,
                               const void *qkv, struct kernel_attention shape);
-    /* d_qkv (B,T,3C) is overwritten */
+    /* d_qkv (B,T,C+2KD) is overwritten */
     void (*attention_backward)(struct kernel_device *device, void *d_qkv, const void *d_output,
                                const void *output, const float *log_sum, const void *qkv,
                                struct kernel_attention shape);
+
+    /*
+     * Rotary position embedding (Su et al., "RoFormer", 2021), as Hugging Face's Llama has it:
+     * turns the queries and keys of qkv in place. Columns c and c + D/2 of a head are a pair;
+     * angles (T,D) f32: of each position the cosines of D/2 angles, then their sines. D is even.
+     */
+    void (*rotary_forward)(struct kernel_device *device, void *qkv, const float *angles,
+                           struct kernel_attention shape);
+    /* turns their gradients back, in place */
+    void (*rotary_backward)(struct kernel_device *device, void *d_qkv, const float *angles,
+                            struct kernel_attention shape);
 
     /* GELU, tanh form, as GPT-2 */
     void (*gelu_forward)(struct kernel_device *device, void *output, const void *input,
@@ -186,6 +215,13 @@ struct kernel {
     /* d_input is overwritten; may be the same memory as d_output */
     void (*gelu_backward)(struct kernel_device *device, void *d_input, const void *d_output,
                           const void *input, size_t count);
+
+    /* SwiGLU (Shazeer, 2020): output (N,I) = silu(gate) up of gate_up (N,2I) = [gate|up] */
+    void (*swiglu_forward)(struct kernel_device *device, void *output, const void *gate_up,
+                           size_t rows, size_t width);
+    /* d_gate_up (N,2I) is overwritten; may be the same memory as gate_up */
+    void (*swiglu_backward)(struct kernel_device *device, void *d_gate_up, const void *d_output,
+                            const void *gate_up, size_t rows, size_t width);
 
     /* output = a + b, activations; output may be a or b */
     void (*residual)(struct kernel_device *device, void *output, const void *a, const void *b,

@@ -87,7 +87,8 @@ static inline struct kernel_attention stage_attention_shape(const struct stage *
     return (struct kernel_attention){.batch = stage->batch,
                                      .context = stage->spec.context,
                                      .width = stage->spec.width,
-                                     .heads = stage->spec.heads};
+                                     .heads = stage->spec.heads,
+                                     .kv_heads = stage->spec.heads};
 }
 
 static inline struct kernel_linear stage_block_shape(const struct stage *stage, size_t in,

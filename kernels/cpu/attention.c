@@ -2,11 +2,12 @@
  * Causal attention by tiles (Dao et al., "FlashAttention", NeurIPS 2022; the running softmax is
  * Milakov and Gimelshein's, 2018).
  *
- * A head of a sample is the share of a thread. Its scores exist one tile at a time, 64 queries by
- * up to 256 keys, made and used by small matrix products while they are in the cache; tiles above
- * the diagonal are never made. Forward keeps of each row the highest score so far and the sum of
- * exponentials below it, and rescales the output when a new tile has a higher one. Backward makes
- * the probabilities again from the kept log-sum.
+ * A head of a sample is the share of a thread; in backward, all query heads that meet one head of
+ * keys and values, since they add to the same gradients. Its scores exist one tile at a time, 64
+ * queries by up to 256 keys, made and used by small matrix products while they are in the cache;
+ * tiles above the diagonal are never made. Forward keeps of each row the highest score so far and
+ * the sum of exponentials below it, and rescales the output when a new tile has a higher one.
+ * Backward makes the probabilities again from the kept log-sum.
  *
  * Invariant: the order of the tiles and of the sums is a function of the shape, so the bits depend
  * neither on the thread count nor on which thread takes which head.
@@ -19,7 +20,8 @@
 #define QUERIES DEVICE_TILE_QUERIES
 #define KEYS    DEVICE_TILE_KEYS
 
-/* One head of one sample: (T, D) matrices whose rows are @stride (qkv) or @width (output) apart. */
+/* One query head of one sample, with the keys and values that it meets: (T, D) matrices whose rows
+   are @stride (qkv) or @width (output) apart. */
 struct head {
     const float *query, *key, *value, *d_output;
     float *d_query, *d_key, *d_value;
@@ -41,29 +43,37 @@ struct attention {
     float *d_qkv, *new_output, *new_log_sum;
 };
 
+/* Of query head @index of all samples: which head of keys and values it meets. */
+static size_t kv_head_of(const struct kernel_attention *shape, size_t index)
+{
+    return index % shape->heads / (shape->heads / shape->kv_heads);
+}
+
 static struct head head_at(const struct attention *a, size_t index)
 {
     const struct kernel_attention *s = &a->shape;
     size_t sample = index / s->heads, depth = s->width / s->heads;
-    size_t column = index % s->heads * depth;
-    size_t in = sample * s->context * 3 * s->width + column;
-    size_t out = sample * s->context * s->width + column;
+    size_t column = index % s->heads * depth, kv_width = s->kv_heads * depth;
+    size_t stride = s->width + 2 * kv_width;
+    size_t query = sample * s->context * stride + column;
+    size_t key = sample * s->context * stride + s->width + kv_head_of(s, index) * depth;
+    size_t value = key + kv_width, out = sample * s->context * s->width + column;
 
-    struct head h = {.query = a->qkv + in,
-                     .key = a->qkv + in + s->width,
-                     .value = a->qkv + in + 2 * s->width,
+    struct head h = {.query = a->qkv + query,
+                     .key = a->qkv + key,
+                     .value = a->qkv + value,
                      .context = s->context,
                      .depth = depth,
-                     .stride = 3 * s->width,
+                     .stride = stride,
                      .width = s->width,
                      .scale = 1.0f / sqrtf((float)depth)};
     if (a->new_output) {
         h.new_output = a->new_output + out;
         h.new_log_sum = a->new_log_sum + index * s->context;
     } else {
-        h.d_query = a->d_qkv + in;
-        h.d_key = a->d_qkv + in + s->width;
-        h.d_value = a->d_qkv + in + 2 * s->width;
+        h.d_query = a->d_qkv + query;
+        h.d_key = a->d_qkv + key;
+        h.d_value = a->d_qkv + value;
         h.output = a->output + out;
         h.d_output = a->d_output + out;
         h.log_sum = a->log_sum + index * s->context;
@@ -262,8 +272,6 @@ static void backward_head(const struct head *h, struct device_scratch *scratch)
     float dots[QUERIES];
 
     zero_rows(h->d_query, h->context, h->stride, h->depth);
-    zero_rows(h->d_key, h->context, h->stride, h->depth);
-    zero_rows(h->d_value, h->context, h->stride, h->depth);
     for (size_t query = 0; query < h->context; query += QUERIES) {
         size_t queries = MIN((size_t)QUERIES, h->context - query);
         for (size_t r = 0; r < queries; r++) {
@@ -278,11 +286,19 @@ static void backward_head(const struct head *h, struct device_scratch *scratch)
     }
 }
 
+/* The query heads of a group add to the gradients of the same keys and values, in index order. */
 static void backward_share(const void *context, size_t begin, size_t end,
                            struct device_scratch *scratch)
 {
-    for (size_t index = begin; index < end; index++) {
-        struct head h = head_at(context, index);
+    const struct attention *a = context;
+    size_t group = a->shape.heads / a->shape.kv_heads;
+
+    for (size_t index = begin * group; index < end * group; index++) {
+        struct head h = head_at(a, index);
+        if (index % group == 0) {
+            zero_rows(h.d_key, h.context, h.stride, h.depth);
+            zero_rows(h.d_value, h.context, h.stride, h.depth);
+        }
         backward_head(&h, scratch);
     }
 }
@@ -290,6 +306,7 @@ static void backward_share(const void *context, size_t begin, size_t end,
 static void check_shape(const struct kernel_attention *shape)
 {
     assert(shape->heads > 0 && shape->width % shape->heads == 0);
+    assert(shape->kv_heads > 0 && shape->heads % shape->kv_heads == 0);
 }
 
 void OPERATION(attention_forward)(struct kernel_device *device, void *output, float *log_sum,
@@ -311,5 +328,5 @@ void OPERATION(attention_backward)(struct kernel_device *device, void *d_qkv, co
                           .log_sum = log_sum,
                           .d_qkv = d_qkv};
     check_shape(&shape);
-    device_for(device, shape.batch * shape.heads, 1, backward_share, &a);
+    device_for(device, shape.batch * shape.kv_heads, 1, backward_share, &a);
 }

@@ -28,9 +28,14 @@ static void forward_share(const void *context, size_t begin, size_t end,
 {
     const struct embedding *e = context;
     (void)scratch;
-    for (size_t row = begin; row < end; row++)
-        row_add(e->output + row * e->width, e->token_table + token_at(e, row) * e->width,
-                e->position_table + row % e->context * e->width, e->width);
+    for (size_t row = begin; row < end; row++) {
+        const float *token = e->token_table + token_at(e, row) * e->width;
+        float *output = e->output + row * e->width;
+        if (e->position_table)
+            row_add(output, token, e->position_table + row % e->context * e->width, e->width);
+        else
+            memcpy(output, token, e->width * sizeof(float));
+    }
 }
 
 static void backward_share(const void *context, size_t begin, size_t end,
@@ -41,9 +46,11 @@ static void backward_share(const void *context, size_t begin, size_t end,
     for (size_t row = 0; row < e->rows; row++) {
         const float *d_output = e->d_output + row * e->width + begin;
         float *d_token = e->d_token_table + token_at(e, row) * e->width + begin;
-        float *d_position = e->d_position_table + row % e->context * e->width + begin;
         row_add(d_token, d_token, d_output, end - begin);
-        row_add(d_position, d_position, d_output, end - begin);
+        if (e->d_position_table) {
+            float *d_position = e->d_position_table + row % e->context * e->width + begin;
+            row_add(d_position, d_position, d_output, end - begin);
+        }
     }
 }
 

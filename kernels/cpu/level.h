@@ -24,6 +24,12 @@ void OPERATION(layernorm_backward)(struct kernel_device *device, void *d_input, 
                                    float *d_bias, const void *d_output, const void *input,
                                    const void *weight, const float *mean, const float *rstd,
                                    size_t rows, size_t width);
+void OPERATION(rmsnorm_forward)(struct kernel_device *device, void *output, float *rstd, void *sum,
+                                const void *input, const void *branch, const void *weight,
+                                float epsilon, size_t rows, size_t width);
+void OPERATION(rmsnorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
+                                 const void *d_output, const void *input, const void *weight,
+                                 const float *rstd, size_t rows, size_t width);
 void OPERATION(linear_forward)(struct kernel_device *device, void *output, const void *input,
                                const void *weight, const void *bias, struct kernel_linear shape);
 void OPERATION(linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
@@ -37,10 +43,18 @@ void OPERATION(attention_forward)(struct kernel_device *device, void *output, fl
 void OPERATION(attention_backward)(struct kernel_device *device, void *d_qkv, const void *d_output,
                                    const void *output, const float *log_sum, const void *qkv,
                                    struct kernel_attention shape);
+void OPERATION(rotary_forward)(struct kernel_device *device, void *qkv, const float *angles,
+                               struct kernel_attention shape);
+void OPERATION(rotary_backward)(struct kernel_device *device, void *d_qkv, const float *angles,
+                                struct kernel_attention shape);
 void OPERATION(gelu_forward)(struct kernel_device *device, void *output, const void *input,
                              size_t count);
 void OPERATION(gelu_backward)(struct kernel_device *device, void *d_input, const void *d_output,
                               const void *input, size_t count);
+void OPERATION(swiglu_forward)(struct kernel_device *device, void *output, const void *gate_up,
+                               size_t rows, size_t width);
+void OPERATION(swiglu_backward)(struct kernel_device *device, void *d_gate_up, const void *d_output,
+                                const void *gate_up, size_t rows, size_t width);
 void OPERATION(residual)(struct kernel_device *device, void *output, const void *a, const void *b,
                          size_t count);
 void OPERATION(cross_entropy_forward)(struct kernel_device *device, float *losses,

@@ -34,6 +34,9 @@ static attention_view view_of(const struct kernel_attention *shape)
     view.width = (unsigned)shape->width;
     view.heads = (unsigned)shape->heads;
     view.depth = view.width / view.heads;
+    view.kv_heads = (unsigned)shape->kv_heads;
+    view.group = view.heads / view.kv_heads;
+    view.stride = view.width + 2 * view.kv_heads * view.depth;
     view.scale = 1.0f / sqrtf((float)view.depth);
     return view;
 }

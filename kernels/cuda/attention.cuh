@@ -5,7 +5,8 @@
  *
  * Backward has no atomics, so that its bits do not depend on timing: one kernel owns keys and makes
  * d_key and d_value over all later queries in order, another one owns queries and makes d_query
- * over all earlier keys. The scores are made twice for it; that is the price.
+ * over all earlier keys. The scores are made twice for it; that is the price. Where several query
+ * heads meet the same keys, the owner of keys goes over them in order.
  *
  * Two implementations: attention_tiles.cu with matrix instructions for bf16 and heads of 64 or 128,
  * and attention_rows.cu, a warp a row, for everything else. Which one follows from type and shape.
@@ -14,19 +15,25 @@
 
 #include "kernels/cuda/device.cuh"
 
-/* Where things lie: qkv (B,T,3C), output (B,T,C), log_sum and delta (B,H,T). */
+/* Where things lie: qkv (B,T,C+2KD), output (B,T,C), log_sum and delta (B,H,T). */
 struct attention_view {
     unsigned batch, context, width, heads, depth;
-    float scale; /* of scores: 1 / sqrt(depth) */
+    unsigned kv_heads, group; /* query heads that meet one head of keys and values */
+    unsigned stride;          /* between rows of qkv: C + 2KD */
+    float scale;              /* of scores: 1 / sqrt(depth) */
 };
 
 enum attention_part { ATTENTION_QUERY, ATTENTION_KEY, ATTENTION_VALUE };
 
+/* @head: a query head, also for the keys and values that it meets */
 __host__ __device__ inline size_t attention_qkv_index(const attention_view &a, attention_part part,
                                                       unsigned batch, unsigned head, unsigned row)
 {
-    return ((size_t)batch * a.context + row) * 3 * a.width + (size_t)part * a.width +
-           (size_t)head * a.depth;
+    size_t begin = ((size_t)batch * a.context + row) * a.stride;
+    if (part == ATTENTION_QUERY)
+        return begin + (size_t)head * a.depth;
+    return begin + a.width +
+           ((size_t)(part - ATTENTION_KEY) * a.kv_heads + head / a.group) * a.depth;
 }
 
 __host__ __device__ inline size_t attention_output_index(const attention_view &a, unsigned batch,

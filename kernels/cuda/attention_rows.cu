@@ -8,17 +8,17 @@
 
 #define ROWS_WARPS 4
 
-/* Which row this warp owns; false for a warp past the end. */
+/* Which row of one of @heads heads this warp owns; false for a warp past the end. */
 struct owned_row {
     unsigned batch, head, row;
 };
 
-__device__ inline bool own_row(const attention_view &view, owned_row *ret)
+__device__ inline bool own_row(const attention_view &view, unsigned heads, owned_row *ret)
 {
     size_t index = (size_t)blockIdx.x * ROWS_WARPS + threadIdx.x / WARP;
     ret->row = (unsigned)(index % view.context);
-    ret->head = (unsigned)(index / view.context % view.heads);
-    ret->batch = (unsigned)(index / view.context / view.heads);
+    ret->head = (unsigned)(index / view.context % heads);
+    ret->batch = (unsigned)(index / view.context / heads);
     return ret->batch < view.batch;
 }
 
@@ -40,12 +40,12 @@ static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
 {
     unsigned lane = threadIdx.x % WARP;
     owned_row own;
-    if (!own_row(view, &own))
+    if (!own_row(view, view.heads, &own))
         return;
     const T *query = qkv + attention_qkv_index(view, ATTENTION_QUERY, own.batch, own.head, own.row);
     const T *keys = qkv + attention_qkv_index(view, ATTENTION_KEY, own.batch, own.head, 0);
     const T *values = qkv + attention_qkv_index(view, ATTENTION_VALUE, own.batch, own.head, 0);
-    size_t stride = (size_t)3 * view.width;
+    size_t stride = view.stride;
     float highest = -INFINITY, total = 0.0f, sum[COLUMNS] = {};
 
     for (unsigned begin = 0; begin <= own.row; begin += WARP) {
@@ -83,13 +83,13 @@ static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
 {
     unsigned lane = threadIdx.x % WARP;
     owned_row own;
-    if (!own_row(view, &own))
+    if (!own_row(view, view.heads, &own))
         return;
     size_t place = attention_qkv_index(view, ATTENTION_QUERY, own.batch, own.head, own.row);
     const T *keys = qkv + attention_qkv_index(view, ATTENTION_KEY, own.batch, own.head, 0);
     const T *values = qkv + attention_qkv_index(view, ATTENTION_VALUE, own.batch, own.head, 0);
     const T *d = d_output + attention_output_index(view, own.batch, own.head, own.row);
-    size_t stride = (size_t)3 * view.width;
+    size_t stride = view.stride;
     size_t statistics = attention_row_index(view, own.batch, own.head, own.row);
     float log_total = log_sum[statistics], mean = delta[statistics], sum[COLUMNS] = {};
 
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
             d_qkv[place + lane + i * WARP] = from_float<T>(sum[i]);
 }
 
-/* d_key and d_value of one row over the queries that see it. */
+/* d_key and d_value of one row over the queries that see it, head by head of its group. */
 template <typename T, int COLUMNS>
 static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
     rows_key_kernel(T *d_qkv, const T *d_output, const float *delta, const float *log_sum,
@@ -122,37 +122,41 @@ static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
 {
     unsigned lane = threadIdx.x % WARP;
     owned_row own;
-    if (!own_row(view, &own))
+    if (!own_row(view, view.kv_heads, &own))
         return;
-    size_t key_place = attention_qkv_index(view, ATTENTION_KEY, own.batch, own.head, own.row);
-    size_t value_place = attention_qkv_index(view, ATTENTION_VALUE, own.batch, own.head, own.row);
-    const T *queries = qkv + attention_qkv_index(view, ATTENTION_QUERY, own.batch, own.head, 0);
-    const T *d = d_output + attention_output_index(view, own.batch, own.head, 0);
-    size_t stride = (size_t)3 * view.width;
-    size_t statistics = attention_row_index(view, own.batch, own.head, 0);
+    unsigned first_head = own.head * view.group;
+    size_t key_place = attention_qkv_index(view, ATTENTION_KEY, own.batch, first_head, own.row);
+    size_t value_place = attention_qkv_index(view, ATTENTION_VALUE, own.batch, first_head, own.row);
+    size_t stride = view.stride;
     float d_key[COLUMNS] = {}, d_value[COLUMNS] = {};
 
-    for (unsigned begin = own.row; begin < view.context; begin += WARP) {
-        unsigned query = begin + lane;
-        float weight = 0.0f, d_score = 0.0f;
-        if (query < view.context) {
-            float score =
-                row_product(queries + query * stride, qkv + key_place, view.depth) * view.scale;
-            float d_weight =
-                row_product(d + (size_t)query * view.width, qkv + value_place, view.depth);
-            weight = expf(score - log_sum[statistics + query]);
-            d_score = weight * (d_weight - delta[statistics + query]) * view.scale;
-        }
-        for (unsigned other = 0; other < WARP && begin + other < view.context; other++) {
-            float w = __shfl_sync(FULL_WARP, weight, (int)other);
-            float s = __shfl_sync(FULL_WARP, d_score, (int)other);
-            const T *from = queries + (begin + other) * stride;
-            const T *d_from = d + (size_t)(begin + other) * view.width;
-            for (int i = 0; i < COLUMNS; i++)
-                if (lane + i * WARP < view.depth) {
-                    d_key[i] += s * to_float(from[lane + i * WARP]);
-                    d_value[i] += w * to_float(d_from[lane + i * WARP]);
-                }
+    for (unsigned head = first_head; head < first_head + view.group; head++) {
+        const T *queries = qkv + attention_qkv_index(view, ATTENTION_QUERY, own.batch, head, 0);
+        const T *d = d_output + attention_output_index(view, own.batch, head, 0);
+        size_t statistics = attention_row_index(view, own.batch, head, 0);
+
+        for (unsigned begin = own.row; begin < view.context; begin += WARP) {
+            unsigned query = begin + lane;
+            float weight = 0.0f, d_score = 0.0f;
+            if (query < view.context) {
+                float score =
+                    row_product(queries + query * stride, qkv + key_place, view.depth) * view.scale;
+                float d_weight =
+                    row_product(d + (size_t)query * view.width, qkv + value_place, view.depth);
+                weight = expf(score - log_sum[statistics + query]);
+                d_score = weight * (d_weight - delta[statistics + query]) * view.scale;
+            }
+            for (unsigned other = 0; other < WARP && begin + other < view.context; other++) {
+                float w = __shfl_sync(FULL_WARP, weight, (int)other);
+                float s = __shfl_sync(FULL_WARP, d_score, (int)other);
+                const T *from = queries + (begin + other) * stride;
+                const T *d_from = d + (size_t)(begin + other) * view.width;
+                for (int i = 0; i < COLUMNS; i++)
+                    if (lane + i * WARP < view.depth) {
+                        d_key[i] += s * to_float(from[lane + i * WARP]);
+                        d_value[i] += w * to_float(d_from[lane + i * WARP]);
+                    }
+            }
         }
     }
     for (int i = 0; i < COLUMNS; i++)
@@ -162,16 +166,16 @@ static __global__ void __launch_bounds__(ROWS_WARPS *WARP)
         }
 }
 
-static unsigned row_blocks(const attention_view &view)
+static unsigned row_blocks(const attention_view &view, unsigned heads)
 {
-    return blocks_for((size_t)view.batch * view.heads * view.context, ROWS_WARPS);
+    return blocks_for((size_t)view.batch * heads * view.context, ROWS_WARPS);
 }
 
 template <typename T, int COLUMNS>
 static void forward(struct kernel_device *device, T *output, float *log_sum, const T *qkv,
                     const attention_view &view)
 {
-    LAUNCH((rows_forward_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS * WARP, 0,
+    LAUNCH((rows_forward_kernel<T, COLUMNS>), row_blocks(view, view.heads), ROWS_WARPS * WARP, 0,
            device_stream(device), output, log_sum, qkv, view);
 }
 
@@ -179,10 +183,10 @@ template <typename T, int COLUMNS>
 static void backward(struct kernel_device *device, T *d_qkv, const T *d_output, const float *delta,
                      const float *log_sum, const T *qkv, const attention_view &view)
 {
-    LAUNCH((rows_query_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS * WARP, 0,
+    LAUNCH((rows_query_kernel<T, COLUMNS>), row_blocks(view, view.heads), ROWS_WARPS * WARP, 0,
            device_stream(device), d_qkv, d_output, delta, log_sum, qkv, view);
     DEVICE_LAUNCHED(device, "attention_backward");
-    LAUNCH((rows_key_kernel<T, COLUMNS>), row_blocks(view), ROWS_WARPS * WARP, 0,
+    LAUNCH((rows_key_kernel<T, COLUMNS>), row_blocks(view, view.kv_heads), ROWS_WARPS * WARP, 0,
            device_stream(device), d_qkv, d_output, delta, log_sum, qkv, view);
 }
 

@@ -5,7 +5,7 @@
 #define LOG2_E 1.4426950408889634f
 #define LN_2   0.6931471805599453f
 
-/* The block's place in the grid: (tiles of rows, heads, batch). */
+/* The block's place in the grid: (tiles of rows, heads that own them, batch). */
 struct tile_place {
     unsigned first_row, head, batch;
 };
@@ -74,19 +74,23 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     bfloat *values = keys + tile_elements<DEPTH>(TILE_ROWS);
     /* The longest tiles first: they see all keys. */
     tile_place place = place_of(gridDim.x - 1 - blockIdx.x);
-    size_t stride = (size_t)3 * view.width;
-    const bfloat *head =
+    size_t stride = view.stride;
+    const bfloat *query_rows =
         qkv + attention_qkv_index(view, ATTENTION_QUERY, place.batch, place.head, 0);
+    const bfloat *key_rows =
+        qkv + attention_qkv_index(view, ATTENTION_KEY, place.batch, place.head, 0);
+    const bfloat *value_rows =
+        qkv + attention_qkv_index(view, ATTENTION_VALUE, place.batch, place.head, 0);
     unsigned first_query = place.first_row + warp_row();
     forward_state<DEPTH> state = {};
     state.highest[0] = state.highest[1] = -INFINITY;
 
-    tile_load<DEPTH, TILE_ROWS>(queries, head, stride, place.first_row, view.context);
+    tile_load<DEPTH, TILE_ROWS>(queries, query_rows, stride, place.first_row, view.context);
     for (unsigned key = 0; key <= place.first_row; key += TILE_ROWS) {
         mma_sum scores[TILE_ROWS / 8];
         __syncthreads(); /* everybody is done with the last tile */
-        tile_load<DEPTH, TILE_ROWS>(keys, head + view.width, stride, key, view.context);
-        tile_load<DEPTH, TILE_ROWS>(values, head + 2 * view.width, stride, key, view.context);
+        tile_load<DEPTH, TILE_ROWS>(keys, key_rows, stride, key, view.context);
+        tile_load<DEPTH, TILE_ROWS>(values, value_rows, stride, key, view.context);
         __syncthreads();
         tile_product<DEPTH, TILE_ROWS>(scores, queries + warp_row() * tile_stride<DEPTH>::value,
                                        keys);
@@ -119,8 +123,12 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     bfloat *keys = d_outputs + tile_elements<DEPTH>(TILE_ROWS);
     bfloat *values = keys + tile_elements<DEPTH>(KEYS);
     tile_place place = place_of(gridDim.x - 1 - blockIdx.x);
-    size_t stride = (size_t)3 * view.width;
+    size_t stride = view.stride;
     size_t head = attention_qkv_index(view, ATTENTION_QUERY, place.batch, place.head, 0);
+    const bfloat *key_rows =
+        qkv + attention_qkv_index(view, ATTENTION_KEY, place.batch, place.head, 0);
+    const bfloat *value_rows =
+        qkv + attention_qkv_index(view, ATTENTION_VALUE, place.batch, place.head, 0);
     size_t statistics = attention_row_index(view, place.batch, place.head, 0);
     unsigned first_query = place.first_row + warp_row();
     mma_sum d_query[DEPTH / 8] = {};
@@ -138,8 +146,8 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     for (unsigned key = 0; key < place.first_row + TILE_ROWS && key < view.context; key += KEYS) {
         mma_sum weights[KEYS / 8], d_weights[KEYS / 8];
         __syncthreads();
-        tile_load<DEPTH, KEYS>(keys, qkv + head + view.width, stride, key, view.context);
-        tile_load<DEPTH, KEYS>(values, qkv + head + 2 * view.width, stride, key, view.context);
+        tile_load<DEPTH, KEYS>(keys, key_rows, stride, key, view.context);
+        tile_load<DEPTH, KEYS>(values, value_rows, stride, key, view.context);
         __syncthreads();
         tile_product<DEPTH, KEYS>(weights, queries + warp_row() * tile_stride<DEPTH>::value, keys);
         tile_product<DEPTH, KEYS>(d_weights, d_outputs + warp_row() * tile_stride<DEPTH>::value,
@@ -160,7 +168,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     tile_store<DEPTH>(d_qkv + head, stride, d_query, factors, first_query, view.context);
 }
 
-/* d_key and d_value of a tile of keys over all queries that see them. */
+/* d_key and d_value of a tile of keys over all queries that see them, head by head of its group. */
 template <int DEPTH>
 static __global__ void __launch_bounds__(TILE_THREADS)
     tiles_key_kernel(bfloat *d_qkv, const bfloat *d_output, const float *delta,
@@ -174,21 +182,24 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     float *log_totals = (float *)(d_outputs + tile_elements<DEPTH>(QUERIES));
     float *means = log_totals + QUERIES;
     tile_place place = place_of(blockIdx.x); /* the first tiles are seen by all queries */
-    size_t stride = (size_t)3 * view.width;
-    size_t head = attention_qkv_index(view, ATTENTION_QUERY, place.batch, place.head, 0);
-    size_t outputs = attention_output_index(view, place.batch, place.head, 0);
-    size_t statistics = attention_row_index(view, place.batch, place.head, 0);
+    size_t stride = view.stride;
+    unsigned first_head = place.head * view.group;
+    size_t key_rows = attention_qkv_index(view, ATTENTION_KEY, place.batch, first_head, 0);
+    size_t value_rows = attention_qkv_index(view, ATTENTION_VALUE, place.batch, first_head, 0);
     unsigned first_key = place.first_row + warp_row();
     mma_sum d_key[DEPTH / 8] = {}, d_value[DEPTH / 8] = {};
 
-    tile_load<DEPTH, TILE_ROWS>(keys, qkv + head + view.width, stride, place.first_row,
-                                view.context);
-    tile_load<DEPTH, TILE_ROWS>(values, qkv + head + 2 * view.width, stride, place.first_row,
-                                view.context);
-    for (unsigned query = place.first_row; query < view.context; query += QUERIES) {
+    tile_load<DEPTH, TILE_ROWS>(keys, qkv + key_rows, stride, place.first_row, view.context);
+    tile_load<DEPTH, TILE_ROWS>(values, qkv + value_rows, stride, place.first_row, view.context);
+    /* Every query of every head of the group, one tile after another. */
+    unsigned head = first_head, query = place.first_row;
+    while (head < first_head + view.group) {
         mma_sum weights[QUERIES / 8], d_scores[QUERIES / 8];
+        size_t query_rows = attention_qkv_index(view, ATTENTION_QUERY, place.batch, head, 0);
+        size_t outputs = attention_output_index(view, place.batch, head, 0);
+        size_t statistics = attention_row_index(view, place.batch, head, 0);
         __syncthreads();
-        tile_load<DEPTH, QUERIES>(queries, qkv + head, stride, query, view.context);
+        tile_load<DEPTH, QUERIES>(queries, qkv + query_rows, stride, query, view.context);
         tile_load<DEPTH, QUERIES>(d_outputs, d_output + outputs, view.width, query, view.context);
         if (threadIdx.x < QUERIES) {
             bool exists = query + threadIdx.x < view.context;
@@ -213,18 +224,22 @@ static __global__ void __launch_bounds__(TILE_THREADS)
             }
         tile_accumulate<DEPTH, QUERIES>(d_value, weights, d_outputs);
         tile_accumulate<DEPTH, QUERIES>(d_key, d_scores, queries);
+        query += QUERIES;
+        if (query >= view.context) {
+            query = place.first_row;
+            head++;
+        }
     }
     const float ones[2] = {1.0f, 1.0f}, scales[2] = {view.scale, view.scale};
-    tile_store<DEPTH>(d_qkv + head + view.width, stride, d_key, scales, first_key, view.context);
-    tile_store<DEPTH>(d_qkv + head + 2 * view.width, stride, d_value, ones, first_key,
-                      view.context);
+    tile_store<DEPTH>(d_qkv + key_rows, stride, d_key, scales, first_key, view.context);
+    tile_store<DEPTH>(d_qkv + value_rows, stride, d_value, ones, first_key, view.context);
 }
 
 /* ---- launches ---- */
 
-static dim3 grid_of(const attention_view &view)
+static dim3 grid_of(const attention_view &view, unsigned heads)
 {
-    return dim3(blocks_for(view.context, TILE_ROWS), view.heads, view.batch);
+    return dim3(blocks_for(view.context, TILE_ROWS), heads, view.batch);
 }
 
 /* More than 48 KiB of shared memory must be asked for. */
@@ -244,7 +259,7 @@ static void forward(struct kernel_device *device, bfloat *output, float *log_sum
     size_t shared_bytes = 3 * tile_elements<DEPTH>(TILE_ROWS) * sizeof(bfloat);
 
     allow_shared(device, tiles_forward_kernel<DEPTH>, shared_bytes);
-    LAUNCH(tiles_forward_kernel<DEPTH>, grid_of(view), TILE_THREADS, shared_bytes,
+    LAUNCH(tiles_forward_kernel<DEPTH>, grid_of(view, view.heads), TILE_THREADS, shared_bytes,
            device_stream(device), output, log_sum, qkv, view);
 }
 
@@ -259,12 +274,12 @@ static void backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *
     size_t key_bytes = tile_bytes + 2 * OTHERS * sizeof(float);
 
     allow_shared(device, tiles_query_kernel<DEPTH>, tile_bytes);
-    LAUNCH(tiles_query_kernel<DEPTH>, grid_of(view), TILE_THREADS, tile_bytes,
+    LAUNCH(tiles_query_kernel<DEPTH>, grid_of(view, view.heads), TILE_THREADS, tile_bytes,
            device_stream(device), d_qkv, d_output, delta, log_sum, qkv, view);
     DEVICE_LAUNCHED(device, "attention_backward");
     allow_shared(device, tiles_key_kernel<DEPTH>, key_bytes);
-    LAUNCH(tiles_key_kernel<DEPTH>, grid_of(view), TILE_THREADS, key_bytes, device_stream(device),
-           d_qkv, d_output, delta, log_sum, qkv, view);
+    LAUNCH(tiles_key_kernel<DEPTH>, grid_of(view, view.kv_heads), TILE_THREADS, key_bytes,
+           device_stream(device), d_qkv, d_output, delta, log_sum, qkv, view);
 }
 
 void attention_tiles_forward(struct kernel_device *device, bfloat *output, float *log_sum,

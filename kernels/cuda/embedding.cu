@@ -19,9 +19,10 @@ __global__ void __launch_bounds__(EMBEDDING_THREADS)
     const T *token = token_table + (size_t)tokens[row] * width;
 
     for (size_t c = threadIdx.x * LANES; c < width; c += EMBEDDING_THREADS * LANES) {
-        float a[LANES], b[LANES];
+        float a[LANES], b[LANES] = {};
         load_pack<T, ALIGNED>(a, token + c, width - c, 0.0f);
-        load_pack<T, ALIGNED>(b, position_table + position * width + c, width - c, 0.0f);
+        if (position_table)
+            load_pack<T, ALIGNED>(b, position_table + position * width + c, width - c, 0.0f);
         for (int i = 0; i < LANES; i++)
             a[i] += b[i];
         store_pack<T, ALIGNED>(output + row * width + c, a, width - c);
@@ -135,6 +136,8 @@ static void backward(struct kernel_device *device, float *d_token_table, float *
     LAUNCH((token_gradient_kernel<T, ALIGNED>), token_grid, EMBEDDING_THREADS, 0,
            device_stream(device), d_token_table, d_output, tokens, batch * context, width);
     DEVICE_LAUNCHED(device, "embedding_backward");
+    if (!d_position_table)
+        return;
     LAUNCH((position_gradient_kernel<T, ALIGNED>), position_grid, EMBEDDING_THREADS, 0,
            device_stream(device), d_position_table, d_output, batch, context, width);
     DEVICE_LAUNCHED(device, "embedding_backward");

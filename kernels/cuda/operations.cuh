@@ -22,6 +22,14 @@ void cuda_layernorm_backward(struct kernel_device *device, void *d_input, float 
                              const void *weight, const float *mean, const float *rstd, size_t rows,
                              size_t width);
 template <typename T>
+void cuda_rmsnorm_forward(struct kernel_device *device, void *output, float *rstd, void *sum,
+                          const void *input, const void *branch, const void *weight, float epsilon,
+                          size_t rows, size_t width);
+template <typename T>
+void cuda_rmsnorm_backward(struct kernel_device *device, void *d_input, float *d_weight,
+                           const void *d_output, const void *input, const void *weight,
+                           const float *rstd, size_t rows, size_t width);
+template <typename T>
 void cuda_linear_forward(struct kernel_device *device, void *output, const void *input,
                          const void *weight, const void *bias, struct kernel_linear shape);
 template <typename T>
@@ -40,10 +48,22 @@ void cuda_attention_backward(struct kernel_device *device, void *d_qkv, const vo
                              const void *output, const float *log_sum, const void *qkv,
                              struct kernel_attention shape);
 template <typename T>
+void cuda_rotary_forward(struct kernel_device *device, void *qkv, const float *angles,
+                         struct kernel_attention shape);
+template <typename T>
+void cuda_rotary_backward(struct kernel_device *device, void *d_qkv, const float *angles,
+                          struct kernel_attention shape);
+template <typename T>
 void cuda_gelu_forward(struct kernel_device *device, void *output, const void *input, size_t count);
 template <typename T>
 void cuda_gelu_backward(struct kernel_device *device, void *d_input, const void *d_output,
                         const void *input, size_t count);
+template <typename T>
+void cuda_swiglu_forward(struct kernel_device *device, void *output, const void *gate_up,
+                         size_t rows, size_t width);
+template <typename T>
+void cuda_swiglu_backward(struct kernel_device *device, void *d_gate_up, const void *d_output,
+                          const void *gate_up, size_t rows, size_t width);
 template <typename T>
 void cuda_residual(struct kernel_device *device, void *output, const void *a, const void *b,
                    size_t count);

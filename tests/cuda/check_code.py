@@ -19,6 +19,9 @@ EXPECTED = {
                            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"),
     "elementwise.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
     "norm.cu": (r"ld\.global\.(?:nc\.)?v4",),
+    "rmsnorm.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
+    "rotary.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
+    "swiglu.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
 }
 
 

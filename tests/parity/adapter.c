@@ -112,12 +112,13 @@ static void embedding_backward(struct kernel_device *d, float *d_token_table,
     size_t rows = batch * context, table = table_rows(tokens, rows) * width;
     int32_t *on_device = tokens_in(tokens, rows);
     float *d_table = values_in(d_token_table, table);
-    float *d_positions = values_in(d_position_table, context * width);
+    float *d_positions = d_position_table ? values_in(d_position_table, context * width) : NULL;
     void *gradient = activations_in(d_output, rows * width);
 
     inner->embedding_backward(d, d_table, d_positions, gradient, on_device, batch, context, width);
     values_out(d_token_table, d_table, table);
-    values_out(d_position_table, d_positions, context * width);
+    if (d_positions)
+        values_out(d_position_table, d_positions, context * width);
     drop(on_device);
     drop(gradient);
 }
@@ -157,6 +158,43 @@ static void layernorm_backward(struct kernel_device *d, void *d_input, float *d_
     drop(w);
     drop(g);
     drop(means);
+    drop(rstds);
+}
+
+static void rmsnorm_forward(struct kernel_device *d, void *output, float *rstd, void *sum,
+                            const void *input, const void *branch, const void *weight,
+                            float epsilon, size_t rows, size_t width)
+{
+    size_t count = rows * width;
+    void *x = activations_in(input, count), *b = activations_in(branch, count);
+    void *w = activations_in(weight, width), *result = activations_new(count);
+    void *stream = branch ? activations_new(count) : NULL;
+    float *rstds = values_in(NULL, rows);
+
+    inner->rmsnorm_forward(d, result, rstds, stream, x, b, w, epsilon, rows, width);
+    activations_out(output, result, count);
+    values_out(rstd, rstds, rows);
+    if (stream)
+        activations_out(sum, stream, count);
+    drop(x);
+    drop(b);
+    drop(w);
+}
+
+static void rmsnorm_backward(struct kernel_device *d, void *d_input, float *d_weight,
+                             const void *d_output, const void *input, const void *weight,
+                             const float *rstd, size_t rows, size_t width)
+{
+    void *dx = activations_in(d_input, rows * width), *x = activations_in(input, rows * width);
+    void *w = activations_in(weight, width), *g = activations_in(d_output, rows * width);
+    float *dw = values_in(d_weight, width), *rstds = values_in(rstd, rows);
+
+    inner->rmsnorm_backward(d, dx, dw, g, x, w, rstds, rows, width);
+    activations_out(d_input, dx, rows * width);
+    values_out(d_weight, dw, width);
+    drop(x);
+    drop(w);
+    drop(g);
     drop(rstds);
 }
 
@@ -214,12 +252,18 @@ static void linear_backward(struct kernel_device *d, void *d_input, float *d_wei
     drop(g);
 }
 
+static size_t qkv_count(struct kernel_attention shape)
+{
+    size_t depth = shape.width / shape.heads;
+    return shape.batch * shape.context * (shape.width + 2 * shape.kv_heads * depth);
+}
+
 static void attention_forward(struct kernel_device *d, void *output, float *log_sum,
                               const void *qkv, struct kernel_attention shape)
 {
     size_t count = shape.batch * shape.context * shape.width;
     size_t rows = shape.batch * shape.context * shape.heads;
-    void *x = activations_in(qkv, 3 * count), *result = activations_new(count);
+    void *x = activations_in(qkv, qkv_count(shape)), *result = activations_new(count);
     float *sums = values_in(NULL, rows);
 
     inner->attention_forward(d, result, sums, x, shape);
@@ -233,16 +277,38 @@ static void attention_backward(struct kernel_device *d, void *d_qkv, const void 
                                struct kernel_attention shape)
 {
     size_t count = shape.batch * shape.context * shape.width;
-    void *x = activations_in(qkv, 3 * count), *o = activations_in(output, count);
-    void *g = activations_in(d_output, count), *dx = activations_new(3 * count);
+    void *x = activations_in(qkv, qkv_count(shape)), *o = activations_in(output, count);
+    void *g = activations_in(d_output, count), *dx = activations_new(qkv_count(shape));
     float *sums = values_in(log_sum, shape.batch * shape.context * shape.heads);
 
     inner->attention_backward(d, dx, g, o, sums, x, shape);
-    activations_out(d_qkv, dx, 3 * count);
+    activations_out(d_qkv, dx, qkv_count(shape));
     drop(x);
     drop(o);
     drop(g);
     drop(sums);
+}
+
+static void rotary_forward(struct kernel_device *d, void *qkv, const float *angles,
+                           struct kernel_attention shape)
+{
+    void *x = activations_in(qkv, qkv_count(shape));
+    float *turns = values_in(angles, shape.context * (shape.width / shape.heads));
+
+    inner->rotary_forward(d, x, turns, shape);
+    activations_out(qkv, x, qkv_count(shape));
+    drop(turns);
+}
+
+static void rotary_backward(struct kernel_device *d, void *d_qkv, const float *angles,
+                            struct kernel_attention shape)
+{
+    void *g = activations_in(d_qkv, qkv_count(shape));
+    float *turns = values_in(angles, shape.context * (shape.width / shape.heads));
+
+    inner->rotary_backward(d, g, turns, shape);
+    activations_out(d_qkv, g, qkv_count(shape));
+    drop(turns);
 }
 
 static void gelu_forward(struct kernel_device *d, void *output, const void *input, size_t count)
@@ -265,6 +331,30 @@ static void gelu_backward(struct kernel_device *d, void *d_input, const void *d_
     if (dx != g)
         drop(g);
     drop(x);
+}
+
+static void swiglu_forward(struct kernel_device *d, void *output, const void *gate_up, size_t rows,
+                           size_t width)
+{
+    void *x = activations_in(gate_up, rows * 2 * width), *result = activations_new(rows * width);
+
+    inner->swiglu_forward(d, result, x, rows, width);
+    activations_out(output, result, rows * width);
+    drop(x);
+}
+
+static void swiglu_backward(struct kernel_device *d, void *d_gate_up, const void *d_output,
+                            const void *gate_up, size_t rows, size_t width)
+{
+    size_t count = rows * 2 * width;
+    void *x = activations_in(gate_up, count), *g = activations_in(d_output, rows * width);
+    void *dx = d_gate_up == gate_up ? x : activations_new(count);
+
+    inner->swiglu_backward(d, dx, g, x, rows, width);
+    activations_out(d_gate_up, dx, count);
+    if (dx != x)
+        drop(x);
+    drop(g);
 }
 
 static void residual(struct kernel_device *d, void *output, const void *a, const void *b,
@@ -369,13 +459,19 @@ const struct kernel *adapter_around(const struct kernel *kernel, struct kernel_d
     table.embedding_backward = embedding_backward;
     table.layernorm_forward = layernorm_forward;
     table.layernorm_backward = layernorm_backward;
+    table.rmsnorm_forward = rmsnorm_forward;
+    table.rmsnorm_backward = rmsnorm_backward;
     table.linear_forward = linear_forward;
     table.linear_gelu_forward = linear_gelu_forward;
     table.linear_backward = linear_backward;
     table.attention_forward = attention_forward;
     table.attention_backward = attention_backward;
+    table.rotary_forward = rotary_forward;
+    table.rotary_backward = rotary_backward;
     table.gelu_forward = gelu_forward;
     table.gelu_backward = gelu_backward;
+    table.swiglu_forward = swiglu_forward;
+    table.swiglu_backward = swiglu_backward;
     table.residual = residual;
     table.cross_entropy_forward = cross_entropy_forward;
     table.cross_entropy_fused = cross_entropy_fused;

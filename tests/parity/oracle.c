@@ -9,8 +9,9 @@ void oracle_embedding(double *output, const int32_t *tokens, const double *token
         for (size_t t = 0; t < context; t++)
             for (size_t c = 0; c < width; c++) {
                 size_t row = b * context + t;
-                output[row * width + c] =
-                    token_table[(size_t)tokens[row] * width + c] + position_table[t * width + c];
+                output[row * width + c] = token_table[(size_t)tokens[row] * width + c];
+                if (position_table)
+                    output[row * width + c] += position_table[t * width + c];
             }
 }
 
@@ -30,6 +31,21 @@ void oracle_layernorm(double *output, double *mean, double *rstd, const double *
             mean[n] = average;
         if (rstd)
             rstd[n] = 1 / sqrt(variance + 1e-5);
+    }
+}
+
+void oracle_rmsnorm(double *output, double *rstd, const double *input, const double *weight,
+                    double epsilon, size_t rows, size_t width)
+{
+    for (size_t n = 0; n < rows; n++) {
+        const double *x = input + n * width;
+        double square = 0;
+        for (size_t c = 0; c < width; c++)
+            square += x[c] * x[c] / (double)width;
+        for (size_t c = 0; c < width; c++)
+            output[n * width + c] = x[c] / sqrt(square + epsilon) * weight[c];
+        if (rstd)
+            rstd[n] = 1 / sqrt(square + epsilon);
     }
 }
 
@@ -55,7 +71,7 @@ static double score(const double *query, const double *key, size_t depth)
     return sum / sqrt((double)depth);
 }
 
-/* One query: @query, @key and @value are rows of qkv, 3C apart. */
+/* One query: @query, @key and @value are rows of qkv, @stride apart. */
 static void attend(double *output, double *log_sum, const double *query, const double *key,
                    const double *value, size_t keys, size_t depth, size_t stride)
 {
@@ -74,15 +90,34 @@ void oracle_attention(double *output, double *log_sum, const double *qkv,
                       struct kernel_attention shape)
 {
     size_t C = shape.width, T = shape.context, depth = C / shape.heads;
+    size_t kv = shape.kv_heads * depth, stride = C + 2 * kv;
     for (size_t b = 0; b < shape.batch; b++)
         for (size_t h = 0; h < shape.heads; h++)
             for (size_t t = 0; t < T; t++) {
-                const double *head = qkv + b * T * 3 * C + h * depth;
+                const double *rows = qkv + b * T * stride;
+                const double *query = rows + t * stride + h * depth;
+                const double *key = rows + C + h * shape.kv_heads / shape.heads * depth;
                 double *out = output + (b * T + t) * C + h * depth;
                 double sum;
-                attend(out, &sum, head + t * 3 * C, head + C, head + 2 * C, t + 1, depth, 3 * C);
+                attend(out, &sum, query, key, key + kv, t + 1, depth, stride);
                 if (log_sum)
                     log_sum[(b * shape.heads + h) * T + t] = sum;
+            }
+}
+
+void oracle_rotary(double *turned, const double *qkv, double theta, struct kernel_attention shape)
+{
+    size_t depth = shape.width / shape.heads, half = depth / 2;
+    size_t all = shape.heads + 2 * shape.kv_heads;
+    for (size_t n = 0; n < shape.batch * shape.context; n++)
+        for (size_t h = 0; h < all; h++)
+            for (size_t c = 0; c < half; c++) {
+                bool value = h >= shape.heads + shape.kv_heads;
+                double position = value ? 0 : (double)(n % shape.context);
+                double angle = position * pow(theta, -2.0 * (double)c / (double)depth);
+                size_t at = (n * all + h) * depth + c;
+                turned[at] = qkv[at] * cos(angle) - qkv[at + half] * sin(angle);
+                turned[at + half] = qkv[at + half] * cos(angle) + qkv[at] * sin(angle);
             }
 }
 
@@ -92,6 +127,15 @@ void oracle_gelu(double *output, const double *input, size_t count)
         double x = input[i];
         output[i] = x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     }
+}
+
+void oracle_swiglu(double *output, const double *gate_up, size_t rows, size_t width)
+{
+    for (size_t n = 0; n < rows; n++)
+        for (size_t c = 0; c < width; c++) {
+            double gate = gate_up[n * 2 * width + c], up = gate_up[n * 2 * width + width + c];
+            output[n * width + c] = gate / (1 + exp(-gate)) * up;
+        }
 }
 
 void oracle_cross_entropy(double *losses, const double *logits, const int32_t *targets, size_t rows,

@@ -21,13 +21,19 @@ static double loss(const void *context)
     return weighted_sum(a->output.f64, a->d_output.f64, a->output.count);
 }
 
+static size_t qkv_count(struct kernel_attention shape)
+{
+    size_t depth = shape.width / shape.heads;
+    return shape.batch * shape.context * (shape.width + 2 * shape.kv_heads * depth);
+}
+
 /* Large deviations make the highest score move from tile to tile. */
 static void check_shape(const struct backend *backend, struct kernel_attention shape,
                         float deviation, size_t every)
 {
     size_t rows = shape.batch * shape.context;
     struct attention a = {.shape = shape,
-                          .qkv = tensor_random(rows * 3 * shape.width, 1, deviation),
+                          .qkv = tensor_random(qkv_count(shape), 1, deviation),
                           .output = tensor_poison(rows * shape.width),
                           .log_sum = tensor_poison(shape.heads * rows),
                           .d_output = tensor_random(rows * shape.width, 2, 1)};
@@ -51,15 +57,17 @@ static void check_shape(const struct backend *backend, struct kernel_attention s
 
 static void check_small(const struct backend *backend)
 {
-    check_shape(backend, (struct kernel_attention){1, 1, 4, 1}, 1, 1);
-    check_shape(backend, (struct kernel_attention){2, 7, 12, 3}, 1, 1);
-    check_shape(backend, (struct kernel_attention){1, 20, 40, 2}, 2, 17);
+    check_shape(backend, (struct kernel_attention){1, 1, 4, 1, 1}, 1, 1);
+    check_shape(backend, (struct kernel_attention){2, 7, 12, 3, 3}, 1, 1);
+    check_shape(backend, (struct kernel_attention){1, 20, 40, 2, 2}, 2, 17);
+    check_shape(backend, (struct kernel_attention){2, 7, 12, 6, 2}, 1, 1);
+    check_shape(backend, (struct kernel_attention){1, 37, 20, 4, 1}, 1, 29);
 }
 
 /* Several tiles of queries and of keys, the last of each incomplete. */
 static void check_tiles(const struct backend *backend)
 {
-    check_shape(backend, (struct kernel_attention){1, 333, 8, 1}, 2, 1009);
+    check_shape(backend, (struct kernel_attention){1, 333, 8, 1, 1}, 2, 1009);
 }
 
 /* Every element against the CPU's, which the finite differences above hold to the oracle. */
@@ -69,7 +77,8 @@ static void check_against_cpu(const struct backend *backend, struct kernel_atten
     const struct kernel *cpu = kernel_cpu();
     struct kernel_device *device;
     size_t rows = shape.batch * shape.context, count = rows * shape.width;
-    struct tensor qkv = tensor_random(3 * count, 1, 1), d_output = tensor_random(count, 2, 1);
+    struct tensor qkv = tensor_random(qkv_count(shape), 1, 1),
+                  d_output = tensor_random(count, 2, 1);
     struct tensor want = tensor_poison(count), output = tensor_poison(count);
     struct tensor want_sum = tensor_poison(shape.heads * rows),
                   log_sum = tensor_poison(want_sum.count);
@@ -105,10 +114,12 @@ static void check_matrix_heads(const struct backend *backend)
 {
     if (backend->kernel->host_memory)
         return;
-    check_against_cpu(backend, (struct kernel_attention){2, 70, 128, 2});
-    check_against_cpu(backend, (struct kernel_attention){1, 131, 128, 1});
-    check_against_cpu(backend, (struct kernel_attention){1, 40, 288, 3});
-    check_against_cpu(backend, (struct kernel_attention){1, 33, 200, 1});
+    check_against_cpu(backend, (struct kernel_attention){2, 70, 128, 2, 2});
+    check_against_cpu(backend, (struct kernel_attention){1, 131, 128, 1, 1});
+    check_against_cpu(backend, (struct kernel_attention){1, 40, 288, 3, 3});
+    check_against_cpu(backend, (struct kernel_attention){2, 70, 256, 4, 2});
+    check_against_cpu(backend, (struct kernel_attention){1, 67, 256, 2, 1});
+    check_against_cpu(backend, (struct kernel_attention){1, 33, 200, 1, 1});
 }
 
 static void test_small(void **state)

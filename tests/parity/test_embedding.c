@@ -56,6 +56,37 @@ static void check_embedding(const struct backend *backend)
     free(tokens);
 }
 
+/* Without positions: what is left of them must not be touched, and tokens alone count. */
+static void check_tokens_alone(const struct backend *backend)
+{
+    int32_t *tokens = tokens_random(B * T, 1, V);
+    struct tensor table = tensor_random(V * C, 2, 1), output = tensor_poison(B * T * C);
+    struct tensor d_output = tensor_random(B * T * C, 4, 1), d_table = tensor_random(V * C, 5, 1);
+
+    backend->kernel->embedding_forward(backend->device, output.f32, tokens, table.f32, NULL, B, T,
+                                       C);
+    oracle_embedding(output.f64, tokens, table.f64, NULL, B, T, C);
+    assert_tensor(&output, 0);
+
+    backend->kernel->embedding_backward(backend->device, d_table.f32, NULL, d_output.f32, tokens, B,
+                                        T, C);
+    for (size_t row = 0; row < B * T; row++)
+        for (size_t c = 0; c < C; c++)
+            d_table.f64[(size_t)tokens[row] * C + c] += d_output.f64[row * C + c];
+    assert_tensor(&d_table, 2e-6);
+    tensor_free(&table);
+    tensor_free(&output);
+    tensor_free(&d_output);
+    tensor_free(&d_table);
+    free(tokens);
+}
+
+static void test_tokens_alone(void **state)
+{
+    (void)state;
+    backend_each(check_tokens_alone);
+}
+
 static void test_embedding(void **state)
 {
     (void)state;
@@ -64,6 +95,7 @@ static void test_embedding(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_embedding)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_embedding),
+                                       cmocka_unit_test(test_tokens_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,7 +165,7 @@ static void test_shapes_that_are_refused(void **state)
     struct kernel_device *device = opened(kernel);
     struct error error = {0};
 
-    kernel->attention_forward(device, NULL, NULL, NULL, (struct kernel_attention){1, 8, 512, 1});
+    kernel->attention_forward(device, NULL, NULL, NULL, (struct kernel_attention){1, 8, 512, 1, 1});
     assert_int_equal(kernel->synchronize(device, &error), -EIO);
     assert_non_null(strstr(error.text, "256 columns"));
     kernel->close(device);

@@ -41,7 +41,7 @@ static void *compute(void *argument)
     assert_int_equal(k->allocate(device, SIZE * sizeof(float), &log_sum), 0);
     k->linear_forward(device, a, b, c, NULL, linear);
     k->linear_backward(device, a, b, NULL, c, c, b, linear);
-    k->attention_forward(device, a, log_sum, b, (struct kernel_attention){1, SIZE, SIZE / 3, 1});
+    k->attention_forward(device, a, log_sum, b, (struct kernel_attention){1, SIZE, SIZE / 3, 1, 1});
     *extra_threads = count_threads() - before - (THREADS - 1);
     k->release(device, a);
     k->release(device, b);

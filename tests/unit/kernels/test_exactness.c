@@ -86,6 +86,18 @@ static void layernorm_backward(const struct call *c)
                                   WIDTH + 3);
 }
 
+static void rmsnorm_forward(const struct call *c)
+{
+    c->kernel->rmsnorm_forward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3],
+                               c->buffer[4], c->buffer[5], 1e-5f, ROWS, WIDTH + 3);
+}
+
+static void rmsnorm_backward(const struct call *c)
+{
+    c->kernel->rmsnorm_backward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3],
+                                c->buffer[4], c->buffer[5], ROWS, WIDTH + 3);
+}
+
 static void linear(const struct call *c, struct kernel_linear shape)
 {
     float *input = c->buffer[0], *weight = c->buffer[1], *output = c->buffer[2];
@@ -112,15 +124,41 @@ LINEAR(linear_head, 64, 128, 5003, KERNEL_WEIGHT_OUT_IN)
 static void attention_forward(const struct call *c)
 {
     c->kernel->attention_forward(c->device, c->buffer[0], c->buffer[1], c->buffer[2],
-                                 (struct kernel_attention){B, T, WIDTH, HEADS});
+                                 (struct kernel_attention){B, T, WIDTH, HEADS, HEADS});
 }
 
 static void attention_backward(const struct call *c)
 {
-    struct kernel_attention shape = {B, T, WIDTH, HEADS};
+    struct kernel_attention shape = {B, T, WIDTH, HEADS, HEADS};
     c->kernel->attention_forward(c->device, c->buffer[2], c->buffer[3], c->buffer[4], shape);
     c->kernel->attention_backward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3],
                                   c->buffer[4], shape);
+}
+
+#define GROUPED   ((struct kernel_attention){B, T, WIDTH, HEADS, HEADS / 2})
+#define QKV_WIDTH (2 * WIDTH) /* q as wide as k and v together */
+
+static void attention_grouped(const struct call *c)
+{
+    c->kernel->attention_forward(c->device, c->buffer[2], c->buffer[3], c->buffer[4], GROUPED);
+    c->kernel->attention_backward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3],
+                                  c->buffer[4], GROUPED);
+}
+
+static void rotary(const struct call *c)
+{
+    c->kernel->rotary_forward(c->device, c->buffer[0], c->buffer[2], GROUPED);
+    c->kernel->rotary_backward(c->device, c->buffer[1], c->buffer[2], GROUPED);
+}
+
+static void swiglu_forward(const struct call *c)
+{
+    c->kernel->swiglu_forward(c->device, c->buffer[0], c->buffer[1], ROWS, VOCAB);
+}
+
+static void swiglu_backward(const struct call *c)
+{
+    c->kernel->swiglu_backward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], ROWS, VOCAB);
 }
 
 static void gelu_forward(const struct call *c)
@@ -187,6 +225,13 @@ static const struct operation operations[] = {
      layernorm_backward,
      {ROWS * (WIDTH + 3), WIDTH + 3, WIDTH + 3, ROWS *(WIDTH + 3), ROWS *(WIDTH + 3), WIDTH + 3,
       ROWS, ROWS}},
+    {"rmsnorm_forward",
+     rmsnorm_forward,
+     {ROWS * (WIDTH + 3), ROWS, ROWS *(WIDTH + 3), ROWS *(WIDTH + 3), ROWS *(WIDTH + 3),
+      WIDTH + 3}},
+    {"rmsnorm_backward",
+     rmsnorm_backward,
+     {ROWS * (WIDTH + 3), WIDTH + 3, ROWS *(WIDTH + 3), ROWS *(WIDTH + 3), WIDTH + 3, ROWS}},
     {"linear_odd", linear_odd, LINEAR_COUNTS(37, 131, 259)},
     {"linear_tiny", linear_tiny, LINEAR_COUNTS(3, 16, 8)},
     {"linear_demo", linear_demo, LINEAR_COUNTS(128, 128, 384)},
@@ -196,6 +241,12 @@ static const struct operation operations[] = {
     {"attention_backward",
      attention_backward,
      {B * T * 3 * WIDTH, B *T *WIDTH, B *T *WIDTH, B *HEADS *T, B *T * 3 * WIDTH}},
+    {"attention_grouped",
+     attention_grouped,
+     {B * T * QKV_WIDTH, B *T *WIDTH, B *T *WIDTH, B *HEADS *T, B *T *QKV_WIDTH}},
+    {"rotary", rotary, {B * T * QKV_WIDTH, B *T *QKV_WIDTH, T *WIDTH / HEADS}},
+    {"swiglu_forward", swiglu_forward, {ROWS * VOCAB, ROWS * 2 * VOCAB}},
+    {"swiglu_backward", swiglu_backward, {ROWS * 2 * VOCAB, ROWS *VOCAB, ROWS * 2 * VOCAB}},
     {"gelu_forward", gelu_forward, {ELEMENT, ELEMENT}},
     {"gelu_backward", gelu_backward, {ELEMENT, ELEMENT, ELEMENT}},
     {"residual", residual, {ELEMENT, ELEMENT, ELEMENT}},

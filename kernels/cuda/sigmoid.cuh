@@ -1,0 +1,13 @@
+/* The sigmoid, as kernels/cpu/vector_math.h has it. */
+#pragma once
+
+#include "kernels/cuda/platform.cuh"
+
+/** sigmoid() - of @x, and its complement, neither by cancellation */
+__device__ inline void sigmoid(float x, float *ret_value, float *ret_complement)
+{
+    float e = expf(-fabsf(x));
+    float larger = 1.0f / (1.0f + e), smaller = e * larger;
+    *ret_value = x < 0.0f ? smaller : larger;
+    *ret_complement = x < 0.0f ? larger : smaller;
+}
