@@ -410,6 +410,16 @@ static bool wait_changed(struct mesh *mesh, uint64_t deadline_ns)
     return pthread_cond_timedwait(&mesh->changed, &mesh->lock, &deadline) != ETIMEDOUT;
 }
 
+bool mesh_await_fault(struct mesh *mesh, uint64_t deadline_ns)
+{
+    pthread_mutex_lock(&mesh->lock);
+    while (!failing(mesh) && wait_changed(mesh, deadline_ns))
+        continue;
+    bool failed = failing(mesh);
+    pthread_mutex_unlock(&mesh->lock);
+    return failed;
+}
+
 /* With the lock: until the request is done, which the I/O thread sees to in every case. */
 static int await_done(struct mesh_request *request, uint64_t deadline_ns)
 {

@@ -147,6 +147,9 @@ struct mesh_fault {
 };
 void mesh_fault(struct mesh *mesh, struct mesh_fault *ret_fault);
 
+/** mesh_await_fault() - until the mesh has failed or the deadline (monotonic); Return: has it? */
+bool mesh_await_fault(struct mesh *mesh, uint64_t deadline_ns);
+
 struct mesh_statistics {
     uint64_t bytes_sent, bytes_received, messages_sent, messages_received, wait_ns;
 };

@@ -34,6 +34,7 @@ struct config {
 
 struct nccl_library {
     void *handle;
+    unsigned version_number;
     int (*version)(int *ret_version);
     int (*unique_id)(struct unique_id *ret_id);
     int (*init)(nccl_communicator *ret_communicator, int rank_count, struct unique_id id, int rank,
@@ -82,6 +83,7 @@ static int load(struct nccl_library *library, const char *path, struct error *er
     if (library->version(&version) != NCCL_RESULT_SUCCESS || version < VERSION_MIN)
         return error_set(error, -EIO, "%s is version %d: firn needs NCCL 2.14 or newer", path,
                          version);
+    library->version_number = (unsigned)version;
     return 0;
 }
 
@@ -109,6 +111,11 @@ void nccl_library_close(struct nccl_library *library)
     free(library);
 }
 
+unsigned nccl_library_version(const struct nccl_library *library)
+{
+    return library->version_number;
+}
+
 int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE], struct error *error)
 {
     struct unique_id id;
@@ -123,7 +130,8 @@ int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE], s
 
 /* ---- the clique ---- */
 
-#define POLL_NS 50000 /* between two looks at what is to end in a moment */
+#define POLL_NS  50000            /* between two looks at what is to end in a moment */
+#define WATCH_NS (20 * NS_PER_MS) /* and of the watching thread */
 
 struct nccl_clique {
     const struct nccl_library *library;
@@ -211,6 +219,17 @@ static void feed_result(struct nccl_clique *clique, int result)
                      .type = NCCL_STATE, .result = result, .text = clique->library->text(result)});
 }
 
+/* Has somebody else learned of a lost peer? The mutex is held. */
+static void feed_lost(struct nccl_clique *clique)
+{
+    const struct nccl_clique_options *options = &clique->options;
+    char reason[NCCL_REASON_SIZE];
+
+    if (clique->watch.phase == NCCL_OPEN && options->lost &&
+        options->lost(options->context, reason))
+        feed(clique, (struct nccl_event){.type = NCCL_FAULT, .text = reason});
+}
+
 /* Looks for errors that nobody is waiting for, and for what is late. */
 static void *watch_over(void *context)
 {
@@ -223,8 +242,9 @@ static void *watch_over(void *context)
             if (result != NCCL_RESULT_SUCCESS)
                 feed_result(clique, result);
         }
+        feed_lost(clique);
         feed(clique, (struct nccl_event){.type = NCCL_TICK});
-        pause_for(clique, clique->options.failure_timeout_ns / 8);
+        pause_for(clique, WATCH_NS);
     }
     pthread_mutex_unlock(&clique->mutex);
     return NULL;
@@ -265,7 +285,7 @@ void nccl_clique_free(struct nccl_clique *clique)
     nccl_abort(clique, "the generation has ended");
     pthread_mutex_lock(&clique->mutex);
     while (clique->watch.phase == NCCL_ABORTING && clique->aborter_runs)
-        pause_for(clique, clique->options.failure_timeout_ns / 8);
+        pause_for(clique, WATCH_NS);
     clique->closing = true;
     pthread_cond_broadcast(&clique->changed);
     pthread_mutex_unlock(&clique->mutex);
@@ -284,8 +304,17 @@ void nccl_clique_free(struct nccl_clique *clique)
     destroy(clique);
 }
 
-static int failure(const struct nccl_clique *clique, struct error *error)
+/* Until nothing touches the caller's buffers any more, or nothing can be done. The mutex is held.
+ */
+static void await_abort(struct nccl_clique *clique)
 {
+    while (clique->watch.phase == NCCL_ABORTING)
+        pause_for(clique, POLL_NS);
+}
+
+static int failure(struct nccl_clique *clique, struct error *error)
+{
+    await_abort(clique);
     return error_set(error, -ECONNRESET, "%s", clique->watch.reason);
 }
 
@@ -299,6 +328,7 @@ static int settle(struct nccl_clique *clique, nccl_communicator communicator, in
         feed_result(clique, result);
         if (clique->watch.phase == NCCL_OPEN && result == NCCL_RESULT_SUCCESS)
             return 0;
+        feed_lost(clique);
         if (clique->watch.phase == NCCL_OPEN)
             pause_for(clique, POLL_NS);
     }
@@ -406,8 +436,10 @@ int nccl_wait(struct nccl_clique *clique, bool (*complete)(void *context), void 
             feed(clique, (struct nccl_event){
                              .type = NCCL_FAULT,
                              .text = "NCCL: what was sent and received did not end in time"});
+            await_abort(clique);
             status = error_set(error, -ETIMEDOUT, "%s", clique->watch.reason);
         } else {
+            feed_lost(clique);
             pause_for(clique, POLL_NS);
         }
     }

@@ -5,9 +5,10 @@
  *
  * The library is opened at run time: one binary serves machines with it and without. A generation
  * has a clique: a handful of communicators (one a group of ranks), all non-blocking, made anew each
- * time. A thread watches them; the first fault, or nccl_abort() by whoever learned of a lost peer
- * over the mesh, ends the whole clique as a group (comm/nccl_watch.h). Nothing here waits without a
- * deadline. Where even the abort hangs the process has to end: @hopeless is called.
+ * time. A thread watches them; the first fault, a peer that is known to be lost (@lost), or
+ * nccl_abort() ends the whole clique as a group (comm/nccl_watch.h). Nothing here waits without a
+ * deadline, and whoever is told of a failure is told when the abort is over: then NCCL moves
+ * nothing any more. Where even the abort hangs the process has to end: @hopeless is called.
  *
  * One thread joins, exchanges and waits; any may abort. What a CUDA stream and device memory are is
  * not known here: pointers are passed through.
@@ -25,7 +26,8 @@
 #define NCCL_LIBRARY           "libnccl.so.2"
 #define NCCL_ID_SIZE           128
 #define NCCL_COMMUNICATORS_MAX 16
-#define NCCL_MOVES_MAX         256
+#define NCCL_REASON_SIZE       256
+#define NCCL_MOVES_MAX         4096
 
 struct nccl_library;
 
@@ -35,6 +37,8 @@ int nccl_library_open(const char *path, struct nccl_library **ret_library,
                       struct error *error) CHECK_RESULT;
 /** nccl_library_close() - after its cliques; NULL allowed */
 void nccl_library_close(struct nccl_library *library);
+/** nccl_library_version() - as NCCL counts: 22809 is 2.28.9 */
+unsigned nccl_library_version(const struct nccl_library *library);
 /** nccl_unique_id() - made by one rank, which sends it to the others over the mesh. Return: 0, -EIO
  */
 int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE],
@@ -43,8 +47,11 @@ int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE],
 struct nccl_clique;
 
 struct nccl_clique_options {
-    uint64_t failure_timeout_ns;
-    void (*hopeless)(void *context, const char *reason); /* from the watching thread */
+    uint64_t failure_timeout_ns; /* what an abort may take */
+    /* Whether a peer is known to be lost, and why: asked by whoever waits and by the watching
+       thread, so it must not block. NULL: nobody knows. */
+    bool (*lost)(void *context, char ret_reason[NCCL_REASON_SIZE]);
+    void (*hopeless)(void *context, const char *reason); /* from a waiting or watching thread */
     void *context;
 };
 

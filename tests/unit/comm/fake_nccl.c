@@ -1,7 +1,3 @@
-/*
- * NCCL without GPUs: the calls that comm/nccl.c looks for. Ranks are threads of one process; moves
- * of a pair are matched in order and copied at once, host memory to host memory.
- */
 #include "unit/comm/fake_nccl.h"
 
 #include <pthread.h>
@@ -10,10 +6,13 @@
 #include <string.h>
 
 #define SUCCESS     0
+#define INTERNAL    3
 #define ARGUMENT    4
 #define IN_PROGRESS 7
-#define RANKS       4
-#define WAITING     64
+#define RANKS_MAX   16
+#define WORLDS_MAX  64
+#define MOVES_MAX   512
+#define ABORTS_MAX  16
 
 struct fake_nccl fake_nccl;
 
@@ -27,9 +26,16 @@ struct config {
     int blocking;
 };
 
+/* All communicators of one identity. */
+struct world {
+    char id[128];
+    int arrived, left;
+};
+
 struct communicator {
-    int rank, polls_left;
-    bool posting;
+    struct world *world;
+    int rank, count, polls_left;
+    bool aborted;
 };
 
 struct move {
@@ -38,19 +44,31 @@ struct move {
     size_t size_bytes;
     int peer;
     bool receive;
+    struct fake_group *group;
+    struct move *next; /* of its pair's queue, while its group is under way */
+};
+
+struct fake_group {
+    struct fake_group *next;
+    struct fake_stream *stream;
+    int count, left;
+    struct move moves[];
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    struct move sends[WAITING], receives[WAITING];
-    unsigned send_count, receive_count;
-} pairs[RANKS][RANKS]; /* [from][to] */
+static struct world worlds[WORLDS_MAX]; /* used again when everybody has left */
+static struct move *under_way; /* of the groups at the heads of their streams, oldest first */
+static int ids_made;
 
 static _Thread_local struct {
     int depth;
-    struct move moves[WAITING];
+    struct move moves[MOVES_MAX];
+    struct fake_stream *stream;
+    struct communicator *aborted[ABORTS_MAX];
     int count, aborts;
 } group;
+
+/* ---- identities ---- */
 
 int ncclGetVersion(int *version);
 int ncclGetVersion(int *version)
@@ -68,8 +86,31 @@ const char *ncclGetErrorString(int result)
 int ncclGetUniqueId(struct id *ret_id);
 int ncclGetUniqueId(struct id *ret_id)
 {
+    if (fake_nccl.no_id)
+        return INTERNAL;
+    pthread_mutex_lock(&mutex);
     memset(ret_id, 42, sizeof(*ret_id));
+    ids_made++;
+    memcpy(ret_id, &ids_made, sizeof(ids_made));
+    pthread_mutex_unlock(&mutex);
     return SUCCESS;
+}
+
+static struct world *world_of(const struct id *id)
+{
+    struct world *unused = NULL;
+
+    for (int i = 0; i < WORLDS_MAX; i++) {
+        if (worlds[i].arrived > worlds[i].left && !memcmp(worlds[i].id, id->bytes, sizeof(*id)))
+            return &worlds[i];
+        if (worlds[i].arrived == worlds[i].left)
+            unused = &worlds[i];
+    }
+    if (!unused)
+        abort();
+    *unused = (struct world){0};
+    memcpy(unused->id, id->bytes, sizeof(*id));
+    return unused;
 }
 
 int ncclCommInitRankConfig(struct communicator **ret, int count, struct id id, int rank,
@@ -80,11 +121,17 @@ int ncclCommInitRankConfig(struct communicator **ret, int count, struct id id, i
     *ret = NULL;
     if (fake_nccl.init_result != SUCCESS)
         return fake_nccl.init_result;
-    if (config->magic != 0xcafebeef || config->blocking != 0 || rank >= count || id.bytes[5] != 42)
+    if (config->magic != 0xcafebeef || config->blocking != 0 || rank >= count ||
+        count > RANKS_MAX || id.bytes[5] != 42)
         return ARGUMENT;
+    pthread_mutex_lock(&mutex);
     *ret = calloc(1, sizeof(**ret));
-    (*ret)->rank = rank;
-    (*ret)->polls_left = fake_nccl.polls_to_join;
+    **ret = (struct communicator){.world = world_of(&id),
+                                  .rank = rank,
+                                  .count = count,
+                                  .polls_left = fake_nccl.polls_to_join};
+    (*ret)->world->arrived++;
+    pthread_mutex_unlock(&mutex);
     fake_nccl.alive++;
     return IN_PROGRESS;
 }
@@ -93,13 +140,97 @@ int ncclCommGetAsyncError(struct communicator *communicator, int *ret_result);
 int ncclCommGetAsyncError(struct communicator *communicator, int *ret_result)
 {
     *ret_result = fake_nccl.fault;
-    if (*ret_result != SUCCESS || communicator->polls_left == 0)
+    if (*ret_result != SUCCESS)
         return SUCCESS;
-    if (communicator->polls_left > 0)
+    pthread_mutex_lock(&mutex);
+    bool missing = fake_nccl.together && communicator->world->arrived < communicator->count;
+    if (missing || communicator->polls_left != 0)
+        *ret_result = IN_PROGRESS;
+    if (!missing && communicator->polls_left > 0)
         communicator->polls_left--;
-    *ret_result = IN_PROGRESS;
+    pthread_mutex_unlock(&mutex);
     return SUCCESS;
 }
+
+/* ---- moves; the mutex is held ---- */
+
+static void activate(struct fake_group *head)
+{
+    struct move **end = &under_way;
+
+    while (*end)
+        end = &(*end)->next;
+    for (int i = 0; i < head->count; i++) {
+        *end = &head->moves[i];
+        end = &head->moves[i].next;
+    }
+}
+
+/* Whoever is in front of @move of the same direction of the same pair comes first. */
+static bool is_first(const struct move *move)
+{
+    const struct move *other = under_way;
+
+    while (other != move && (other->owner != move->owner || other->peer != move->peer ||
+                             other->receive != move->receive))
+        other = other->next;
+    return other == move;
+}
+
+static struct move *counterpart_of(const struct move *move)
+{
+    for (struct move *other = under_way; other; other = other->next)
+        if (other->owner->world == move->owner->world && other->owner->rank == move->peer &&
+            other->peer == move->owner->rank && other->receive != move->receive)
+            return other;
+    return NULL;
+}
+
+static void take_out(struct move *move)
+{
+    struct move **link = &under_way;
+
+    while (*link != move)
+        link = &(*link)->next;
+    *link = move->next;
+    if (--move->group->left > 0)
+        return;
+    struct fake_group *done = move->group;
+    struct fake_stream *stream = done->stream;
+    stream->head = done->next;
+    if (!stream->head)
+        stream->tail = NULL;
+    stream->finished++;
+    free(done);
+    if (stream->head)
+        activate(stream->head);
+}
+
+static void copy(struct move *send, struct move *receive)
+{
+    if (send->size_bytes == receive->size_bytes)
+        memcpy(receive->data, send->data, send->size_bytes);
+    else
+        fake_nccl.wrong++;
+    fake_nccl.moved += send->size_bytes;
+}
+
+/* One pair of moves that have met. Return: whether there was one */
+static bool carry_out_one(void)
+{
+    for (struct move *move = under_way; move; move = move->next) {
+        struct move *other = is_first(move) ? counterpart_of(move) : NULL;
+        if (!other)
+            continue;
+        copy(move->receive ? other : move, move->receive ? move : other);
+        take_out(move);
+        take_out(other);
+        return true;
+    }
+    return false;
+}
+
+/* ---- groups ---- */
 
 int ncclGroupStart(void);
 int ncclGroupStart(void)
@@ -108,38 +239,57 @@ int ncclGroupStart(void)
     return SUCCESS;
 }
 
-static void put(struct move *moves, unsigned *count, const struct move *move)
+static void put_on_stream(void)
 {
-    if (*count < WAITING)
-        moves[(*count)++] = *move;
-}
+    struct fake_group *made = calloc(1, sizeof(*made) + (size_t)group.count * sizeof(struct move));
+    struct fake_stream *stream = group.stream;
 
-static void match(int from, int to)
-{
-    unsigned count = pairs[from][to].send_count;
-
-    if (pairs[from][to].receive_count < count)
-        count = pairs[from][to].receive_count;
-    for (unsigned i = 0; i < count; i++)
-        memcpy(pairs[from][to].receives[i].data, pairs[from][to].sends[i].data,
-               pairs[from][to].sends[i].size_bytes);
-    memmove(pairs[from][to].sends, pairs[from][to].sends + count,
-            (pairs[from][to].send_count -= count) * sizeof(struct move));
-    memmove(pairs[from][to].receives, pairs[from][to].receives + count,
-            (pairs[from][to].receive_count -= count) * sizeof(struct move));
-}
-
-static void carry_out(const struct move *move)
-{
-    int from = move->receive ? move->peer : move->owner->rank;
-    int to = move->receive ? move->owner->rank : move->peer;
-
-    if (move->receive)
-        put(pairs[from][to].receives, &pairs[from][to].receive_count, move);
+    made->stream = stream;
+    made->count = made->left = group.count;
+    for (int i = 0; i < group.count; i++) {
+        made->moves[i] = group.moves[i];
+        made->moves[i].group = made;
+        made->moves[i].owner->polls_left = fake_nccl.polls_to_post;
+    }
+    stream->posted++;
+    if (stream->tail)
+        stream->tail->next = made;
     else
-        put(pairs[from][to].sends, &pairs[from][to].send_count, move);
-    move->owner->polls_left = fake_nccl.polls_to_post;
-    match(from, to);
+        stream->head = made;
+    stream->tail = made;
+    if (stream->head == made)
+        activate(made);
+    while (carry_out_one())
+        continue;
+}
+
+/* Groups that are queued come under way in their turn, and their moves go then. */
+static void take_out_aborted(void)
+{
+    bool found;
+
+    do {
+        found = false;
+        for (struct move *move = under_way; move && !found; move = move->next)
+            if (move->owner->aborted) {
+                take_out(move);
+                found = true;
+            }
+    } while (found);
+}
+
+static void carry_out_aborts(void)
+{
+    for (int i = 0; i < group.aborts; i++)
+        group.aborted[i]->aborted = true;
+    take_out_aborted();
+    for (int i = 0; i < group.aborts; i++) {
+        group.aborted[i]->world->left++;
+        free(group.aborted[i]);
+    }
+    fake_nccl.alive -= group.aborts;
+    if (group.aborts > fake_nccl.largest_abort)
+        fake_nccl.largest_abort = group.aborts;
 }
 
 int ncclGroupEnd(void);
@@ -148,22 +298,22 @@ int ncclGroupEnd(void)
     if (--group.depth > 0)
         return SUCCESS;
     pthread_mutex_lock(&mutex);
-    for (int i = 0; i < group.count; i++)
-        carry_out(&group.moves[i]);
+    if (group.count > 0)
+        put_on_stream();
+    carry_out_aborts();
     pthread_mutex_unlock(&mutex);
-    if (group.aborts > fake_nccl.largest_abort)
-        fake_nccl.largest_abort = group.aborts;
     group.count = group.aborts = 0;
     return IN_PROGRESS;
 }
 
 static int post(struct communicator *communicator, void *data, size_t count, int type, int peer,
-                bool receive)
+                bool receive, void *stream)
 {
     if (fake_nccl.post_result != SUCCESS)
         return fake_nccl.post_result;
-    if (type != 0 || peer >= RANKS || group.count == WAITING)
+    if (type != 0 || peer >= communicator->count || group.count == MOVES_MAX || !stream)
         return ARGUMENT;
+    group.stream = stream;
     group.moves[group.count++] = (struct move){
         .owner = communicator, .data = data, .size_bytes = count, .peer = peer, .receive = receive};
     return SUCCESS;
@@ -174,8 +324,7 @@ int ncclSend(const void *data, size_t count, int type, int peer, struct communic
 int ncclSend(const void *data, size_t count, int type, int peer, struct communicator *communicator,
              void *stream)
 {
-    (void)stream;
-    return post(communicator, (void *)(size_t)data, count, type, peer, false);
+    return post(communicator, (void *)(size_t)data, count, type, peer, false, stream);
 }
 
 int ncclRecv(void *data, size_t count, int type, int peer, struct communicator *communicator,
@@ -183,8 +332,7 @@ int ncclRecv(void *data, size_t count, int type, int peer, struct communicator *
 int ncclRecv(void *data, size_t count, int type, int peer, struct communicator *communicator,
              void *stream)
 {
-    (void)stream;
-    return post(communicator, data, count, type, peer, true);
+    return post(communicator, data, count, type, peer, true, stream);
 }
 
 int ncclCommAbort(struct communicator *communicator);
@@ -194,8 +342,8 @@ int ncclCommAbort(struct communicator *communicator)
         fake_nccl.aborts_outside++;
     while (fake_nccl.abort_hangs)
         sched_yield();
-    group.aborts++;
-    fake_nccl.alive--;
-    free(communicator);
+    if (group.aborts == ABORTS_MAX)
+        return ARGUMENT;
+    group.aborted[group.aborts++] = communicator;
     return SUCCESS;
 }

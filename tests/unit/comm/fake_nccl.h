@@ -1,17 +1,38 @@
-/* What the library of fake_nccl.c pretends; a test finds it under the name `fake_nccl`. */
+/*
+ * NCCL without GPUs: the calls that comm/nccl.c looks for (fake_nccl.c). A test finds what it
+ * pretends under the name `fake_nccl`.
+ *
+ * Ranks are threads of one process, device memory is memory of the host. What matters of NCCL is
+ * kept: a stream carries out one group after the other, a group ends when all of its moves have met
+ * their counterparts, of one communicator and one pair in order, and only then is data copied. So
+ * whoever posts in an order that would hang on GPUs hangs here. An abort ends the communicator's
+ * groups without their data, and the other side's stay where they are.
+ */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
+struct fake_group;
+
+/* What a cudaStream_t points to here: its owner's, all zero at first. */
+struct fake_stream {
+    struct fake_group *head, *tail; /* the head is under way */
+    atomic_ulong posted, finished;  /* groups */
+};
+
 struct fake_nccl {
     int version;
+    atomic_bool together;     /* a communicator is up when all of its ranks are there */
     atomic_int polls_to_join; /* looks at a new communicator until it is up; -1: never */
     atomic_int polls_to_post; /* the same for a group of moves */
     atomic_int init_result, post_result;
     atomic_int fault;          /* what every communicator's state is from now on; 0: none */
     atomic_bool abort_hangs;   /* until it is false again */
+    atomic_bool no_id;         /* ncclGetUniqueId fails */
     atomic_int alive;          /* communicators made less those aborted */
     atomic_int aborts_outside; /* aborts that were not part of a group */
     atomic_int largest_abort;  /* communicators aborted by one group */
+    atomic_int wrong;          /* moves that met one of another size */
+    atomic_ulong moved;        /* bytes */
 };

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -13,14 +14,15 @@
 #include "comm/nccl.h"
 #include "unit/comm/fake_nccl.h"
 
-#define TIMEOUT_NS (200 * NS_PER_MS)
-#define LONG_NS    (60 * NS_PER_SECOND)
+#define SHORT_NS (20 * NS_PER_MS)     /* for what is not to come, and for an abort that hangs */
+#define LONG_NS  (60 * NS_PER_SECOND) /* for what is to come, on however busy a machine */
 
 static void *module;
 static struct fake_nccl *fake;
 static struct nccl_library *library;
 static uint8_t id[NCCL_ID_SIZE];
 static atomic_int hopeless_count;
+static atomic_bool peer_lost;
 
 static int load(void **state)
 {
@@ -45,6 +47,7 @@ static int setup(void **state)
     fake->polls_to_join = 3;
     fake->polls_to_post = 2;
     hopeless_count = 0;
+    peer_lost = false;
     if (nccl_library_open(FAKE_NCCL, &library, &error))
         return -1;
     return nccl_unique_id(library, id, &error);
@@ -57,19 +60,31 @@ static int teardown(void **state)
     return 0;
 }
 
+static bool is_lost(void *context, char ret_reason[NCCL_REASON_SIZE])
+{
+    (void)context;
+    snprintf(ret_reason, NCCL_REASON_SIZE, "worker c/0 closed its link");
+    return peer_lost;
+}
+
 static void on_hopeless(void *context, const char *reason)
 {
     (void)context;
     hopeless_count += strlen(reason) > 0;
 }
 
-static struct nccl_clique *new_clique(void)
+static struct nccl_clique *new_clique_for(uint64_t abort_ns)
 {
-    const struct nccl_clique_options options = {.failure_timeout_ns = TIMEOUT_NS,
-                                                .hopeless = on_hopeless};
+    const struct nccl_clique_options options = {
+        .failure_timeout_ns = abort_ns, .lost = is_lost, .hopeless = on_hopeless};
     struct nccl_clique *clique;
     assert_int_equal(nccl_clique_new(library, &options, &clique), 0);
     return clique;
+}
+
+static struct nccl_clique *new_clique(void)
+{
+    return new_clique_for(LONG_NS);
 }
 
 static unsigned join(struct nccl_clique *clique, unsigned rank, unsigned count)
@@ -82,10 +97,10 @@ static unsigned join(struct nccl_clique *clique, unsigned rank, unsigned count)
 }
 
 static void exchange(struct nccl_clique *clique, unsigned communicator,
-                     const struct nccl_move *moves, size_t count)
+                     const struct nccl_move *moves, size_t count, struct fake_stream *stream)
 {
     struct error error = {0};
-    if (nccl_exchange(clique, communicator, moves, count, NULL, clock_monotonic_ns() + LONG_NS,
+    if (nccl_exchange(clique, communicator, moves, count, stream, clock_monotonic_ns() + LONG_NS,
                       &error))
         fail_msg("%s", error.text);
 }
@@ -117,6 +132,7 @@ static void test_libraries_that_will_not_do(void **state)
 static void test_exchange(void **state)
 {
     struct nccl_clique *a = new_clique(), *b = new_clique();
+    struct fake_stream stream_a = {0}, stream_b = {0};
     char from_a[8] = "from a", from_b[8] = "from b", at_a[8] = "", at_b[8] = "";
     struct error error = {0};
     (void)state;
@@ -124,8 +140,8 @@ static void test_exchange(void **state)
     assert_int_equal(join(b, 1, 2), number);
     const struct nccl_move of_a[] = {{1, false, from_a, 8}, {1, true, at_a, 8}};
     const struct nccl_move of_b[] = {{0, true, at_b, 8}, {0, false, from_b, 8}};
-    exchange(a, number, of_a, 2);
-    exchange(b, number, of_b, 2);
+    exchange(a, number, of_a, 2, &stream_a);
+    exchange(b, number, of_b, 2, &stream_b);
     assert_int_equal(nccl_wait(a, at_once, NULL, clock_monotonic_ns() + LONG_NS, &error), 0);
     assert_string_equal(at_a, "from b");
     assert_string_equal(at_b, "from a");
@@ -141,9 +157,8 @@ static void test_a_peer_that_never_joins(void **state)
     unsigned number;
     (void)state;
     fake->polls_to_join = -1;
-    assert_int_equal(
-        nccl_join(clique, id, 0, 2, clock_monotonic_ns() + TIMEOUT_NS / 4, &number, &error),
-        -ECONNRESET);
+    assert_int_equal(nccl_join(clique, id, 0, 2, clock_monotonic_ns() + SHORT_NS, &number, &error),
+                     -ECONNRESET);
     assert_non_null(strstr(error.text, "no answer in time while joining"));
     nccl_clique_free(clique);
     assert_int_equal(fake->alive, 0);
@@ -183,13 +198,26 @@ static void test_told_from_outside(void **state)
     nccl_clique_free(clique);
 }
 
+static void test_a_peer_that_is_known_to_be_lost(void **state)
+{
+    struct nccl_clique *clique = new_clique();
+    struct error error = {0};
+    (void)state;
+    join(clique, 0, 2);
+    peer_lost = true;
+    assert_int_equal(nccl_wait(clique, never, NULL, UINT64_MAX, &error), -ECONNRESET);
+    assert_string_equal(error.text, "worker c/0 closed its link");
+    assert_int_equal(fake->alive, 0); /* whoever is told is told after the abort */
+    nccl_clique_free(clique);
+}
+
 static void test_data_that_is_late(void **state)
 {
     struct nccl_clique *clique = new_clique();
     struct error error = {0};
     (void)state;
     join(clique, 0, 2);
-    assert_int_equal(nccl_wait(clique, never, NULL, clock_monotonic_ns() + TIMEOUT_NS / 8, &error),
+    assert_int_equal(nccl_wait(clique, never, NULL, clock_monotonic_ns() + SHORT_NS, &error),
                      -ETIMEDOUT);
     assert_int_equal(nccl_wait(clique, never, NULL, UINT64_MAX, &error), -ECONNRESET);
     nccl_clique_free(clique);
@@ -217,7 +245,7 @@ static void test_refused_calls(void **state)
 
 static void test_an_abort_that_hangs_is_told(void **state)
 {
-    struct nccl_clique *clique = new_clique();
+    struct nccl_clique *clique = new_clique_for(SHORT_NS);
     (void)state;
     join(clique, 0, 2);
     fake->abort_hangs = true;
@@ -233,13 +261,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_libraries_that_will_not_do),
-        TEST(test_exchange),
-        TEST(test_a_peer_that_never_joins),
-        TEST(test_all_are_aborted_as_a_group),
-        TEST(test_told_from_outside),
-        TEST(test_data_that_is_late),
-        TEST(test_refused_calls),
+        TEST(test_libraries_that_will_not_do),  TEST(test_exchange),
+        TEST(test_a_peer_that_never_joins),     TEST(test_all_are_aborted_as_a_group),
+        TEST(test_told_from_outside),           TEST(test_a_peer_that_is_known_to_be_lost),
+        TEST(test_data_that_is_late),           TEST(test_refused_calls),
         TEST(test_an_abort_that_hangs_is_told),
     };
     return cmocka_run_group_tests(tests, load, unload);

@@ -1,0 +1,169 @@
+/*
+ * A reduction's members, jobs and sums, and the oracle: the sequential tree over all lanes. What
+ * the members talk over is the test's.
+ */
+#pragma once
+
+#include "unit/comm/mesh_harness.h"
+
+#include "base/philox.h"
+#include "comm/reduce.h"
+#include "comm/tree.h"
+
+#define MEMBERS_MAX 12
+#define LANES_MAX   13
+#define COUNT_MAX   1200
+#define BUCKETS     3
+
+static const size_t counts[] = {0, 1, 15, 16, 17, 100, 191, 192, 193, COUNT_MAX};
+
+struct job {
+    unsigned lanes, members;
+    unsigned ranks[MEMBERS_MAX]; /* member -> rank: not in order, not always the same */
+    struct tree_span ranges[MEMBERS_MAX];
+    uint64_t number;
+};
+
+static inline void add(void *context, float *output, const float *a, const float *b, size_t count)
+{
+    (void)context;
+    for (size_t i = 0; i < count; i++)
+        output[i] = a[i] + b[i];
+}
+
+static inline uint32_t draw(uint64_t number, uint64_t stream)
+{
+    uint32_t words[4];
+    philox_block(philox_key_make(5, stream), number, 0, words);
+    return words[0];
+}
+
+/* Magnitudes far apart, so that almost every order of addition gives other bits. */
+static inline void make_lane(float *values, uint64_t job, unsigned bucket, unsigned lane,
+                             size_t count)
+{
+    struct philox_key key = philox_key_make(job, 1);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t words[4];
+        philox_block(key, i, bucket * 1000 + lane, words);
+        float magnitude = (float)(1u << (words[1] % 24));
+        values[i] = ((float)(words[0] >> 8) / 8388608.0f - 1.0f) * magnitude;
+    }
+}
+
+static inline void sum_subtree(float *result, uint64_t job, unsigned bucket, struct tree_span node,
+                               size_t count)
+{
+    if (node.count == 1) {
+        make_lane(result, job, bucket, node.first, count);
+        return;
+    }
+    float right_values[COUNT_MAX];
+    struct tree_span left, right;
+    tree_children(node, &left, &right);
+    sum_subtree(result, job, bucket, left, count);
+    sum_subtree(right_values, job, bucket, right, count);
+    add(NULL, result, result, right_values, count);
+}
+
+/* A cut of the lanes into uneven contiguous ranges, another for every job;
+   members are any of @ranks. */
+static inline void job_make(struct job *job, uint64_t number, unsigned lanes, unsigned members,
+                            unsigned ranks)
+{
+    *job = (struct job){.lanes = lanes, .members = members, .number = number};
+    unsigned first = 0;
+    for (unsigned i = 0; i < members; i++) {
+        unsigned spare = lanes - first - (members - i); /* beyond one lane for each of the rest */
+        unsigned count = 1 + (i + 1 == members ? spare : draw(number, 10 + i) % (spare + 1));
+        job->ranges[i] = (struct tree_span){.first = first, .count = count};
+        first += count;
+        job->ranks[i] = (i * 5 + draw(number, 9)) % ranks; /* 5 has no common divisor with it */
+    }
+}
+
+struct own_sums {
+    unsigned count;
+    float values[TREE_SUBTREES_MAX][COUNT_MAX];
+    float *pointers[TREE_SUBTREES_MAX];
+};
+
+static inline void own_sums_make(struct own_sums *sums, const struct job *job, unsigned self,
+                                 unsigned bucket, size_t count)
+{
+    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    sums->count = tree_subtrees(job->lanes, job->ranges[self], subtrees);
+    for (unsigned k = 0; k < sums->count; k++) {
+        sum_subtree(sums->values[k], job->number, bucket, subtrees[k], count);
+        sums->pointers[k] = sums->values[k];
+    }
+}
+
+struct member {
+    struct carrier *carrier;
+    unsigned rank;
+    unsigned wrong; /* cases that were not equal */
+    int code;
+    pthread_t thread;
+    struct own_sums sums[BUCKETS];
+};
+
+static inline unsigned check_result(const float *result, const struct job *job, unsigned bucket,
+                                    size_t count)
+{
+    float expected[COUNT_MAX];
+    struct tree_span root = {.first = 0, .count = job->lanes};
+    sum_subtree(expected, job->number, bucket, root, count);
+    return memcmp(result, expected, count * sizeof(float)) != 0;
+}
+
+/* All buckets of one step: begun in order, combined in order, finished in order. */
+static inline int run_step(struct member *member, const struct job *job,
+                           struct reduce_bucket **buckets, unsigned self, uint64_t step,
+                           size_t count)
+{
+    float elsewhere[COUNT_MAX];
+    int code = 0;
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++) {
+        own_sums_make(&member->sums[b], job, self, b, count);
+        uint64_t tag = (job->number << 32) | (step << 16) | (b << 8);
+        code = reduce_begin(buckets[b], tag, member->sums[b].pointers, count);
+    }
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++)
+        code = reduce_combine(buckets[b]);
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++) {
+        float *result = b == 1 ? elsewhere : member->sums[b].pointers[0];
+        code = reduce_finish(buckets[b], result);
+        if (code == 0)
+            member->wrong += check_result(result, job, b, count);
+    }
+    return code;
+}
+
+static inline int run_job(struct member *member, const struct job *job)
+{
+    unsigned self = 0;
+    while (self < job->members && job->ranks[self] != member->rank)
+        self++;
+    if (self == job->members)
+        return 0;
+    struct reduce_group group = {
+        .carrier = member->carrier,
+        .lanes = job->lanes,
+        .member_count = job->members,
+        .self = self,
+        .ranks = job->ranks,
+        .lane_ranges = job->ranges,
+        .add = add,
+    };
+    struct reduce_bucket *buckets[BUCKETS] = {NULL};
+    int code = 0;
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++)
+        code = reduce_bucket_new(&group, COUNT_MAX, &buckets[b]);
+    for (uint64_t step = 0; step < 2 && code == 0; step++) /* buckets are used again */
+        code = run_step(member, job, buckets, self, step,
+                        counts[(job->number + step * 3) % ARRAY_COUNT(counts)]);
+    for (unsigned b = 0; b < BUCKETS; b++)
+        reduce_bucket_free(buckets[b]);
+    return code;
+}
