@@ -31,6 +31,7 @@ static void default_vocab(struct job_spec *spec)
 
 static void default_validation(struct job_spec *spec)
 {
+    spec->data.validation_path[0] = '\0';
     spec->data.validation_share = spec->evaluate.every > 0 ? VALIDATION_DEFAULT : 0;
 }
 

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,6 +68,20 @@ static void test_a_value_that_was_chosen_stays(void **state)
     assert_int_equal(spec.model.vocab, 300);
 }
 
+static void test_a_setting_changes_its_key_alone(void **state)
+{
+    (void)state;
+    snprintf(spec.data.validation_path, sizeof(spec.data.validation_path), "/held/out.bin");
+    spec.evaluate.every = 7;
+    struct job_spec expected = spec;
+    expected.elastic.devices_max = 2;
+    assert_int_equal(job_settings_apply(PARSE("--set", "elastic.devices.max=2"), &spec, &error), 0);
+    json_t *is = job_spec_encode(&spec), *should_be = job_spec_encode(&expected);
+    assert_true(json_equal(is, should_be));
+    json_decref(is);
+    json_decref(should_be);
+}
+
 static void test_relative_paths_are_from_here(void **state)
 {
     (void)state;
@@ -119,6 +134,7 @@ int main(void)
         cmocka_unit_test_setup(test_keys_are_set_by_their_type, setup),
         cmocka_unit_test_setup(test_what_follows_from_other_keys_follows_the_changed_ones, setup),
         cmocka_unit_test_setup(test_a_value_that_was_chosen_stays, setup),
+        cmocka_unit_test_setup(test_a_setting_changes_its_key_alone, setup),
         cmocka_unit_test_setup(test_relative_paths_are_from_here, setup),
         cmocka_unit_test_setup(test_bad_settings_change_nothing, setup),
         cmocka_unit_test_setup(test_a_scale_that_cannot_be_is_refused, setup),
