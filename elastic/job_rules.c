@@ -6,6 +6,11 @@
 #define JOB_SAMPLES_MAX (1ull << 53)
 #define BYTE_VALUES     256
 
+#define GPT2_NORM_EPSILON     1e-5
+#define ROPE_THETA_UNUSED     10000.0 /* the default of a key that means nothing to gpt2 */
+#define LLAMA_WIDTH_STEP      16      /* matrices of one product lie side by side */
+#define LLAMA_HEADS_WIDTH_MAX 65536
+
 /* The nearest number of heads that divides the width, searching down: 1 always does. */
 static unsigned divisor_at_most(unsigned width, unsigned heads)
 {
@@ -22,13 +27,60 @@ static unsigned divisor_at_least(unsigned width, unsigned heads)
     return heads < width ? heads : width;
 }
 
-static void check_model(struct job_problems *problems, const struct job_spec *spec)
+static void fixed_by_gpt2(struct job_problems *problems, const char *key, double found,
+                          double fixed)
+{
+    if (found < fixed || found > fixed)
+        job_problem(problems, key, "%g cannot be chosen with gpt2, where it is %g here", found,
+                    fixed);
+}
+
+static void check_gpt2(struct job_problems *problems, const struct job_spec *spec)
 {
     unsigned width = spec->model.width, heads = spec->model.heads;
-    if (heads > width || width % heads != 0)
+    fixed_by_gpt2(problems, "model.kv_heads", spec->model.kv_heads, heads);
+    fixed_by_gpt2(problems, "model.head_width", spec->model.head_width, (double)width / heads);
+    fixed_by_gpt2(problems, "model.hidden", spec->model.hidden, 4.0 * width);
+    fixed_by_gpt2(problems, "model.rope_theta", spec->model.rope_theta, ROPE_THETA_UNUSED);
+    fixed_by_gpt2(problems, "model.norm_epsilon", spec->model.norm_epsilon, GPT2_NORM_EPSILON);
+}
+
+/* What model/spec.c asks for, in the words of a job file. */
+static void check_llama(struct job_problems *problems, const struct job_spec *spec)
+{
+    if (spec->model.width % LLAMA_WIDTH_STEP != 0)
+        job_problem(problems, "model.width", "%u is no multiple of %d, as llama needs",
+                    spec->model.width, LLAMA_WIDTH_STEP);
+    if (spec->model.heads % spec->model.kv_heads != 0)
+        job_problem(problems, "model.kv_heads", "%u do not divide model.heads %u",
+                    spec->model.kv_heads, spec->model.heads);
+    if (spec->model.head_width % 2 != 0)
+        job_problem(problems, "model.head_width",
+                    "%u is odd, and the rotary embedding turns pairs of columns",
+                    spec->model.head_width);
+    if ((uint64_t)spec->model.heads * spec->model.head_width > LLAMA_HEADS_WIDTH_MAX)
+        job_problem(problems, "model.head_width",
+                    "%u heads of %u columns are more than %d together", spec->model.heads,
+                    spec->model.head_width, LLAMA_HEADS_WIDTH_MAX);
+}
+
+static void check_family(struct job_problems *problems, const struct job_spec *spec)
+{
+    unsigned width = spec->model.width, heads = spec->model.heads;
+    bool llama = job_spec_is_llama(spec);
+    if (llama ? spec->model.head_width == 0 : heads > width || width % heads != 0)
         job_problem(problems, "model.heads",
                     "%u heads do not divide model.width %u; the nearest that do are %u and %u",
                     heads, width, divisor_at_most(width, heads), divisor_at_least(width, heads));
+    else if (llama)
+        check_llama(problems, spec);
+    else
+        check_gpt2(problems, spec);
+}
+
+static void check_model(struct job_problems *problems, const struct job_spec *spec)
+{
+    check_family(problems, spec);
     if (spec->data.format == JOB_FORMAT_BYTES && spec->model.vocab < BYTE_VALUES)
         job_problem(problems, "model.vocab",
                     "%u tokens are too few for data.format bytes, which has %d", spec->model.vocab,

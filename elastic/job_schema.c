@@ -10,8 +10,9 @@
 #define VOCAB_GPT2          50257
 #define DEVICES_MAX_DEFAULT 64
 #define VALIDATION_DEFAULT  0.1
+#define HIDDEN_STEP         64 /* of the default size inside a Llama's MLP */
 
-static const char *const families[] = {"gpt2", NULL};
+static const char *const families[] = {"gpt2", "llama", NULL};
 static const char *const optimizers[] = {"adamw", NULL};
 static const char *const formats[] = {
     [JOB_FORMAT_BYTES] = "bytes", [JOB_FORMAT_LLMC] = "llmc", [JOB_FORMAT_UINT16] = "uint16", NULL};
@@ -27,6 +28,26 @@ static const char *const freezes[] = {[JOB_FREEZE_NONE] = "none",
 static void default_vocab(struct job_spec *spec)
 {
     spec->model.vocab = spec->data.format == JOB_FORMAT_BYTES ? VOCAB_BYTES : VOCAB_GPT2;
+}
+
+static void default_kv_heads(struct job_spec *spec)
+{
+    spec->model.kv_heads = spec->model.heads;
+}
+
+/* 0 where there is none: job_rules.c says so. */
+static void default_head_width(struct job_spec *spec)
+{
+    unsigned width = spec->model.width, heads = spec->model.heads;
+    spec->model.head_width = heads > 0 && width % heads == 0 ? width / heads : 0;
+}
+
+/* A gated MLP has three matrices: with two thirds of the columns it is as large as one with two. */
+static void default_hidden(struct job_spec *spec)
+{
+    unsigned width = spec->model.width, gated = (8 * width + 2) / 3;
+    spec->model.hidden =
+        job_spec_is_llama(spec) ? (gated + HIDDEN_STEP - 1) / HIDDEN_STEP * HIDDEN_STEP : 4 * width;
 }
 
 static void default_validation(struct job_spec *spec)
@@ -64,6 +85,20 @@ const struct schema_key job_schema[] = {
      .meaning = "Size of the token table; at least 256 for format `bytes`"},
     {"model.tied", SCHEMA_FLAG, AT(model.tied), .default_json = "true", .also = " tie_word_embeddings tie_weights ",
      .meaning = "The head uses the token embedding's weights, until freezing the embedding unties them"},
+    {"model.kv_heads", SCHEMA_UNSIGNED, AT(model.kv_heads), 1, 65536, .default_from = default_kv_heads,
+     .default_note = "`model.heads`", .unit = "heads", .also = " num_key_value_heads n_kv_heads num_kv_heads n_head_kv ",
+     .meaning = "Heads of keys and values, each shared by several query heads; must divide `model.heads`; llama"},
+    {"model.head_width", SCHEMA_UNSIGNED, AT(model.head_width), 1, 65536, .default_from = default_head_width,
+     .default_note = "`model.width` / `model.heads`", .unit = "columns", .also = " head_dim head_size d_head ",
+     .meaning = "Columns of a head, an even number; llama"},
+    {"model.hidden", SCHEMA_UNSIGNED, AT(model.hidden), 1, 1048576, .default_from = default_hidden,
+     .default_note = "llama: 8/3 `model.width`, up to a multiple of 64; gpt2: 4 `model.width`", .unit = "columns",
+     .also = " intermediate_size ffn_dim n_inner hidden_dim d_ff mlp_hidden ", .meaning = "Columns inside the MLP; llama"},
+    {"model.rope_theta", SCHEMA_REAL, AT(model.rope_theta), 1, 1e12, .default_json = "10000",
+     .also = " rope_base rotary_base theta rope_freq_base ", .meaning = "Base of the rotary position embedding; llama"},
+    {"model.norm_epsilon", SCHEMA_REAL, AT(model.norm_epsilon), 0, 1, .above_min = true, .default_json = "1e-5",
+     .also = " rms_norm_eps layer_norm_epsilon norm_eps layer_norm_eps ",
+     .meaning = "Added to the mean square under the root of a norm; llama"},
 
     {"data.format", SCHEMA_CHOICE, AT(data.format), .choices = formats, .default_json = "\"bytes\"",
      .meaning = "`bytes`: any files, one token a byte; `llmc`: llm.c's `.bin` files; `uint16`: nanoGPT's raw token files"},

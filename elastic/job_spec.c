@@ -5,6 +5,8 @@
  */
 #include "elastic/job_spec.h"
 
+#include <string.h>
+
 #define RATE_FLOOR 0.1 /* of lr, at the last step of `cosine` and `linear` */
 
 /*
@@ -54,6 +56,11 @@ uint64_t job_spec_tokens_per_step(const struct job_spec *spec)
 {
     return (uint64_t)spec->train.lanes * spec->train.micro_batch *
            spec->train.micro_batches_per_lane * spec->model.context;
+}
+
+bool job_spec_is_llama(const struct job_spec *spec)
+{
+    return strcmp(spec->model.family, "llama") == 0;
 }
 
 unsigned job_spec_unit_count(const struct job_spec *spec)

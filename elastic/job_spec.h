@@ -29,9 +29,11 @@ enum job_format { JOB_FORMAT_BYTES, JOB_FORMAT_LLMC, JOB_FORMAT_UINT16 };
 struct job_spec {
     char name[NAME_SIZE];
     struct {
-        char family[JOB_WORD_SIZE]; /* "gpt2" */
+        char family[JOB_WORD_SIZE]; /* "gpt2", "llama" */
         unsigned layers, width, heads, context, vocab;
         bool tied;
+        unsigned kv_heads, head_width, hidden; /* with gpt2 these follow from the others */
+        double rope_theta, norm_epsilon;
     } model;
     struct {
         enum job_format format;
@@ -107,6 +109,9 @@ double job_spec_learning_rate(const struct job_spec *spec, uint64_t step);
 
 /** job_spec_tokens_per_step() - lanes x micro_batches_per_lane x micro_batch x context */
 uint64_t job_spec_tokens_per_step(const struct job_spec *spec);
+
+/** job_spec_is_llama() - the family; the only other one is gpt2 */
+bool job_spec_is_llama(const struct job_spec *spec);
 
 /** job_spec_unit_count() - of the model: 2 * layers + 2 */
 unsigned job_spec_unit_count(const struct job_spec *spec);

@@ -1,5 +1,5 @@
 /*
- * What units cost before anything is measured: the multiplications of a GPT block and the arrays
+ * What units cost before anything is measured: the multiplications of their products and the arrays
  * that its backward needs, per micro-batch.
  */
 #include "elastic/planner.h"
@@ -9,18 +9,40 @@
 #define REFERENCE_LINK_BYTES_PER_SECOND 1e9
 #define REFERENCE_LINK_LATENCY_SECONDS  1e-4
 
-/* Parameters of one unit: matrices, biases and the norm's two vectors (model/unit.h). */
+/* Columns of a sublayer's rows: what the norm becomes, and what returns (model/unit.h). */
+struct widths {
+    double wide, mixed;
+};
+
+static struct widths widths_of(const struct job_spec *spec, unsigned unit)
+{
+    bool attention = unit % 2 == 1, llama = job_spec_is_llama(spec);
+    double width = spec->model.width, hidden = spec->model.hidden;
+    double head_width = spec->model.head_width;
+    double heads = spec->model.heads, kv_heads = spec->model.kv_heads;
+    if (!llama)
+        return attention ? (struct widths){3 * width, width}
+                         : (struct widths){4 * width, 4 * width};
+    if (attention)
+        return (struct widths){(heads + 2 * kv_heads) * head_width, heads * head_width};
+    return (struct widths){2 * hidden, hidden};
+}
+
+/* Parameters of one unit: matrices; with gpt2 also positions, biases and the norm's second vector.
+ */
 static double parameter_count(const struct job_spec *spec, unsigned unit)
 {
     double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
     unsigned last = 2 * spec->model.layers + 1;
+    bool llama = job_spec_is_llama(spec);
+    double norm = llama ? width : 2 * width;
     if (unit == 0)
-        return (vocab + context) * width;
+        return (vocab + (llama ? 0 : context)) * width;
     if (unit == last)
-        return vocab * width + 2 * width;
-    if (unit % 2 == 1)
-        return 4 * width * width + 6 * width;
-    return 8 * width * width + 7 * width;
+        return vocab * width + norm;
+    struct widths widths = widths_of(spec, unit);
+    double biases = llama ? 0 : widths.wide + width;
+    return width * widths.wide + widths.mixed * width + biases + norm;
 }
 
 static double forward_flops(const struct job_spec *spec, unsigned unit, double tokens)
@@ -31,9 +53,11 @@ static double forward_flops(const struct job_spec *spec, unsigned unit, double t
         return 2 * tokens * width;
     if (unit == last)
         return 2 * tokens * width * vocab;
+    struct widths widths = widths_of(spec, unit);
+    double products = 2 * tokens * width * (widths.wide + widths.mixed);
     if (unit % 2 == 1)
-        return 8 * tokens * width * width + 2 * tokens * context * width; /* half is masked */
-    return 16 * tokens * width * width;
+        return products + 2 * tokens * context * widths.mixed; /* half is masked */
+    return products;
 }
 
 /* f32 numbers kept from forward to backward. */
@@ -45,9 +69,9 @@ static double activation_count(const struct job_spec *spec, unsigned unit, doubl
         return tokens;
     if (unit == last)
         return 2 * tokens * width + tokens * vocab;
-    if (unit % 2 == 1)
-        return 6 * tokens * width + tokens * spec->model.heads;
-    return 10 * tokens * width;
+    struct widths widths = widths_of(spec, unit);
+    double kept = tokens * (2 * width + widths.wide + widths.mixed);
+    return unit % 2 == 1 ? kept + tokens * spec->model.heads : kept;
 }
 
 void planner_units(const struct job_spec *spec, unsigned frozen_layers, double flops_per_second,

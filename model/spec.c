@@ -1,40 +1,94 @@
 #include "model/spec.h"
 
 #include <errno.h>
+#include <math.h>
+#include <string.h>
 
-static int check_range(const char *key, unsigned value, unsigned minimum, unsigned maximum,
-                       struct error *error)
+#include "model/unit.h"
+
+static const char *const family_names[] = {[MODEL_GPT2] = "gpt2", [MODEL_LLAMA] = "llama"};
+
+int model_family_named(const char *name, enum model_family *ret_family, struct error *error)
 {
-    if (value >= minimum && value <= maximum)
-        return 0;
-    return error_set(error, -EINVAL, "model.%s: %u is outside %u to %u", key, value, minimum,
-                     maximum);
+    for (size_t i = 0; i < ARRAY_COUNT(family_names); i++)
+        if (strcmp(name, family_names[i]) == 0) {
+            *ret_family = (enum model_family)i;
+            return 0;
+        }
+    return error_set(error, -EINVAL,
+                     "model.family: \"%s\" is not known to this build (gpt2, llama)", name);
+}
+
+struct range {
+    const char *key;
+    unsigned value, minimum, maximum;
+};
+
+static int check_ranges(const struct range *ranges, size_t count, struct error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].value < ranges[i].minimum || ranges[i].value > ranges[i].maximum)
+            return error_set(error, -EINVAL, "model.%s: %u is outside %u to %u", ranges[i].key,
+                             ranges[i].value, ranges[i].minimum, ranges[i].maximum);
+    return 0;
+}
+
+static int check_gpt2(const struct model_spec *spec, struct error *error)
+{
+    if (spec->width % spec->heads != 0)
+        return error_set(error, -EINVAL, "model.heads: width %u is not divisible by %u heads",
+                         spec->width, spec->heads);
+    return 0;
+}
+
+static int check_llama(const struct model_spec *spec, struct error *error)
+{
+    const struct range ranges[] = {
+        {"kv_heads", spec->kv_heads, 1, spec->heads},
+        {"head_width", spec->head_width, 2, MODEL_WIDTH_MAX / spec->heads},
+        {"hidden", spec->hidden, 1, MODEL_HIDDEN_MAX},
+    };
+    int r = check_ranges(ranges, ARRAY_COUNT(ranges), error);
+
+    if (r < 0)
+        return r;
+    if (spec->heads % spec->kv_heads != 0)
+        return error_set(error, -EINVAL,
+                         "model.kv_heads: %u heads cannot share %u heads of keys and values evenly",
+                         spec->heads, spec->kv_heads);
+    if (spec->head_width % 2 != 0)
+        return error_set(error, -EINVAL,
+                         "model.head_width: %u is odd, and the rotary embedding turns pairs",
+                         spec->head_width);
+    if (spec->width % UNIT_TENSOR_ALIGN != 0)
+        return error_set(error, -EINVAL, "model.width: %u is no multiple of %d, as llama needs",
+                         spec->width, UNIT_TENSOR_ALIGN);
+    if (!isfinite(spec->rope_theta) || spec->rope_theta < 1.0)
+        return error_set(error, -EINVAL, "model.rope_theta: %g is below 1", spec->rope_theta);
+    if (!isfinite(spec->norm_epsilon) || spec->norm_epsilon <= 0.0)
+        return error_set(error, -EINVAL, "model.norm_epsilon: %g is not above 0",
+                         spec->norm_epsilon);
+    return 0;
 }
 
 int model_spec_check(const struct model_spec *spec, struct error *error)
 {
-    const struct {
-        const char *key;
-        unsigned value, minimum, maximum;
-    } ranges[] = {
+    const struct range ranges[] = {
         {"layers", spec->layers, 1, MODEL_LAYERS_MAX},
         {"width", spec->width, 1, MODEL_WIDTH_MAX},
         {"heads", spec->heads, 1, MODEL_WIDTH_MAX},
         {"context", spec->context, 1, MODEL_CONTEXT_MAX},
         {"vocab", spec->vocab, 2, MODEL_VOCAB_MAX},
     };
+    int r = check_ranges(ranges, ARRAY_COUNT(ranges), error);
 
-    if (spec->family != MODEL_GPT2)
-        return error_set(error, -EINVAL, "model.family: %d is not a known family",
-                         (int)spec->family);
-    for (size_t i = 0; i < ARRAY_COUNT(ranges); i++) {
-        int r = check_range(ranges[i].key, ranges[i].value, ranges[i].minimum, ranges[i].maximum,
-                            error);
-        if (r < 0)
-            return r;
+    if (r < 0)
+        return r;
+    switch (spec->family) {
+    case MODEL_GPT2:
+        return check_gpt2(spec, error);
+    case MODEL_LLAMA:
+        return check_llama(spec, error);
     }
-    if (spec->width % spec->heads != 0)
-        return error_set(error, -EINVAL, "model.heads: width %u is not divisible by %u heads",
-                         spec->width, spec->heads);
-    return 0;
+    return error_set(error, -EINVAL, "model.family: %d is not a known family", (int)spec->family);
 }

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "model/rotary.h"
 #include "model/stage_private.h"
 
 #define BUFFER_ALIGN 64
@@ -54,25 +55,24 @@ static void *carve_words(struct carver *carver, size_t rows, size_t columns)
 static struct activations carve_activations(struct carver *carver, const struct model_spec *spec,
                                             enum unit_kind kind, size_t rows)
 {
-    size_t width = spec->width;
     struct activations kept = {0};
 
     if (kind == UNIT_EMBEDDING)
         return kept;
-    kept.norm = carve(carver, rows, width);
-    kept.mean = carve_words(carver, rows, 1);
+    kept.norm = carve(carver, rows, spec->width);
+    if (spec->family == MODEL_GPT2)
+        kept.mean = carve_words(carver, rows, 1);
     kept.rstd = carve_words(carver, rows, 1);
-    if (kind == UNIT_ATTENTION) {
-        kept.wide = carve(carver, rows, 3 * width);
-        kept.mixed = carve(carver, rows, width);
-        kept.log_sum = carve_words(carver, rows, spec->heads);
-    } else if (kind == UNIT_MLP) {
-        kept.wide = carve(carver, rows, 4 * width);
-        kept.mixed = carve(carver, rows, 4 * width);
-    } else {
+    if (kind == UNIT_HEAD) {
         kept.logits = carve(carver, rows, spec->vocab);
         kept.losses = carve_words(carver, rows, 1);
+        return kept;
     }
+    struct unit_widths widths = model_unit_widths(spec, kind);
+    kept.wide = carve(carver, rows, widths.wide);
+    kept.mixed = carve(carver, rows, widths.mixed);
+    if (kind == UNIT_ATTENTION)
+        kept.log_sum = carve_words(carver, rows, spec->heads);
     return kept;
 }
 
@@ -128,20 +128,31 @@ static void carve_again(struct carver *carver, const struct stage_options *optio
     }
 }
 
+static bool has_rotary(const struct stage_options *options)
+{
+    for (unsigned i = 0; options->spec->family == MODEL_LLAMA && i < options->unit_count; i++)
+        if (unit_kind_of(options->spec, options->first_unit + i) == UNIT_ATTENTION)
+            return true;
+    return false;
+}
+
 /* Measures when @stage is NULL. */
 static void carve_stage(struct carver *carver, const struct stage_options *options,
                         struct stage *stage)
 {
     struct stage measured = {0};
-    size_t rows = (size_t)options->batch * options->spec->context, width = options->spec->width;
+    const struct model_spec *spec = options->spec;
+    size_t rows = (size_t)options->batch * spec->context, width = spec->width;
 
     if (stage == NULL)
         stage = &measured;
     for (unsigned i = 0; i < options->slots && !carver->overflow; i++)
         carve_slot(carver, options, rows, stage->slots == NULL ? NULL : &stage->slots[i]);
     carve_again(carver, options, rows, stage);
-    stage->scratch = carve(carver, rows, width);
-    stage->scratch_wide = carve(carver, rows, 4 * width);
+    stage->scratch = carve(carver, rows, stage_scratch_width(spec));
+    stage->scratch_wide = carve(carver, rows, stage_scratch_wide_width(spec));
+    if (has_rotary(options))
+        stage->rotary_angles = carve_words(carver, spec->context, spec->head_width);
     stage->stream_gradient = carve(carver, rows, width);
     if (options->first_unit != 0)
         stage->input_gradient = carve(carver, rows, width);
@@ -175,6 +186,21 @@ static int allocate_tables(struct stage *stage)
     return 0;
 }
 
+static int make_rotary_angles(struct stage *stage)
+{
+    size_t count = (size_t)stage->spec.context * stage->spec.head_width;
+    AUTO_FREE float *angles = NULL;
+
+    if (stage->rotary_angles == NULL)
+        return 0;
+    angles = malloc(count * sizeof(*angles));
+    if (angles == NULL)
+        return -ENOMEM;
+    rotary_angles(&stage->spec, angles);
+    stage->kernel->upload(stage->device, stage->rotary_angles, angles, count * sizeof(*angles));
+    return 0;
+}
+
 /* The device first: what does not fit there shall not cost the host anything. */
 static int allocate(struct stage *stage, const struct stage_options *options)
 {
@@ -191,7 +217,7 @@ static int allocate(struct stage *stage, const struct stage_options *options)
                             .activation_size = options->kernel->activation_size};
     carve_stage(&carver, options, stage);
     assert(carver.used_bytes == size_bytes);
-    return 0;
+    return make_rotary_angles(stage);
 }
 
 int stage_new(const struct stage_options *options, struct stage **ret_stage, struct error *error)
@@ -295,7 +321,8 @@ void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
     const struct activations *head = head_activations(stage, slot);
     const struct kernel *kernel = stage->kernel;
     size_t count = stage->rows * stage->spec.vocab, piece;
-    size_t room = stage->rows * 4 * stage->spec.width * kernel->activation_size / sizeof(float);
+    size_t room = stage->rows * stage_scratch_wide_width(&stage->spec) * kernel->activation_size /
+                  sizeof(float);
 
     assert(!stage_slot_of(stage, slot)->kept); /* else they are their own gradient */
     for (size_t done = 0; done < count; done += piece) {

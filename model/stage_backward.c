@@ -1,7 +1,7 @@
 /*
  * Backward of one unit. The gradient of the residual stream stays in one buffer on its way down:
  * a sublayer is output = input + f(norm(input)), so its output's gradient is already the residual
- * part of its input's gradient and layernorm_backward() adds the rest in place. Only at the
+ * part of its input's gradient and the norm's backward adds the rest in place. Only at the
  * stage's first unit it goes over into the buffer that is sent to the previous stage.
  */
 #include "model/stage.h"
@@ -18,70 +18,90 @@ struct backward {
     void *d_stream; /* (N,C): the output's gradient, then the input's */
 };
 
-static const void *tensor(const struct backward *b, unsigned index)
+static const void *weight(const struct backward *b, enum unit_part part)
 {
-    return stage_weight(b->stage, b->layout, b->weights, index);
+    return stage_weight(b->stage, b->layout, b->weights, part);
 }
 
-static float *d_tensor(const struct backward *b, unsigned index)
+/* NULL where the unit has no such tensor. */
+static float *d_weight(const struct backward *b, enum unit_part part)
 {
-    return b->gradient + b->layout->tensors[index].offset;
+    const struct unit_tensor *tensor = model_unit_part(b->layout, part);
+    return tensor == NULL ? NULL : b->gradient + tensor->offset;
 }
 
 static void backward_embedding(const struct backward *b, const int32_t *tokens)
 {
     const struct stage *s = b->stage;
-    s->kernel->embedding_backward(s->device, d_tensor(b, EMBEDDING_TOKENS),
-                                  d_tensor(b, EMBEDDING_POSITIONS), b->d_stream, tokens, s->batch,
-                                  s->spec.context, s->spec.width);
+    s->kernel->embedding_backward(s->device, d_weight(b, UNIT_TOKENS), d_weight(b, UNIT_POSITIONS),
+                                  b->d_stream, tokens, s->batch, s->spec.context, s->spec.width);
 }
 
 /* d_stream += the gradient through the norm, of which @d_norm is the output's */
 static void backward_norm(const struct backward *b, const void *d_norm)
 {
     const struct stage *s = b->stage;
-    s->kernel->layernorm_backward(s->device, b->d_stream, d_tensor(b, NORM_WEIGHT),
-                                  d_tensor(b, NORM_BIAS), d_norm, b->input, tensor(b, NORM_WEIGHT),
-                                  b->kept->mean, b->kept->rstd, s->rows, s->spec.width);
+    float *d_norm_weight = d_weight(b, UNIT_NORM_WEIGHT);
+
+    if (stage_has_rms_norm(s))
+        s->kernel->rmsnorm_backward(s->device, b->d_stream, d_norm_weight, d_norm, b->input,
+                                    weight(b, UNIT_NORM_WEIGHT), b->kept->rstd, s->rows,
+                                    s->spec.width);
+    else
+        s->kernel->layernorm_backward(
+            s->device, b->d_stream, d_norm_weight, d_weight(b, UNIT_NORM_BIAS), d_norm, b->input,
+            weight(b, UNIT_NORM_WEIGHT), b->kept->mean, b->kept->rstd, s->rows, s->spec.width);
 }
 
-static void backward_out(const struct backward *b, void *d_mixed, size_t in)
+static void backward_out(const struct backward *b, void *d_mixed)
 {
     const struct stage *s = b->stage;
+    size_t mixed = model_unit_widths(&s->spec, b->layout->kind).mixed;
+
     s->kernel->linear_backward(
-        s->device, d_mixed, d_tensor(b, BLOCK_OUT_WEIGHT), d_tensor(b, BLOCK_OUT_BIAS), b->d_stream,
-        b->kept->mixed, tensor(b, BLOCK_OUT_WEIGHT), stage_block_shape(s, in, s->spec.width));
+        s->device, d_mixed, d_weight(b, UNIT_OUT_WEIGHT), d_weight(b, UNIT_OUT_BIAS), b->d_stream,
+        b->kept->mixed, weight(b, UNIT_OUT_WEIGHT), stage_block_shape(s, mixed, s->spec.width));
 }
 
-static void backward_in(const struct backward *b, const void *d_wide, size_t out)
+static void backward_in(const struct backward *b, const void *d_wide)
 {
     const struct stage *s = b->stage;
+    size_t wide = model_unit_widths(&s->spec, b->layout->kind).wide;
+
     s->kernel->linear_backward(
-        s->device, s->scratch, d_tensor(b, BLOCK_IN_WEIGHT), d_tensor(b, BLOCK_IN_BIAS), d_wide,
-        b->kept->norm, tensor(b, BLOCK_IN_WEIGHT), stage_block_shape(s, s->spec.width, out));
+        s->device, s->scratch, d_weight(b, UNIT_IN_WEIGHT), d_weight(b, UNIT_IN_BIAS), d_wide,
+        b->kept->norm, weight(b, UNIT_IN_WEIGHT), stage_block_shape(s, s->spec.width, wide));
 }
 
 static void backward_attention(const struct backward *b)
 {
     const struct stage *s = b->stage;
-    size_t width = s->spec.width;
+    struct kernel_attention shape = stage_attention_shape(s);
 
-    backward_out(b, s->scratch, width);
+    backward_out(b, s->scratch);
     s->kernel->attention_backward(s->device, s->scratch_wide, s->scratch, b->kept->mixed,
-                                  b->kept->log_sum, b->kept->wide, stage_attention_shape(s));
-    backward_in(b, s->scratch_wide, 3 * width);
+                                  b->kept->log_sum, b->kept->wide, shape);
+    if (s->rotary_angles != NULL)
+        s->kernel->rotary_backward(s->device, s->scratch_wide, s->rotary_angles, shape);
+    backward_in(b, s->scratch_wide);
     backward_norm(b, s->scratch);
 }
 
+/* SwiGLU's gradient is twice as wide as its output: it takes the place of what it is made of. */
 static void backward_mlp(const struct backward *b)
 {
     const struct stage *s = b->stage;
-    size_t wide = 4 * (size_t)s->spec.width;
+    bool gated = s->spec.family == MODEL_LLAMA;
+    void *d_wide = gated ? b->kept->wide : s->scratch_wide;
 
-    backward_out(b, s->scratch_wide, wide);
-    s->kernel->gelu_backward(s->device, s->scratch_wide, s->scratch_wide, b->kept->wide,
-                             s->rows * wide);
-    backward_in(b, s->scratch_wide, wide);
+    backward_out(b, s->scratch_wide);
+    if (gated)
+        s->kernel->swiglu_backward(s->device, d_wide, s->scratch_wide, b->kept->wide, s->rows,
+                                   s->spec.hidden);
+    else
+        s->kernel->gelu_backward(s->device, d_wide, s->scratch_wide, b->kept->wide,
+                                 s->rows * model_unit_widths(&s->spec, UNIT_MLP).wide);
+    backward_in(b, d_wide);
     backward_norm(b, s->scratch);
 }
 
@@ -89,8 +109,8 @@ static void backward_head(const struct backward *b)
 {
     const struct stage *s = b->stage;
 
-    s->kernel->linear_backward(s->device, s->scratch, d_tensor(b, HEAD_TABLE), NULL,
-                               b->kept->logits, b->kept->norm, tensor(b, HEAD_TABLE),
+    s->kernel->linear_backward(s->device, s->scratch, d_weight(b, UNIT_TABLE), NULL,
+                               b->kept->logits, b->kept->norm, weight(b, UNIT_TABLE),
                                stage_head_shape(s));
     backward_norm(b, s->scratch);
 }

@@ -10,47 +10,87 @@ struct forward {
     const void *input; /* (N,C) */
     void *output;      /* (N,C) */
     const struct activations *kept;
+    bool normed; /* the unit below has made this one's norm already */
 };
 
-static const void *tensor(const struct forward *f, unsigned index)
+static struct forward forward_of(const struct stage *stage, const struct stage_slot *slot,
+                                 unsigned index, const void *weights)
 {
-    return stage_weight(f->stage, f->layout, f->weights, index);
+    return (struct forward){.stage = stage,
+                            .layout = &stage->layouts[index],
+                            .weights = weights,
+                            .input = slot->streams[index],
+                            .output = slot->streams[index + 1],
+                            .kept = stage_activations(stage, slot, index)};
+}
+
+static const void *weight(const struct forward *f, enum unit_part part)
+{
+    return stage_weight(f->stage, f->layout, f->weights, part);
 }
 
 static void forward_embedding(const struct forward *f, const int32_t *tokens)
 {
     const struct stage *s = f->stage;
-    s->kernel->embedding_forward(s->device, f->output, tokens, tensor(f, EMBEDDING_TOKENS),
-                                 tensor(f, EMBEDDING_POSITIONS), s->batch, s->spec.context,
+    s->kernel->embedding_forward(s->device, f->output, tokens, weight(f, UNIT_TOKENS),
+                                 weight(f, UNIT_POSITIONS), s->batch, s->spec.context,
                                  s->spec.width);
 }
 
 static void forward_norm(const struct forward *f)
 {
     const struct stage *s = f->stage;
-    s->kernel->layernorm_forward(s->device, f->kept->norm, f->kept->mean, f->kept->rstd, f->input,
-                                 tensor(f, NORM_WEIGHT), tensor(f, NORM_BIAS), s->rows,
-                                 s->spec.width);
+
+    if (f->normed)
+        return;
+    if (stage_has_rms_norm(s))
+        s->kernel->rmsnorm_forward(s->device, f->kept->norm, f->kept->rstd, NULL, f->input, NULL,
+                                   weight(f, UNIT_NORM_WEIGHT), (float)s->spec.norm_epsilon,
+                                   s->rows, s->spec.width);
+    else
+        s->kernel->layernorm_forward(s->device, f->kept->norm, f->kept->mean, f->kept->rstd,
+                                     f->input, weight(f, UNIT_NORM_WEIGHT),
+                                     weight(f, UNIT_NORM_BIAS), s->rows, s->spec.width);
 }
 
-/* output = input + projection of what the sublayer made */
-static void forward_projection(const struct forward *f, size_t in)
+/*
+ * output = input + projection of what the sublayer made. With the unit above in the same stage an
+ * RMS norm takes the sum along on its way; the bits are the same as apart.
+ */
+static void forward_projection(const struct forward *f, struct forward *above)
 {
     const struct stage *s = f->stage;
-    s->kernel->linear_forward(s->device, s->scratch, f->kept->mixed, tensor(f, BLOCK_OUT_WEIGHT),
-                              tensor(f, BLOCK_OUT_BIAS), stage_block_shape(s, in, s->spec.width));
-    s->kernel->residual(s->device, f->output, f->input, s->scratch, s->rows * s->spec.width);
+    size_t mixed = model_unit_widths(&s->spec, f->layout->kind).mixed;
+
+    s->kernel->linear_forward(s->device, s->scratch, f->kept->mixed, weight(f, UNIT_OUT_WEIGHT),
+                              weight(f, UNIT_OUT_BIAS), stage_block_shape(s, mixed, s->spec.width));
+    if (above == NULL || !stage_has_rms_norm(s)) {
+        s->kernel->residual(s->device, f->output, f->input, s->scratch, s->rows * s->spec.width);
+        return;
+    }
+    s->kernel->rmsnorm_forward(s->device, above->kept->norm, above->kept->rstd, f->output, f->input,
+                               s->scratch, weight(above, UNIT_NORM_WEIGHT),
+                               (float)s->spec.norm_epsilon, s->rows, s->spec.width);
+    above->normed = true;
+}
+
+static struct kernel_linear in_shape(const struct forward *f)
+{
+    const struct stage *s = f->stage;
+    return stage_block_shape(s, s->spec.width, model_unit_widths(&s->spec, f->layout->kind).wide);
 }
 
 /* Attention up to what its projection takes. */
 static void mix_attention(const struct forward *f)
 {
     const struct stage *s = f->stage;
-    size_t width = s->spec.width;
 
     forward_norm(f);
-    s->kernel->linear_forward(s->device, f->kept->wide, f->kept->norm, tensor(f, BLOCK_IN_WEIGHT),
-                              tensor(f, BLOCK_IN_BIAS), stage_block_shape(s, width, 3 * width));
+    s->kernel->linear_forward(s->device, f->kept->wide, f->kept->norm, weight(f, UNIT_IN_WEIGHT),
+                              weight(f, UNIT_IN_BIAS), in_shape(f));
+    if (s->rotary_angles != NULL)
+        s->kernel->rotary_forward(s->device, f->kept->wide, s->rotary_angles,
+                                  stage_attention_shape(s));
     s->kernel->attention_forward(s->device, f->kept->mixed, f->kept->log_sum, f->kept->wide,
                                  stage_attention_shape(s));
 }
@@ -58,12 +98,17 @@ static void mix_attention(const struct forward *f)
 static void mix_mlp(const struct forward *f)
 {
     const struct stage *s = f->stage;
-    size_t width = s->spec.width;
 
     forward_norm(f);
-    s->kernel->linear_gelu_forward(s->device, f->kept->mixed, f->kept->wide, f->kept->norm,
-                                   tensor(f, BLOCK_IN_WEIGHT), tensor(f, BLOCK_IN_BIAS),
-                                   stage_block_shape(s, width, 4 * width));
+    if (s->spec.family == MODEL_GPT2) {
+        s->kernel->linear_gelu_forward(s->device, f->kept->mixed, f->kept->wide, f->kept->norm,
+                                       weight(f, UNIT_IN_WEIGHT), weight(f, UNIT_IN_BIAS),
+                                       in_shape(f));
+        return;
+    }
+    s->kernel->linear_forward(s->device, f->kept->wide, f->kept->norm, weight(f, UNIT_IN_WEIGHT),
+                              NULL, in_shape(f));
+    s->kernel->swiglu_forward(s->device, f->kept->mixed, f->kept->wide, s->rows, s->spec.hidden);
 }
 
 static void forward_head(const struct forward *f)
@@ -71,7 +116,7 @@ static void forward_head(const struct forward *f)
     const struct stage *s = f->stage;
 
     forward_norm(f);
-    s->kernel->linear_forward(s->device, f->kept->logits, f->kept->norm, tensor(f, HEAD_TABLE),
+    s->kernel->linear_forward(s->device, f->kept->logits, f->kept->norm, weight(f, UNIT_TABLE),
                               NULL, stage_head_shape(s));
 }
 
@@ -92,11 +137,8 @@ static void forward_loss(const struct forward *f, const int32_t *targets, bool k
 void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,
                          const void *weights)
 {
-    const struct forward f = {.stage = stage,
-                              .layout = &stage->layouts[index],
-                              .weights = weights,
-                              .input = slot->streams[index],
-                              .kept = stage_activations(stage, slot, index)};
+    const struct forward f = forward_of(stage, slot, index, weights);
+
     if (f.layout->kind == UNIT_ATTENTION)
         mix_attention(&f);
     else
@@ -117,24 +159,21 @@ void stage_forward(struct stage *stage, unsigned slot_index, void *const *weight
         stage->kernel->upload(stage->device, slot->targets, targets, stage->rows * sizeof(int32_t));
     slot->kept = keep;
 
-    for (unsigned i = 0; i < stage->unit_count; i++) {
-        struct forward f = {.stage = stage,
-                            .layout = &stage->layouts[i],
-                            .weights = weights[i],
-                            .input = slot->streams[i],
-                            .output = slot->streams[i + 1],
-                            .kept = stage_activations(stage, slot, i)};
+    struct forward f = forward_of(stage, slot, 0, weights[0]), above;
+    for (unsigned i = 0; i < stage->unit_count; i++, f = above) {
+        bool last = i + 1 == stage->unit_count;
+        above = last ? f : forward_of(stage, slot, i + 1, weights[i + 1]);
         switch (f.layout->kind) {
         case UNIT_EMBEDDING:
             forward_embedding(&f, slot->tokens);
             break;
         case UNIT_ATTENTION:
             mix_attention(&f);
-            forward_projection(&f, stage->spec.width);
+            forward_projection(&f, last ? NULL : &above);
             break;
         case UNIT_MLP:
             mix_mlp(&f);
-            forward_projection(&f, 4 * (size_t)stage->spec.width);
+            forward_projection(&f, last ? NULL : &above);
             break;
         case UNIT_HEAD:
             forward_head(&f);

@@ -3,21 +3,15 @@
 
 #include "model/stage.h"
 
-/* Positions of tensors in the layouts of model/unit.c. */
-enum { EMBEDDING_TOKENS = 0, EMBEDDING_POSITIONS = 1 };
-enum { NORM_WEIGHT = 0, NORM_BIAS = 1 }; /* of all other units */
-enum { BLOCK_IN_WEIGHT = 2, BLOCK_IN_BIAS, BLOCK_OUT_WEIGHT, BLOCK_OUT_BIAS };
-enum { HEAD_TABLE = 2 };
-
 /* What one unit keeps of one micro-batch from forward to backward, beside its input. */
 struct activations {
     void *norm;         /* (N,C); all but the embedding */
-    float *mean, *rstd; /* (N) */
-    void *wide;         /* attention: q|k|v (N,3C); MLP: before GELU (N,4C) */
-    void *mixed;        /* attention: its output (N,C); MLP: after GELU (N,4C) */
-    float *log_sum;     /* attention: (B,H,T) */
-    void *logits;       /* head: (N,V); their gradient after a forward with keep */
-    float *losses;      /* head: (N) */
+    float *mean, *rstd; /* (N); an RMS norm has no mean */
+    void *wide;     /* (N,W) of struct unit_widths: q|k|v, turned; before the MLP's activation */
+    void *mixed;    /* (N,M): attention's output; after the activation */
+    float *log_sum; /* attention: (B,H,T) */
+    void *logits;   /* head: (N,V); their gradient after a forward with keep */
+    float *losses;  /* head: (N) */
 };
 
 struct stage_slot {
@@ -39,8 +33,9 @@ struct stage {
     struct unit_layout *layouts; /* unit_count */
     struct stage_slot *slots;
     struct activations again[UNIT_HEAD]; /* by kind: what a unit that keeps nothing works in */
-    void *scratch;                       /* (N,C) */
-    void *scratch_wide;                  /* (N,4C) */
+    void *scratch;                       /* (N, stage_scratch_width()) */
+    void *scratch_wide;                  /* (N, stage_scratch_wide_width()) */
+    float *rotary_angles;                /* (T,D) f32; NULL where nothing is turned */
     void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
@@ -64,11 +59,31 @@ static inline const struct activations *stage_activations(const struct stage *st
                                                     : &slot->activations[index];
 }
 
-/** stage_weight() - tensor @index of a unit's flat weights */
+/** stage_weight() - of a unit's flat weights those of @part, NULL where the unit has none */
 static inline const void *stage_weight(const struct stage *stage, const struct unit_layout *layout,
-                                       const void *weights, unsigned index)
+                                       const void *weights, enum unit_part part)
 {
-    return (const char *)weights + layout->tensors[index].offset * stage->kernel->activation_size;
+    const struct unit_tensor *tensor = model_unit_part(layout, part);
+    return tensor == NULL ? NULL
+                          : (const char *)weights + tensor->offset * stage->kernel->activation_size;
+}
+
+/** stage_has_rms_norm() - else layer norm */
+static inline bool stage_has_rms_norm(const struct stage *stage)
+{
+    return stage->spec.family == MODEL_LLAMA;
+}
+
+/* Columns of the scratch buffers: what backward makes of a sublayer's rows on their way down. */
+static inline size_t stage_scratch_width(const struct model_spec *spec)
+{
+    return MAX((size_t)spec->width, model_unit_widths(spec, UNIT_ATTENTION).mixed);
+}
+
+static inline size_t stage_scratch_wide_width(const struct model_spec *spec)
+{
+    return MAX(model_unit_widths(spec, UNIT_ATTENTION).wide,
+               model_unit_widths(spec, UNIT_MLP).mixed);
 }
 
 /**
@@ -84,18 +99,22 @@ struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot);
 
 static inline struct kernel_attention stage_attention_shape(const struct stage *stage)
 {
+    const struct model_spec *spec = &stage->spec;
     return (struct kernel_attention){.batch = stage->batch,
-                                     .context = stage->spec.context,
-                                     .width = stage->spec.width,
-                                     .heads = stage->spec.heads,
-                                     .kv_heads = stage->spec.heads};
+                                     .context = spec->context,
+                                     .width = (size_t)spec->heads * model_head_width(spec),
+                                     .heads = spec->heads,
+                                     .kv_heads = model_kv_heads(spec)};
 }
 
 static inline struct kernel_linear stage_block_shape(const struct stage *stage, size_t in,
                                                      size_t out)
 {
-    return (struct kernel_linear){
-        .rows = stage->rows, .in = in, .out = out, .layout = KERNEL_WEIGHT_IN_OUT};
+    bool conv = stage->spec.family == MODEL_GPT2;
+    return (struct kernel_linear){.rows = stage->rows,
+                                  .in = in,
+                                  .out = out,
+                                  .layout = conv ? KERNEL_WEIGHT_IN_OUT : KERNEL_WEIGHT_OUT_IN};
 }
 
 static inline struct kernel_linear stage_head_shape(const struct stage *stage)

@@ -7,6 +7,10 @@
  * elements: its tensors in order, each padded with zeros to a multiple of 16 elements. Padding
  * stays zero through every operation, so the flat array can be reduced, moved and hashed whole.
  *
+ * A tensor has a name and a shape, which are its family's, and a part in the unit's work, by which
+ * the computation finds it: families differ in what parts there are and in how many tensors a part
+ * has, and share the rest.
+ *
  * With a tied head the head unit has its own copy of the token table, "the mirror". Embedding and
  * head reduce their gradients apart; then both add embedding + head in that order and both take
  * the same optimizer step, so the two copies stay equal to the bit. While tied only the embedding's
@@ -21,12 +25,28 @@
 
 enum unit_kind { UNIT_EMBEDDING, UNIT_ATTENTION, UNIT_MLP, UNIT_HEAD };
 
+/* What a tensor is for. */
+enum unit_part {
+    UNIT_TOKENS,      /* embedding (V,C) */
+    UNIT_POSITIONS,   /* embedding (T,C) */
+    UNIT_NORM_WEIGHT, /* of all other units (C) */
+    UNIT_NORM_BIAS,
+    UNIT_IN_WEIGHT, /* from the norm into the sublayer: q|k|v, the MLP's first matrix, gate|up */
+    UNIT_IN_BIAS,
+    UNIT_OUT_WEIGHT, /* from the sublayer into the residual stream */
+    UNIT_OUT_BIAS,
+    UNIT_TABLE, /* head (V,C) */
+};
+
 #define UNIT_TENSORS_MAX  6
 #define UNIT_TENSOR_ALIGN 16 /* elements */
 #define TENSOR_NAME_SIZE  64
 
 struct unit_tensor {
     char name[TENSOR_NAME_SIZE]; /* Hugging Face's: "transformer.h.3.attn.c_attn.weight" */
+    /* Tensors of one part lie side by side without padding, in order: together one (sum of rows,
+       columns) matrix. */
+    enum unit_part part;
     unsigned rank;
     size_t shape[2];
     size_t offset; /* elements, in the unit's flat array */
@@ -50,12 +70,24 @@ unsigned model_unit_count(const struct model_spec *spec);
 void model_unit_layout(const struct model_spec *spec, unsigned unit,
                        struct unit_layout *ret_layout);
 
+/** model_unit_part() - the first tensor of @part, NULL where the unit has none */
+const struct unit_tensor *model_unit_part(const struct unit_layout *layout, enum unit_part part);
+
+/* What the rows of a sublayer are on their way: norm (N,C), wide (N,W), mixed (N,M), norm's width
+   again. Attention: q|k|v, then its output; MLP: before and after the activation. */
+struct unit_widths {
+    size_t wide, mixed;
+};
+/** model_unit_widths() - @kind is UNIT_ATTENTION or UNIT_MLP */
+struct unit_widths model_unit_widths(const struct model_spec *spec, enum unit_kind kind);
+
 /** model_frozen_units() - units below the boundary when @frozen_layers layers are frozen: 0, or the
     embedding and both sublayers of each frozen layer */
 unsigned model_frozen_units(const struct model_spec *spec, unsigned frozen_layers);
 
 /**
- * model_unit_initialize() - GPT-2's initialization of one unit, the same on every layout
+ * model_unit_initialize() - GPT-2's initialization of one unit of any family, the same on every
+ *                           layout
  * @ret_parameters: host memory, f32, layout.count elements
  *
  * normal(0, 0.02); projections into the residual stream scaled by 1/sqrt(2 * layers); position

@@ -20,13 +20,27 @@ static void add_attention(struct unit_cost *cost, double batch, double context, 
     cost->backward_flops += 5.0 * product;
 }
 
+/* The two products of a sublayer; returns the elements of its rows that are kept beside the input's
+   norm: before and after attention or the activation. */
+static size_t add_sublayer(struct unit_cost *cost, const struct model_spec *spec,
+                           enum unit_kind kind, size_t rows)
+{
+    struct unit_widths widths = model_unit_widths(spec, kind);
+
+    add_linear(cost, (double)rows, spec->width, (double)widths.wide);
+    add_linear(cost, (double)rows, (double)widths.mixed, spec->width);
+    return rows * (widths.wide + widths.mixed);
+}
+
 void model_unit_cost(const struct model_spec *spec, unsigned unit, unsigned batch,
                      struct unit_cost *ret_cost)
 {
     size_t rows = (size_t)batch * spec->context, width = spec->width;
-    size_t stream = rows * width, statistics = 2 * rows; /* elements */
+    size_t stream = rows * width,
+           statistics = (spec->family == MODEL_GPT2 ? 2 : 1) * rows; /* elements */
     size_t kept = 0;
     double n = (double)rows, c = (double)width;
+    double attention_width = (double)spec->heads * model_head_width(spec);
     struct unit_layout layout;
     model_unit_layout(spec, unit, &layout);
 
@@ -39,17 +53,14 @@ void model_unit_cost(const struct model_spec *spec, unsigned unit, unsigned batc
         kept = rows; /* tokens */
         break;
     case UNIT_ATTENTION:
-        add_linear(ret_cost, n, c, 3.0 * c);
-        add_attention(ret_cost, batch, spec->context, c);
-        add_linear(ret_cost, n, c, c);
+        add_attention(ret_cost, batch, spec->context, attention_width);
         /* input, its norm, q|k|v, attention's output, log sums */
-        kept = stream + stream + statistics + 3 * stream + stream + rows * spec->heads;
+        kept = 2 * stream + statistics + add_sublayer(ret_cost, spec, UNIT_ATTENTION, rows) +
+               rows * spec->heads;
         break;
     case UNIT_MLP:
-        add_linear(ret_cost, n, c, 4.0 * c);
-        add_linear(ret_cost, n, 4.0 * c, c);
-        /* input, its norm, before and after GELU */
-        kept = stream + stream + statistics + 8 * stream;
+        /* input, its norm, before and after the activation */
+        kept = 2 * stream + statistics + add_sublayer(ret_cost, spec, UNIT_MLP, rows);
         break;
     case UNIT_HEAD:
         add_linear(ret_cost, n, c, spec->vocab);

@@ -1,6 +1,7 @@
 /*
- * GPT-2's initialization. Every value is a function of (seed, unit, tensor, position) through
- * Philox, so a worker makes exactly the units it holds and every layout starts from the same bits.
+ * GPT-2's initialization, for every family. Every value is a function of (seed, unit, tensor,
+ * position) through Philox, so a worker makes exactly the units it holds and every layout starts
+ * from the same bits.
  */
 #include <math.h>
 #include <string.h>
@@ -14,15 +15,11 @@
 
 /* Radford et al. 2019: each of the 2 * layers projections that add to the residual stream starts
    smaller, so that the stream's variance does not grow with depth. */
-static float matrix_deviation(const struct model_spec *spec, const struct unit_layout *layout,
-                              unsigned tensor)
+static float matrix_deviation(const struct model_spec *spec, enum unit_part part)
 {
-    bool in_block = layout->kind == UNIT_ATTENTION || layout->kind == UNIT_MLP;
-    if (in_block && tensor == 4)
+    if (part == UNIT_OUT_WEIGHT)
         return (float)(DEVIATION / sqrt(2.0 * spec->layers));
-    if (layout->kind == UNIT_EMBEDDING && tensor == 1)
-        return (float)POSITION_DEVIATION;
-    return (float)DEVIATION;
+    return part == UNIT_POSITIONS ? (float)POSITION_DEVIATION : (float)DEVIATION;
 }
 
 static uint64_t tensor_stream(unsigned unit, unsigned tensor, const struct unit_tensor *layout)
@@ -49,12 +46,11 @@ void model_unit_initialize(const struct model_spec *spec, unsigned unit, uint64_
     for (unsigned i = 0; i < layout.tensor_count; i++) {
         const struct unit_tensor *tensor = &layout.tensors[i];
         float *values = ret_parameters + tensor->offset;
-        bool norm_weight = i == 0 && layout.kind != UNIT_EMBEDDING;
 
         if (tensor->rank == 2)
             philox_fill_normal(key, tensor_stream(unit, i, tensor), 0.0f,
-                               matrix_deviation(spec, &layout, i), values, tensor->count);
-        else if (norm_weight)
+                               matrix_deviation(spec, tensor->part), values, tensor->count);
+        else if (tensor->part == UNIT_NORM_WEIGHT)
             fill_ones(values, tensor->count);
     }
 }

@@ -12,13 +12,13 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/tune.h"
 #include "checkpoint/writer.h"
+#include "elastic/huggingface.h"
 #include "worker/canonical.h"
 #include "worker/commit.h"
 #include "worker/keeper.h"
 #include "worker/retention.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
-#define END_OF_TEXT 50256
 
 /* Parameters, and the moments of those that are trained. */
 static uint64_t state_bytes(const struct state *state)
@@ -178,29 +178,6 @@ void snapshot_reset(struct snapshot *snapshot)
     forget_begun(snapshot);
 }
 
-/* Hugging Face's description of the model, so that the folder opens there as it is. */
-static json_t *model_config(const struct state *state)
-{
-    const struct model_spec *model = &state->model;
-    /* GPT-2's end of text; a smaller vocabulary has no such token, which must be said. */
-    json_t *end = model->vocab > END_OF_TEXT ? json_integer(END_OF_TEXT) : json_null();
-    json_t *config = json_pack(
-        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:s}",
-        "architectures", "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", (int)model->layers,
-        "n_embd", (int)model->width, "n_head", (int)model->heads, "n_positions",
-        (int)model->context, "n_ctx", (int)model->context, "vocab_size", (int)model->vocab,
-        "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "initializer_range", 0.02,
-        "resid_pdrop", 0.0, "embd_pdrop", 0.0, "attn_pdrop", 0.0, "tie_word_embeddings",
-        state_tied(state), "torch_dtype", "float32");
-
-    if (json_object_set_new(config, "bos_token_id", json_incref(end)) ||
-        json_object_set_new(config, "eos_token_id", end)) {
-        json_decref(config);
-        return NULL;
-    }
-    return config;
-}
-
 /* Every tensor of the stage goes to the replica that has the least to write so far: the same on all
  * of them. Frozen units go around whole and weigh nothing: they are written once and then linked.
  */
@@ -312,7 +289,7 @@ int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned 
     sharing.tensors = tensors;
     snapshot->begun_state =
         json_pack("{s:o}", "freeze", freeze_encode(&state->freeze, state->model.layers));
-    snapshot->begun_config = model_config(state);
+    snapshot->begun_config = huggingface_config(state->spec, state_tied(state));
     if (!bytes || !tensors || !snapshot->begun_state || !snapshot->begun_config)
         return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
     status = begin_spread(snapshot, plan, error);

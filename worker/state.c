@@ -7,20 +7,22 @@
 int state_model(const struct job_spec *spec, struct model_spec *ret_model, struct error *error)
 {
     struct model_spec model = {
-        .family = MODEL_GPT2,
         .layers = spec->model.layers,
         .width = spec->model.width,
         .heads = spec->model.heads,
         .context = spec->model.context,
         .vocab = spec->model.vocab,
         .tied = spec->model.tied,
+        .kv_heads = spec->model.kv_heads,
+        .head_width = spec->model.head_width,
+        .hidden = spec->model.hidden,
+        .rope_theta = spec->model.rope_theta,
+        .norm_epsilon = spec->model.norm_epsilon,
     };
-    int status;
+    int status = model_family_named(spec->model.family, &model.family, error);
 
-    if (strcmp(spec->model.family, "gpt2"))
-        return error_set(error, -EINVAL, "model.family: \"%s\" is not known to this build (gpt2)",
-                         spec->model.family);
-    status = model_spec_check(&model, error);
+    if (!status)
+        status = model_spec_check(&model, error);
     if (!status)
         *ret_model = model;
     return status;

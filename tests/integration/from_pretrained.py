@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""GPT2LMHeadModel.from_pretrained() on a checkpoint and its exports, beside firn's logits.
+"""from_pretrained() of the family's model on a checkpoint and its exports, beside firn's logits.
 
 usage: from_pretrained.py FOLDER CHECKPOINT, with tokens, logits, plain-f32 and plain-bf16 in FOLDER.
 Exit status: 0 equal within 1e-4, 1 not equal, 77 when torch, numpy or transformers is not installed.
@@ -11,7 +11,7 @@ try:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import numpy
     import torch
-    from transformers import GPT2LMHeadModel
+    from transformers import AutoModelForCausalLM
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -20,7 +20,7 @@ TOLERANCE = 1e-4
 
 
 def load(folder):
-    model, info = GPT2LMHeadModel.from_pretrained(folder, output_loading_info=True)
+    model, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
     # With tied tables lm_head.weight has no tensor of its own; transformers ties it.
     problems = {kind: found for kind, found in info.items() if found}
     assert not problems, problems

@@ -15,17 +15,23 @@
 
 #define STEPS 14
 
-static struct job_spec small_job(void)
+#define GPT2  "\"family\":\"gpt2\",\"heads\":2"
+#define LLAMA "\"family\":\"llama\",\"heads\":4,\"kv_heads\":2,\"head_width\":10,\"hidden\":84"
+
+static struct job_spec small_job(const char *family)
 {
-    static const char text[] =
-        "{\"name\":\"layouts\",\"model\":{\"family\":\"gpt2\",\"layers\":3,\"width\":32,\"heads\":2,\"context\":16,"
-        "\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
-        "/elastic\","
-        "\"validation\":0.1},\"train\":{\"steps\":14,\"lanes\":6,\"micro_batch\":2,\"micro_batches_per_lane\":2,"
-        "\"seed\":7,\"optimizer\":{\"lr\":0.01,\"warmup\":2}},\"elastic\":{\"freeze\":{\"policy\":\"gradient\","
-        "\"every\":5}},\"checkpoint\":{\"every\":4,\"keep\":9},\"evaluate\":{\"every\":4,\"batches\":5}}";
+    char text[2048];
     struct job_spec spec;
     struct error error = {0};
+
+    snprintf(text, sizeof(text),
+             "{\"name\":\"layouts\",\"model\":{%s,\"layers\":3,\"width\":32,\"context\":16,"
+             "\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
+             "/elastic\",\"validation\":0.1},\"train\":{\"steps\":14,\"lanes\":6,\"micro_batch\":2,"
+             "\"micro_batches_per_lane\":2,\"seed\":7,\"optimizer\":{\"lr\":0.01,\"warmup\":2}},"
+             "\"elastic\":{\"freeze\":{\"policy\":\"gradient\",\"every\":5}},"
+             "\"checkpoint\":{\"every\":4,\"keep\":9},\"evaluate\":{\"every\":4,\"batches\":5}}",
+             family);
     json_t *tree = json_loads(text, 0, NULL);
 
     assert_non_null(tree);
@@ -35,9 +41,9 @@ static struct job_spec small_job(void)
     return spec;
 }
 
-static char *run_layout(unsigned stages, unsigned replicas, char ret_digest[33])
+static char *run_layout(const char *family, unsigned stages, unsigned replicas, char ret_digest[33])
 {
-    struct job_spec spec = small_job();
+    struct job_spec spec = small_job(family);
     struct crew crew;
     struct plan *plan;
     char *exact;
@@ -55,29 +61,45 @@ static char *run_layout(unsigned stages, unsigned replicas, char ret_digest[33])
     return exact;
 }
 
-static void test_every_layout_gives_the_same_bits(void **state)
+/* Each of @layouts against one worker alone. */
+static void expect_same_bits(const char *family, const unsigned (*layouts)[2], size_t count)
 {
-    static const unsigned layouts[][2] = {{1, 2}, {1, 3}, {1, 6}, {2, 1}, {2, 2}, {2, 3}, {3, 1},
-                                          {3, 2}, {6, 1}, {1, 5}, {5, 1}, {1, 4}, {4, 1}};
     char digest[33], other_digest[33];
-    AUTO_FREE char *alone = run_layout(1, 1, digest);
+    AUTO_FREE char *alone = run_layout(family, 1, 1, digest);
     unsigned lines = 0;
 
-    (void)state;
     for (const char *at = alone; (at = strchr(at, '\n')); at++)
         lines++;
     assert_int_equal(lines, STEPS);
-    for (size_t i = 0; i < ARRAY_COUNT(layouts); i++) {
-        AUTO_FREE char *other = run_layout(layouts[i][0], layouts[i][1], other_digest);
+    for (size_t i = 0; i < count; i++) {
+        AUTO_FREE char *other = run_layout(family, layouts[i][0], layouts[i][1], other_digest);
         print_message("%u x %u: %s\n", layouts[i][0], layouts[i][1], other_digest);
         assert_string_equal(alone, other);
         assert_string_equal(digest, other_digest);
     }
 }
 
+static void test_every_layout_gives_the_same_bits(void **state)
+{
+    static const unsigned layouts[][2] = {{1, 2}, {1, 3}, {1, 6}, {2, 1}, {2, 2}, {2, 3}, {3, 1},
+                                          {3, 2}, {6, 1}, {1, 5}, {5, 1}, {1, 4}, {4, 1}};
+
+    (void)state;
+    expect_same_bits(GPT2, layouts, ARRAY_COUNT(layouts));
+}
+
+static void test_so_does_llama(void **state)
+{
+    static const unsigned layouts[][2] = {{2, 2}, {3, 1}};
+
+    (void)state;
+    expect_same_bits(LLAMA, layouts, ARRAY_COUNT(layouts));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_layout_gives_the_same_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_layout_gives_the_same_bits),
+                                       cmocka_unit_test(test_so_does_llama)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

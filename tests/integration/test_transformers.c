@@ -1,7 +1,8 @@
 /*
- * A checkpoint of a run as Hugging Face's transformers see it: GPT2LMHeadModel.from_pretrained() on
- * the folder as it is, and on what export makes of it, gives firn's logits. With the tied table of
- * the beginning, and with frozen units in files of their own and a table of the head's own.
+ * A checkpoint of a run as Hugging Face's transformers see it: from_pretrained() of the family's
+ * model on the folder as it is, and on what export makes of it, gives firn's logits. With the tied
+ * table of the beginning, and with frozen units in files of their own and a table of the head's
+ * own.
  *
  * Needs python3, or what FIRN_PYTHON names, with torch and transformers; skipped elsewhere.
  */
@@ -28,21 +29,24 @@
 #define CONTEXT      16
 #define EXIT_SKIPPED 77
 
-static struct job_spec make_job(const char *policy)
+#define GPT2 "\"family\":\"gpt2\",\"heads\":2"
+#define LLAMA                                                                                      \
+    "\"family\":\"llama\",\"heads\":4,\"kv_heads\":2,\"rope_theta\":500,\"norm_epsilon\":1e-3"
+
+static struct job_spec make_job(const char *family, const char *policy)
 {
     char text[2048];
     struct job_spec spec;
     struct error error = {0};
 
-    snprintf(
-        text, sizeof(text),
-        "{\"name\":\"parity\",\"model\":{\"family\":\"gpt2\",\"layers\":3,\"width\":32,"
-        "\"heads\":2,\"context\":%d,\"vocab\":%d,\"tied\":true},\"data\":{\"format\":\"bytes\","
-        "\"path\":\"%s/elastic\",\"validation\":0.1},\"train\":{\"steps\":%d,\"lanes\":2,"
-        "\"micro_batch\":2,\"micro_batches_per_lane\":1,\"seed\":7,\"optimizer\":{\"lr\":0.01,"
-        "\"warmup\":1}},\"elastic\":{\"freeze\":{\"policy\":\"%s\",\"every\":1}},"
-        "\"checkpoint\":{\"every\":0}}",
-        CONTEXT, VOCAB, FIRN_SOURCE, STEPS, policy);
+    snprintf(text, sizeof(text),
+             "{\"name\":\"parity\",\"model\":{%s,\"layers\":3,\"width\":32,"
+             "\"context\":%d,\"vocab\":%d,\"tied\":true},\"data\":{\"format\":\"bytes\","
+             "\"path\":\"%s/elastic\",\"validation\":0.1},\"train\":{\"steps\":%d,\"lanes\":2,"
+             "\"micro_batch\":2,\"micro_batches_per_lane\":1,\"seed\":7,\"optimizer\":{\"lr\":0.01,"
+             "\"warmup\":1}},\"elastic\":{\"freeze\":{\"policy\":\"%s\",\"every\":1}},"
+             "\"checkpoint\":{\"every\":0}}",
+             family, CONTEXT, VOCAB, FIRN_SOURCE, STEPS, policy);
     json_t *tree = json_loads(text, 0, NULL);
     assert_non_null(tree);
     if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error))
@@ -150,9 +154,9 @@ static unsigned count_frozen(const char *checkpoint)
     return count;
 }
 
-static void compare(const char *policy, bool freezes)
+static void compare(const char *family, const char *policy, bool freezes)
 {
-    struct job_spec spec = make_job(policy);
+    struct job_spec spec = make_job(family, policy);
     struct crew crew;
     char folder[512], checkpoint[1024];
 
@@ -174,19 +178,33 @@ static void compare(const char *policy, bool freezes)
 static void test_tied_and_nothing_frozen(void **state)
 {
     (void)state;
-    compare("none", false);
+    compare(GPT2, "none", false);
 }
 
 static void test_untied_with_frozen_units(void **state)
 {
     (void)state;
-    compare("gradient", true);
+    compare(GPT2, "gradient", true);
+}
+
+static void test_llama(void **state)
+{
+    (void)state;
+    compare(LLAMA, "none", false);
+}
+
+static void test_llama_untied_with_frozen_units(void **state)
+{
+    (void)state;
+    compare(LLAMA, "gradient", true);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tied_and_nothing_frozen),
-                                       cmocka_unit_test(test_untied_with_frozen_units)};
+                                       cmocka_unit_test(test_untied_with_frozen_units),
+                                       cmocka_unit_test(test_llama),
+                                       cmocka_unit_test(test_llama_untied_with_frozen_units)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

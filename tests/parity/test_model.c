@@ -6,7 +6,7 @@
 
 #include "emulator/emulator.h"
 #include "kernels/cuda/backend.h"
-#include "parity/gpt2_oracle.h"
+#include "parity/model_oracle.h"
 #include "parity/tiny_model.h"
 
 #define LOSS_SCALE (1.0f / (float)TINY_ROWS)
@@ -15,11 +15,10 @@ static struct tiny_model tiny;
 static double *oracle_parameters[TINY_UNITS];
 static struct oracle oracle = {.parameters = oracle_parameters};
 
-static int set_up(void **state)
+static int set_up(enum model_family family)
 {
-    (void)state;
-    tiny_open(&tiny);
-    oracle.spec = tiny_spec;
+    tiny_open(&tiny, family);
+    oracle.spec = *tiny.spec;
     for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
         size_t count = tiny.layouts[unit].count;
         oracle_parameters[unit] = calloc(count, sizeof(double));
@@ -27,6 +26,18 @@ static int set_up(void **state)
             oracle_parameters[unit][i] = (double)tiny.host_parameters[unit][i];
     }
     return 0;
+}
+
+static int set_up_gpt2(void **state)
+{
+    (void)state;
+    return set_up(MODEL_GPT2);
+}
+
+static int set_up_llama(void **state)
+{
+    (void)state;
+    return set_up(MODEL_LLAMA);
 }
 
 static int tear_down(void **state)
@@ -354,7 +365,7 @@ static void test_memory_is_foretold(void **state)
     (void)state;
     struct stage_options options = {.kernel = tiny.kernel,
                                     .device = tiny.device,
-                                    .spec = &tiny_spec,
+                                    .spec = tiny.spec,
                                     .unit_count = TINY_UNITS,
                                     .batch = TINY_BATCH,
                                     .slots = 1};
@@ -364,7 +375,7 @@ static void test_memory_is_foretold(void **state)
     options.slots = 2;
     size_t slot_bytes = stage_memory_bytes(&options) - one;
     for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
-        model_unit_cost(&tiny_spec, unit, TINY_BATCH, &cost);
+        model_unit_cost(tiny.spec, unit, TINY_BATCH, &cost);
         kept += cost.activation_bytes;
     }
     assert_in_range(slot_bytes, kept, kept + kept / 50); /* alignment apart, what the units say */
@@ -385,7 +396,7 @@ static struct step recomputed_step(enum stage_recompute recompute)
     struct step step;
     struct stage_options options = {.kernel = tiny.kernel,
                                     .device = tiny.device,
-                                    .spec = &tiny_spec,
+                                    .spec = tiny.spec,
                                     .unit_count = TINY_UNITS,
                                     .batch = TINY_BATCH,
                                     .slots = TINY_MICROS,
@@ -428,7 +439,7 @@ static void test_recomputing_needs_less_memory(void **state)
     (void)state;
     struct stage_options options = {.kernel = tiny.kernel,
                                     .device = tiny.device,
-                                    .spec = &tiny_spec,
+                                    .spec = tiny.spec,
                                     .unit_count = TINY_UNITS,
                                     .batch = TINY_BATCH,
                                     .slots = 4};
@@ -460,7 +471,7 @@ static void check_emulated(const struct kernel *kernel, double tolerance)
     struct tiny_model on_cpu = tiny;
     struct step want = reference_step(), step, again, cut;
 
-    tiny_open_on(&tiny, kernel);
+    tiny_open_on(&tiny, on_cpu.spec->family, kernel);
     step = reference_step();
     again = recomputed_step(STAGE_RECOMPUTE_ALL);
     cut = pipelined_step(1u << 2 | 1u << 5, 0);
@@ -511,5 +522,7 @@ int main(void)
         cmocka_unit_test(test_gpu_kernels_in_f32),
         cmocka_unit_test(test_gpu_kernels_in_bf16),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    int failed = cmocka_run_group_tests_name("gpt2", tests, set_up_gpt2, tear_down);
+
+    return failed + cmocka_run_group_tests_name("llama", tests, set_up_llama, tear_down);
 }

@@ -1,6 +1,6 @@
 /*
- * A small GPT-2 with parameters large enough that every part of it matters (at GPT-2's own
- * initialization attention is nearly uniform and biases are zero), and its gradients.
+ * A small model of each family with parameters large enough that every part of it matters (at
+ * GPT-2's own initialization attention is nearly uniform and biases are zero), and its gradients.
  */
 #pragma once
 
@@ -26,16 +26,30 @@
 #define TINY_STREAM    77
 #define TINY_DEVIATION 0.25f
 
-static const struct model_spec tiny_spec = {.family = MODEL_GPT2,
-                                            .layers = 2,
-                                            .width =
-                                                36, /* no multiple of 16: vectors have padding */
-                                            .heads = 4,
-                                            .context = TINY_CONTEXT,
-                                            .vocab = TINY_VOCAB,
-                                            .tied = true};
+static const struct model_spec tiny_specs[] = {
+    [MODEL_GPT2] = {.family = MODEL_GPT2,
+                    .layers = 2,
+                    .width = 36, /* no multiple of 16: vectors have padding */
+                    .heads = 4,
+                    .context = TINY_CONTEXT,
+                    .vocab = TINY_VOCAB,
+                    .tied = true},
+    [MODEL_LLAMA] = {.family = MODEL_LLAMA,
+                     .layers = 2,
+                     .width = 32,
+                     .heads = 4,
+                     .context = TINY_CONTEXT,
+                     .vocab = TINY_VOCAB,
+                     .tied = true,
+                     .kv_heads = 2,
+                     .head_width = 10, /* heads are wider together than the residual stream */
+                     .hidden = 51,     /* odd: rows of the MLP are aligned to nothing */
+                     .rope_theta = 1000.0,
+                     .norm_epsilon = 1e-3},
+};
 
 struct tiny_model {
+    const struct model_spec *spec;
     const struct kernel *kernel;
     struct kernel_device *device;
     struct unit_layout layouts[TINY_UNITS];
@@ -52,7 +66,7 @@ static inline void tiny_fill_parameters(struct tiny_model *tiny, unsigned unit)
     assert_non_null(values);
     for (unsigned i = 0; i < layout->tensor_count; i++) {
         const struct unit_tensor *tensor = &layout->tensors[i];
-        bool norm_weight = i == 0 && layout->kind != UNIT_EMBEDDING;
+        bool norm_weight = tensor->part == UNIT_NORM_WEIGHT;
         philox_fill_normal(philox_key_make(5, TINY_STREAM), unit * 16 + i,
                            norm_weight ? 1.0f : 0.0f, TINY_DEVIATION, values + tensor->offset,
                            tensor->count);
@@ -84,18 +98,20 @@ static inline void tiny_make_weights(struct tiny_model *tiny, unsigned unit)
     tiny->kernel->weights(tiny->device, tiny->weights[unit], tiny->parameters[unit], count);
 }
 
-static inline void tiny_open_on(struct tiny_model *tiny, const struct kernel *kernel)
+static inline void tiny_open_on(struct tiny_model *tiny, enum model_family family,
+                                const struct kernel *kernel)
 {
     const struct kernel_options options = {.thread_count = TINY_THREADS};
     struct error error = {0};
 
     memset(tiny, 0, sizeof(*tiny));
+    tiny->spec = &tiny_specs[family];
     tiny->kernel = kernel;
     assert_int_equal(tiny->kernel->open(&options, &tiny->device, &error), 0);
     tiny_fill_tokens(tiny);
     for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
         void *parameters, *gradients;
-        model_unit_layout(&tiny_spec, unit, &tiny->layouts[unit]);
+        model_unit_layout(tiny->spec, unit, &tiny->layouts[unit]);
         size_t size_bytes = tiny->layouts[unit].count * sizeof(float);
         tiny_fill_parameters(tiny, unit);
         assert_int_equal(tiny->kernel->allocate(tiny->device, size_bytes, &parameters), 0);
@@ -107,9 +123,9 @@ static inline void tiny_open_on(struct tiny_model *tiny, const struct kernel *ke
     }
 }
 
-static inline void tiny_open(struct tiny_model *tiny)
+static inline void tiny_open(struct tiny_model *tiny, enum model_family family)
 {
-    tiny_open_on(tiny, kernel_cpu());
+    tiny_open_on(tiny, family, kernel_cpu());
 }
 
 static inline void tiny_close(struct tiny_model *tiny)
@@ -129,7 +145,7 @@ static inline struct stage *tiny_stage(struct tiny_model *tiny, unsigned first_u
 {
     const struct stage_options options = {.kernel = tiny->kernel,
                                           .device = tiny->device,
-                                          .spec = &tiny_spec,
+                                          .spec = tiny->spec,
                                           .first_unit = first_unit,
                                           .unit_count = unit_count,
                                           .batch = TINY_BATCH,

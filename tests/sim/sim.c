@@ -58,6 +58,11 @@ static void describe_job(struct sim *sim)
     spec->model.heads = 4;
     spec->model.context = 128;
     spec->model.vocab = 256;
+    spec->model.kv_heads = 4; /* what follows from the others with gpt2 */
+    spec->model.head_width = 512 / 4;
+    spec->model.hidden = 4 * 512;
+    spec->model.rope_theta = 10000;
+    spec->model.norm_epsilon = 1e-5;
     spec->train.lanes = SIM_LANES;
     spec->train.micro_batch = 4;
     spec->train.micro_batches_per_lane = 2;

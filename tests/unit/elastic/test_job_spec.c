@@ -62,6 +62,10 @@ static void test_defaults(void **state)
     assert_string_equal(spec.model.family, "gpt2");
     assert_int_equal(spec.model.vocab, 256);
     assert_true(spec.model.tied);
+    assert_int_equal(spec.model.kv_heads, spec.model.heads);
+    assert_int_equal(spec.model.head_width * spec.model.heads, spec.model.width);
+    assert_int_equal(spec.model.hidden, 4 * spec.model.width);
+    assert_true(spec.model.norm_epsilon == 1e-5);
     assert_int_equal(spec.data.format, JOB_FORMAT_BYTES);
     assert_int_equal(spec.data.path_count, 1);
     assert_string_equal(spec.data.paths[0], "/data/*.txt");
@@ -127,6 +131,29 @@ static void test_every_form_of_a_value(void **state)
     assert_true(spec.train.optimizer.clip == 0);
     assert_true(spec.train.optimizer.beta1 == 0 && spec.train.optimizer.beta2 == 0.999);
     assert_int_equal(spec.checkpoint.keep, 2);
+}
+
+static void test_llama(void **state)
+{
+    (void)state;
+    struct error error;
+    AUTO_JSON json_t *tree = parse(minimal);
+    put(tree, "model.family", json_string("llama"));
+    assert_int_equal(decode(tree, &error), 0);
+    assert_int_equal(spec.model.kv_heads, spec.model.heads);
+    assert_int_equal(spec.model.hidden, 384); /* 8/3 of 128 is 342 */
+    assert_true(spec.model.rope_theta == 10000 && spec.model.norm_epsilon == 1e-5);
+    put(tree, "model.heads", json_integer(6)); /* do not divide 128 */
+    put(tree, "model.kv_heads", json_integer(2));
+    put(tree, "model.head_width", json_integer(20));
+    put(tree, "model.hidden", json_integer(77));
+    put(tree, "model.rope_theta", json_integer(500000));
+    put(tree, "model.norm_epsilon", json_real(1e-6));
+    assert_int_equal(decode(tree, &error), 0);
+    assert_int_equal(spec.model.kv_heads, 2);
+    assert_int_equal(spec.model.head_width, 20);
+    assert_int_equal(spec.model.hidden, 77);
+    assert_true(spec.model.rope_theta == 500000 && spec.model.norm_epsilon == 1e-6);
 }
 
 static void test_round_trip(void **state)
@@ -245,7 +272,8 @@ static void test_messages_say_where_what_and_what_is_allowed(void **state)
                    "demo.yaml: train.optimizer.schedule: found the text \"cosin\"; needs constant, "
                    "cosine or linear");
     assert_refused("model.family", "'bert'",
-                   "demo.yaml:3: model.family: found the text \"bert\"; needs gpt2");
+                   "demo.yaml:3: model.family: found the text \"bert\"; needs gpt2 "
+                   "or llama");
     assert_refused("data.path", "[]",
                    "demo.yaml: data.path: found []; needs a path, or a list of 1 to 32 paths");
     assert_refused("data.path", "''",
@@ -306,6 +334,21 @@ static void test_rules_between_keys(void **state)
     assert_refused("model.heads", "200",
                    "demo.yaml:3: model.heads: 200 heads do not divide model.width 128; the nearest "
                    "that do are 128 and 128");
+    assert_refused("model.kv_heads", "2",
+                   "demo.yaml:3: model.kv_heads: 2 cannot be chosen with gpt2, where it is 4 here");
+    assert_refused(
+        "model.hidden", "500",
+        "demo.yaml:3: model.hidden: 500 cannot be chosen with gpt2, where it is 512 here");
+    assert_refused("model",
+                   "{'family':'llama','layers':6,'width':36,'heads':6,'context':8,'kv_heads':4,"
+                   "'head_width':7}",
+                   "demo.yaml:3: model.width: 36 is no multiple of 16, as llama needs\n"
+                   "demo.yaml:3: model.kv_heads: 4 do not divide model.heads 6\n"
+                   "demo.yaml:3: model.head_width: 7 is odd, and the rotary embedding turns pairs "
+                   "of columns");
+    assert_refused("model", "{'family':'llama','layers':6,'width':128,'heads':5,'context':8}",
+                   "demo.yaml:3: model.heads: 5 heads do not divide model.width 128; the nearest "
+                   "that do are 4 and 8");
     assert_refused("model.vocab", "255",
                    "demo.yaml:3: model.vocab: 255 tokens are too few for data.format bytes, which "
                    "has 256");
@@ -430,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_defaults_that_follow_from_other_keys),
         cmocka_unit_test(test_every_form_of_a_value),
+        cmocka_unit_test(test_llama),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_encoding_has_every_key),
         cmocka_unit_test(test_buckets),

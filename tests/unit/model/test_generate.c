@@ -12,7 +12,7 @@ static struct tiny_model tiny;
 static int set_up(void **state)
 {
     (void)state;
-    tiny_open(&tiny);
+    tiny_open(&tiny, MODEL_GPT2);
     return 0;
 }
 
@@ -40,7 +40,7 @@ static struct generate_options options_of(const int32_t *prompt, size_t prompt_c
 {
     return (struct generate_options){.kernel = tiny.kernel,
                                      .device = tiny.device,
-                                     .spec = &tiny_spec,
+                                     .spec = tiny.spec,
                                      .weights = tiny.weights,
                                      .prompt = prompt,
                                      .prompt_count = prompt_count,

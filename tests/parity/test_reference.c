@@ -1,6 +1,7 @@
 /*
- * The tiny model against Hugging Face's GPT2LMHeadModel: names, shapes, logits, loss, gradients.
- * Skipped where python3 (or the one named by FIRN_PYTHON) has no torch and transformers.
+ * The tiny models against Hugging Face's GPT2LMHeadModel and LlamaForCausalLM: names, shapes,
+ * logits, loss, gradients. Skipped where python3 (or the one named by FIRN_PYTHON) has no torch and
+ * transformers.
  */
 #include <ftw.h>
 #include <spawn.h>
@@ -11,7 +12,7 @@
 
 #define EXIT_SKIPPED 77
 
-static char folder[64] = "/tmp/firn-reference-XXXXXX";
+static char folder[64];
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
@@ -52,6 +53,26 @@ static void write_unit(struct tiny_model *tiny, unsigned unit, FILE *json)
     free(gradient);
 }
 
+/* Under the names that Hugging Face's configurations have for them. */
+static void write_sizes(const struct model_spec *spec, FILE *json)
+{
+    if (spec->family == MODEL_GPT2)
+        fprintf(json,
+                "{\"model_type\": \"gpt2\", \"config\": {\"vocab_size\": %u, "
+                "\"n_positions\": %u, \"n_embd\": %u, \"n_layer\": %u, \"n_head\": %u, "
+                "\"resid_pdrop\": 0.0, \"embd_pdrop\": 0.0, \"attn_pdrop\": 0.0}",
+                spec->vocab, spec->context, spec->width, spec->layers, spec->heads);
+    else
+        fprintf(json,
+                "{\"model_type\": \"llama\", \"config\": {\"vocab_size\": %u, "
+                "\"max_position_embeddings\": %u, \"hidden_size\": %u, "
+                "\"num_hidden_layers\": %u, \"num_attention_heads\": %u, "
+                "\"num_key_value_heads\": %u, \"head_dim\": %u, \"intermediate_size\": %u, "
+                "\"rope_theta\": %.17g, \"rms_norm_eps\": %.17g}",
+                spec->vocab, spec->context, spec->width, spec->layers, spec->heads, spec->kv_heads,
+                spec->head_width, spec->hidden, spec->rope_theta, spec->norm_epsilon);
+}
+
 static void write_model(struct tiny_model *tiny)
 {
     static float logits[TINY_ROWS * TINY_VOCAB];
@@ -68,11 +89,9 @@ static void write_model(struct tiny_model *tiny)
     write_values("targets", "", tiny->targets[0], TINY_ROWS);
     write_values("logits", "", logits, ARRAY_COUNT(logits));
     FILE *json = create("model", ".json");
-    fprintf(json,
-            "{\"vocab\": %u, \"context\": %u, \"width\": %u, \"layers\": %u, \"heads\": %u, "
-            "\"batch\": %u, \"loss\": %.9g, \"tensors\": {",
-            tiny_spec.vocab, tiny_spec.context, tiny_spec.width, tiny_spec.layers, tiny_spec.heads,
-            TINY_BATCH, stage_loss_sum(stage, 0) / TINY_ROWS);
+    write_sizes(tiny->spec, json);
+    fprintf(json, ", \"batch\": %u, \"context\": %u, \"loss\": %.9g, \"tensors\": {", TINY_BATCH,
+            TINY_CONTEXT, stage_loss_sum(stage, 0) / TINY_ROWS);
     for (unsigned unit = 0; unit < TINY_UNITS; unit++)
         write_unit(tiny, unit, json);
     fprintf(json, "}}\n");
@@ -83,7 +102,7 @@ static void write_model(struct tiny_model *tiny)
 static int run_reference(void)
 {
     const char *python = getenv("FIRN_PYTHON");
-    char script[] = FIRN_SOURCE "/tests/parity/gpt2_reference.py";
+    char script[] = FIRN_SOURCE "/tests/parity/model_reference.py";
     char *const arguments[] = {(char *)(python == NULL ? "python3" : python), script, folder, NULL};
     pid_t child;
     int status;
@@ -95,11 +114,11 @@ static int run_reference(void)
     return WEXITSTATUS(status);
 }
 
-static void test_as_hugging_face(void **state)
+static void compare(enum model_family family)
 {
-    (void)state;
     struct tiny_model tiny;
-    tiny_open(&tiny);
+    tiny_open(&tiny, family);
+    snprintf(folder, sizeof(folder), "/tmp/firn-reference-XXXXXX");
     assert_non_null(mkdtemp(folder));
     write_model(&tiny);
     int status = run_reference();
@@ -110,8 +129,20 @@ static void test_as_hugging_face(void **state)
     assert_int_equal(status, 0);
 }
 
+static void test_gpt2(void **state)
+{
+    (void)state;
+    compare(MODEL_GPT2);
+}
+
+static void test_llama(void **state)
+{
+    (void)state;
+    compare(MODEL_LLAMA);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_hugging_face)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hugging Face's GPT2LMHeadModel on parameters, tokens and targets that test_gpt2_reference wrote.
+"""Hugging Face's model of a family on parameters, tokens and targets that test_reference wrote.
 
 Compares logits, loss and all gradients with firn's. Exit status: 0 equal within 1e-4, 1 not equal,
 77 when torch, numpy or transformers is not installed.
@@ -12,7 +12,7 @@ try:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import numpy
     import torch
-    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers import AutoConfig, AutoModelForCausalLM
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -34,10 +34,8 @@ def compare(what, ours, theirs):
 def main(folder):
     with open(os.path.join(folder, "model.json")) as file:
         spec = json.load(file)
-    model = GPT2LMHeadModel(GPT2Config(
-        vocab_size=spec["vocab"], n_positions=spec["context"], n_embd=spec["width"],
-        n_layer=spec["layers"], n_head=spec["heads"], tie_word_embeddings=False,
-        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0))
+    model = AutoModelForCausalLM.from_config(
+        AutoConfig.for_model(spec["model_type"], tie_word_embeddings=False, **spec["config"]))
 
     tensors = {name: read(folder, name + ".parameter", numpy.float32, shape)
                for name, shape in spec["tensors"].items()}
@@ -54,7 +52,7 @@ def main(folder):
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
     loss.backward()
 
-    equal = compare("logits", read(folder, "logits", numpy.float32, (*batch, spec["vocab"])), logits)
+    equal = compare("logits", read(folder, "logits", numpy.float32, (*batch, model.config.vocab_size)), logits)
     equal &= compare("loss", torch.tensor(spec["loss"]), loss)
     for name, shape in spec["tensors"].items():
         ours = read(folder, name + ".gradient", numpy.float32, shape)

@@ -1,0 +1,52 @@
+#include "elastic/huggingface.h"
+
+#define END_OF_TEXT 50256
+
+static json_t *gpt2_config(const struct job_spec *spec)
+{
+    /* GPT-2's end of text; a smaller vocabulary has no such token, which must be said. */
+    bool ends = spec->model.vocab > END_OF_TEXT;
+    json_t *config = json_pack(
+        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f, s:f}", "architectures",
+        "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", (int)spec->model.layers, "n_embd",
+        (int)spec->model.width, "n_head", (int)spec->model.heads, "n_positions",
+        (int)spec->model.context, "n_ctx", (int)spec->model.context, "vocab_size",
+        (int)spec->model.vocab, "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5,
+        "initializer_range", 0.02, "resid_pdrop", 0.0, "embd_pdrop", 0.0, "attn_pdrop", 0.0);
+    json_t *end = ends ? json_integer(END_OF_TEXT) : json_null();
+
+    if (json_object_set(config, "bos_token_id", end) ||
+        json_object_set(config, "eos_token_id", end)) {
+        json_decref(config);
+        config = NULL;
+    }
+    json_decref(end);
+    return config;
+}
+
+static json_t *llama_config(const struct job_spec *spec)
+{
+    return json_pack(
+        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:b, "
+        "s:b, s:f, s:n, s:n, s:n}",
+        "architectures", "LlamaForCausalLM", "model_type", "llama", "num_hidden_layers",
+        (int)spec->model.layers, "hidden_size", (int)spec->model.width, "num_attention_heads",
+        (int)spec->model.heads, "num_key_value_heads", (int)spec->model.kv_heads, "head_dim",
+        (int)spec->model.head_width, "intermediate_size", (int)spec->model.hidden,
+        "max_position_embeddings", (int)spec->model.context, "vocab_size", (int)spec->model.vocab,
+        "hidden_act", "silu", "rms_norm_eps", spec->model.norm_epsilon, "rope_theta",
+        spec->model.rope_theta, "initializer_range", 0.02, "attention_bias", 0, "mlp_bias", 0,
+        "attention_dropout", 0.0, "rope_scaling", "bos_token_id", "eos_token_id");
+}
+
+json_t *huggingface_config(const struct job_spec *spec, bool tied)
+{
+    json_t *config = job_spec_is_llama(spec) ? llama_config(spec) : gpt2_config(spec);
+
+    if (json_object_set_new(config, "tie_word_embeddings", json_boolean(tied)) ||
+        json_object_set_new(config, "torch_dtype", json_string("float32"))) {
+        json_decref(config);
+        return NULL;
+    }
+    return config;
+}

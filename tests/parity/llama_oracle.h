@@ -1,0 +1,113 @@
+/* The parts of a Llama that are its own; see model_oracle.h. */
+#pragma once
+
+#include "parity/oracle_parts.h"
+
+static void llama_norm(const struct oracle *oracle, double *output, const double *input,
+                       const double *weight)
+{
+    size_t width = oracle->spec.width;
+    double square = 0.0;
+    for (size_t i = 0; i < width; i++)
+        square += input[i] * input[i] / (double)width;
+    for (size_t i = 0; i < width; i++)
+        output[i] = input[i] / sqrt(square + oracle->spec.norm_epsilon) * weight[i];
+}
+
+/* torch.nn.Linear without bias: weight (out, in) */
+static void llama_linear(double *output, const double *input, const double *weight, size_t in,
+                         size_t out)
+{
+    for (size_t o = 0; o < out; o++) {
+        output[o] = 0.0;
+        for (size_t i = 0; i < in; i++)
+            output[o] += input[i] * weight[o * in + i];
+    }
+}
+
+/* Half of a head's columns against the other half. */
+static void llama_turn(double *head, size_t size, size_t position, double theta)
+{
+    for (size_t i = 0; i < size / 2; i++) {
+        double angle = (double)position / pow(theta, 2.0 * (double)i / (double)size);
+        double x = head[i], y = head[i + size / 2];
+        head[i] = x * cos(angle) - y * sin(angle);
+        head[i + size / 2] = y * cos(angle) + x * sin(angle);
+    }
+}
+
+/* One row of q|k|v from the norm of one token. */
+static void llama_project(const struct oracle *oracle, unsigned unit, size_t position,
+                          const double *norm, double *row)
+{
+    const struct model_spec *spec = &oracle->spec;
+    size_t queries = (size_t)spec->heads * spec->head_width;
+    size_t keys = (size_t)spec->kv_heads * spec->head_width;
+
+    llama_linear(row, norm, oracle_tensor(oracle, unit, "q_proj.weight"), spec->width, queries);
+    llama_linear(row + queries, norm, oracle_tensor(oracle, unit, "k_proj.weight"), spec->width,
+                 keys);
+    llama_linear(row + queries + keys, norm, oracle_tensor(oracle, unit, "v_proj.weight"),
+                 spec->width, keys);
+    for (size_t head = 0; head < spec->heads + spec->kv_heads; head++)
+        llama_turn(row + head * spec->head_width, spec->head_width, position, spec->rope_theta);
+}
+
+/* stream (T,C) += attention sublayer */
+static void llama_attention(const struct oracle *oracle, unsigned unit, double *stream)
+{
+    const struct model_spec *spec = &oracle->spec;
+    size_t context = spec->context, width = spec->width, size = spec->head_width;
+    size_t queries = spec->heads * size, keys = spec->kv_heads * size, all = queries + 2 * keys;
+    double *norm = calloc(width, sizeof(double)), *projected = calloc(width, sizeof(double));
+    double *qkv = calloc(context * all, sizeof(double));
+    double *mixed = calloc(context * queries, sizeof(double));
+
+    for (size_t t = 0; t < context; t++) {
+        llama_norm(oracle, norm, stream + t * width,
+                   oracle_tensor(oracle, unit, "input_layernorm.weight"));
+        llama_project(oracle, unit, t, norm, qkv + t * all);
+    }
+    for (size_t head = 0; head < spec->heads; head++) {
+        const double *k = qkv + queries + head / (spec->heads / spec->kv_heads) * size;
+        oracle_attend(mixed + head * size, queries, qkv + head * size, k, k + keys, all, context,
+                      size);
+    }
+    for (size_t t = 0; t < context; t++) {
+        llama_linear(projected, mixed + t * queries, oracle_tensor(oracle, unit, "o_proj.weight"),
+                     queries, width);
+        for (size_t i = 0; i < width; i++)
+            stream[t * width + i] += projected[i];
+    }
+    free(norm);
+    free(projected);
+    free(qkv);
+    free(mixed);
+}
+
+/* stream (T,C) += MLP sublayer */
+static void llama_mlp(const struct oracle *oracle, unsigned unit, double *stream)
+{
+    size_t context = oracle->spec.context, width = oracle->spec.width;
+    size_t hidden = oracle->spec.hidden;
+    double *norm = calloc(width, sizeof(double)), *projected = calloc(width, sizeof(double));
+    double *gate = calloc(hidden, sizeof(double)), *up = calloc(hidden, sizeof(double));
+
+    for (size_t t = 0; t < context; t++) {
+        double *row = stream + t * width;
+        llama_norm(oracle, norm, row,
+                   oracle_tensor(oracle, unit, "post_attention_layernorm.weight"));
+        llama_linear(gate, norm, oracle_tensor(oracle, unit, "gate_proj.weight"), width, hidden);
+        llama_linear(up, norm, oracle_tensor(oracle, unit, "up_proj.weight"), width, hidden);
+        for (size_t i = 0; i < hidden; i++)
+            gate[i] *= up[i] / (1.0 + exp(-gate[i]));
+        llama_linear(projected, gate, oracle_tensor(oracle, unit, "down_proj.weight"), hidden,
+                     width);
+        for (size_t i = 0; i < width; i++)
+            row[i] += projected[i];
+    }
+    free(norm);
+    free(projected);
+    free(gate);
+    free(up);
+}
