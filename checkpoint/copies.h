@@ -46,6 +46,11 @@ struct checkpoint_local {
 int checkpoint_receive_share(const struct checkpoint_local *local, const char *from,
                              const struct manifest *part, struct error *error) CHECK_RESULT;
 
+/** checkpoint_receive_files() - the same into any folder: @name at the sender, @directory here */
+int checkpoint_receive_files(const struct checkpoint_local *local, const char *from,
+                             const char *name, const char *directory, const struct manifest *part,
+                             struct error *error) CHECK_RESULT;
+
 /** checkpoint_seal() - the coordinator: as checkpoint_commit() up to the new name; only files that
  * @manifest places on this node must be here */
 int checkpoint_seal(const struct checkpoint_local *local, const struct manifest *manifest,
@@ -64,3 +69,36 @@ int checkpoint_take_manifest(const struct checkpoint_local *local, const char *f
  */
 int checkpoint_place(const struct checkpoint_local *local, struct hash128 digest,
                      char ret_path[1024], struct error *error) CHECK_RESULT;
+
+/**
+ * checkpoint_copy_share() - long after the commit: have here, too, what @writer wrote
+ * @local: `generation` does not count
+ * @manifest_sha256: of the commit record
+ *
+ * The files come into step-N.copy from whichever node has them, checked, paced and synced as in
+ * checkpoint_receive_share(). A node that has a part of the checkpoint already gets them into that
+ * folder, one rename each; one that has nothing gets the manifest and what every folder has, too,
+ * and the folder gets its final name last. Good files that are here are left alone, so it may be
+ * called again after any failure.
+ *
+ * Return: 0: durable; else errors as checkpoint_receive_share(), of the last node tried.
+ */
+int checkpoint_copy_share(const struct checkpoint_local *local, const char *manifest_sha256,
+                          const char *writer, struct error *error) CHECK_RESULT;
+
+/** checkpoint_manifest_elsewhere() - the manifest of folder @name with @sha256, from any node but
+ * @node, and its text. -EBADMSG: nobody has it; -EHOSTUNREACH: nor those that are there;
+ * -ECANCELED, -ENOMEM */
+int checkpoint_manifest_elsewhere(struct checkpoint_remote *remote, const char *node,
+                                  const char *name, const char *sha256,
+                                  struct manifest *ret_manifest, struct bytes *ret_text,
+                                  struct error *error) CHECK_RESULT;
+
+/** checkpoint_write_manifest() - @text as the manifest in @directory, durably */
+int checkpoint_write_manifest(const struct checkpoint_local *local, const char *directory,
+                              const struct bytes *text, struct error *error) CHECK_RESULT;
+
+/** checkpoint_copy_at() - the @index-th node that may have @file: first those that the manifest
+ * names, then the others, where copies may have been made since. NULL: there are no more */
+const char *checkpoint_copy_at(const struct manifest_file *file,
+                               const struct checkpoint_remote *remote, unsigned index);

@@ -84,7 +84,8 @@ static int collect_entries(struct exporting *exporting)
         struct safetensors_index source;
         if (!holds_parameters(manifest, manifest->files[i].name))
             continue;
-        r = reader_load_index(&exporting->reader->files[i], &source, exporting->error);
+        r = reader_load_index(exporting->reader, &exporting->reader->files[i], &source,
+                              exporting->error);
         if (r == 0) {
             take_entries(exporting, &source);
             safetensors_index_done(&source);

@@ -33,6 +33,12 @@ void checkpoint_part_path(const char *folder, uint64_t step, uint64_t generation
     format_path(ret_path, FOLDER_PATH_SIZE, length);
 }
 
+void folder_copy_path(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE])
+{
+    int length = snprintf(ret_path, FOLDER_PATH_SIZE, "%s/step-%010" PRIu64 ".copy", folder, step);
+    format_path(ret_path, FOLDER_PATH_SIZE, length);
+}
+
 void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE])
 {
     int length = snprintf(ret_path, FOLDER_FILE_SIZE, "%s/%s", directory, name);
@@ -51,6 +57,8 @@ enum folder_kind folder_classify(const char *name, uint64_t *ret_step)
     const char *rest = name + 5 + length;
     if (rest[0] == '\0')
         return FOLDER_COMPLETE;
+    if (strcmp(rest, ".copy") == 0)
+        return FOLDER_COPY;
     if (strcmp(rest, ".gone") == 0)
         return FOLDER_GONE;
     if (strcmp(rest, ".damaged") == 0)

@@ -3,6 +3,7 @@
  *
  *   step-0000000120          complete (the rename to this name is the commit on disk)
  *   step-0000000120.g3.part  being written by generation 3, or abandoned
+ *   step-0000000120.copy     files on their way here from other nodes, long after the commit
  *   step-0000000120.gone     being removed
  *   step-0000000120.damaged  was complete and is no more; written anew, left for a person to look
  * at
@@ -18,10 +19,19 @@
 #define FOLDER_FILE_SIZE                                                                           \
     (FOLDER_PATH_SIZE + MANIFEST_FILE_SIZE) /* of a file in a checkpoint's folder */
 
-enum folder_kind { FOLDER_OTHER, FOLDER_COMPLETE, FOLDER_PART, FOLDER_GONE, FOLDER_DAMAGED };
+enum folder_kind {
+    FOLDER_OTHER,
+    FOLDER_COMPLETE,
+    FOLDER_PART,
+    FOLDER_COPY,
+    FOLDER_GONE,
+    FOLDER_DAMAGED
+};
 
 /** folder_file_path() - <directory>/<name> */
 void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE]);
+/** folder_copy_path() - <folder>/step-<10 digits>.copy */
+void folder_copy_path(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE]);
 /** folder_newest_before() - the newest complete checkpoint older than @step: its path and manifest
  * (the caller's); -ENOENT when there is none, other errors when the folder cannot be read */
 int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],

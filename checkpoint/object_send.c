@@ -1,111 +1,53 @@
 #include "checkpoint/object_send.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/hash.h"
-#include "checkpoint/folder.h"
 #include "checkpoint/object_sender.h"
+#include "checkpoint/object_source.h"
 
 struct sending {
     const struct object_store *store;
     const struct object_send_options *options;
-    struct manifest manifest;
-    struct bytes manifest_text;
-    int *descriptors; /* of the manifest's files */
+    struct object_source *source;
+    bool *left_to_others; /* of each file; NULL: none */
     uint8_t *buffer;
-    uint64_t buffer_bytes;
     struct error *error;
 };
 
-/* ---- the checkpoint on disk ---- */
+/* ---- who sends what ---- */
 
-static int read_manifest(struct sending *sending)
+static bool is_there(const struct sending *sending, const char *node)
 {
-    char path[FOLDER_FILE_SIZE], found[65];
-    folder_file_path(sending->options->folder, MANIFEST_NAME, path);
-    int r = file_read(path, MANIFEST_BYTES_MAX, &sending->manifest_text, sending->error);
-    if (r != 0)
-        return r;
-    manifest_sha256(sending->manifest_text.data, sending->manifest_text.size_bytes, found);
-    if (strcmp(found, sending->options->manifest_sha256) != 0)
-        return error_set(sending->error, -EIO, "%s: not the manifest that was committed", path);
-    return manifest_parse((const char *)sending->manifest_text.data,
-                          sending->manifest_text.size_bytes, path, &sending->manifest,
-                          sending->error);
+    const struct checkpoint_remote *remote = sending->options->remote;
+    for (unsigned i = 0; remote != NULL && i < checkpoint_remote_count(remote); i++)
+        if (strcmp(checkpoint_remote_name(remote, i), node) == 0)
+            return true;
+    return strcmp(node, sending->options->node) == 0;
 }
 
-static int open_file(struct sending *sending, size_t index)
+/* The first of the nodes which have the file that is there. Files that all have, and those of
+ * nobody who is there, are for the one who puts the manifest. */
+static bool is_ours(const struct sending *sending, const struct manifest_file *file)
 {
-    const struct manifest_file *file = &sending->manifest.files[index];
-    char path[FOLDER_FILE_SIZE];
-    struct stat about;
-    folder_file_path(sending->options->folder, file->name, path);
-    sending->descriptors[index] = open(path, O_RDONLY | O_CLOEXEC);
-    if (sending->descriptors[index] < 0 || fstat(sending->descriptors[index], &about) != 0)
-        return error_set(sending->error, -errno, "%s: %s", path, strerror(errno));
-    if ((uint64_t)about.st_size != file->size_bytes)
-        return error_set(sending->error, -EIO, "%s: %llu bytes, and the manifest says %llu", path,
-                         (unsigned long long)about.st_size, (unsigned long long)file->size_bytes);
-    return 0;
+    for (unsigned i = 0; i < file->node_count; i++)
+        if (is_there(sending, file->nodes[i]))
+            return strcmp(file->nodes[i], sending->options->node) == 0;
+    return !sending->options->helps;
 }
 
-static int open_files(struct sending *sending)
+static int share_out(struct sending *sending)
 {
-    size_t count = sending->manifest.file_count;
-    int r = 0;
-    sending->descriptors = malloc((count + 1) * sizeof(*sending->descriptors));
-    if (sending->descriptors == NULL)
+    const struct manifest *manifest = object_source_manifest(sending->source);
+    if (sending->options->remote == NULL)
+        return 0;
+    sending->left_to_others = calloc(manifest->file_count + 1, sizeof(*sending->left_to_others));
+    if (sending->left_to_others == NULL)
         return error_set(sending->error, -ENOMEM, "no memory to send a checkpoint");
-    for (size_t i = 0; i < count; i++)
-        sending->descriptors[i] = -1;
-    for (size_t i = 0; r == 0 && i < count; i++)
-        r = open_file(sending, i);
-    return r;
-}
-
-static int fill(int descriptor, uint8_t *to, uint64_t size_bytes, uint64_t offset)
-{
-    for (uint64_t done = 0; done < size_bytes;) {
-        ssize_t got = pread(descriptor, to + done, size_bytes - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got == 0 ? -EIO : -errno;
-        done += (uint64_t)got;
-    }
-    return 0;
-}
-
-/* What is sent once is not wanted in memory; what trains is. */
-static void forget_pages(int descriptor, uint64_t offset, uint64_t size_bytes)
-{
-    (void)posix_fadvise(descriptor, (off_t)offset, (off_t)size_bytes, POSIX_FADV_DONTNEED);
-}
-
-static int read_range(struct sending *sending, const struct sender_order *order)
-{
-    const struct manifest_file *file = &sending->manifest.files[order->file];
-    int descriptor = sending->descriptors[order->file];
-    int r = fill(descriptor, sending->buffer, order->size_bytes, order->offset);
-    if (r != 0)
-        return error_set(sending->error, r, "reading %s/%s: %s", sending->options->folder,
-                         file->name, strerror(-r));
-    forget_pages(descriptor, order->offset, order->size_bytes);
-    for (uint64_t at = 0; at < order->size_bytes; at += MANIFEST_CHUNK_BYTES) {
-        uint64_t chunk = (order->offset + at) / MANIFEST_CHUNK_BYTES;
-        size_t size = MIN(order->size_bytes - at, (uint64_t)MANIFEST_CHUNK_BYTES);
-        if (hash_crc32c(0, sending->buffer + at, size) != file->chunk_crcs[chunk])
-            return error_set(sending->error, -EIO,
-                             "%s/%s: chunk %llu is damaged on disk (its CRC32C is not the "
-                             "manifest's); the checkpoint is not sent",
-                             sending->options->folder, file->name, (unsigned long long)chunk);
-    }
+    for (size_t i = 0; i < manifest->file_count; i++)
+        sending->left_to_others[i] = !is_ours(sending, &manifest->files[i]);
     return 0;
 }
 
@@ -130,7 +72,8 @@ static int send_bytes(struct sending *sending, const struct sender_order *order,
                       struct sender_answer *answer)
 {
     const struct object_store *store = sending->store;
-    int r = read_range(sending, order);
+    int r = object_source_read(sending->source, order->file, order->offset, order->size_bytes,
+                               sending->buffer, sending->error);
     if (r != 0)
         return r;
     if (order->action == SENDER_PUT)
@@ -145,7 +88,7 @@ static int carry_out(struct sending *sending, const struct sender_order *order,
                      struct sender_answer *answer)
 {
     const struct object_store *store = sending->store;
-    const struct bytes *text = &sending->manifest_text;
+    const struct bytes *text = object_source_text(sending->source);
     struct error *error = sending->error;
     switch (order->action) {
     case SENDER_LIST:
@@ -192,7 +135,9 @@ static int run(struct sending *sending, struct object_sender *sender)
         if (order->action == SENDER_FAILED)
             return order->status;
         if (order->action == SENDER_WAIT) {
-            int r = object_pause(watch, order->wait_ns, sending->error->text);
+            int r = object_pause(watch, order->wait_ns,
+                                 order->for_others ? "waits for what other nodes send"
+                                                   : sending->error->text);
             if (r != 0)
                 return r;
             object_sender_waited(sender);
@@ -210,11 +155,13 @@ static int run(struct sending *sending, struct object_sender *sender)
 
 static int send_opened(struct sending *sending)
 {
-    const struct object_sender_options options = {.manifest = &sending->manifest,
-                                                  .manifest_sha256 =
-                                                      sending->options->manifest_sha256,
-                                                  .prefix = sending->options->prefix,
-                                                  .part_bytes = sending->options->part_bytes};
+    const struct object_sender_options options = {
+        .manifest = object_source_manifest(sending->source),
+        .manifest_sha256 = sending->options->manifest_sha256,
+        .prefix = sending->options->prefix,
+        .part_bytes = sending->options->part_bytes,
+        .left_to_others = sending->left_to_others,
+        .without_manifest = sending->options->helps};
     struct object_sender *sender;
     int r = object_sender_new(&options, &sender);
     if (r != 0)
@@ -232,18 +179,18 @@ int object_send(const struct object_store *store, const struct object_send_optio
 {
     struct error ours = {0};
     struct sending sending = {.store = store, .options = options, .error = &ours};
-    int r = read_manifest(&sending);
+    const struct object_source_options source = {.folder = options->folder,
+                                                 .manifest_sha256 = options->manifest_sha256,
+                                                 .node = options->node,
+                                                 .remote = options->remote};
+    int r = object_source_open(&source, &sending.source, &ours);
     if (r == 0)
-        r = open_files(&sending);
+        r = share_out(&sending);
     if (r == 0)
         r = send_opened(&sending);
-    for (size_t i = 0; sending.descriptors != NULL && i < sending.manifest.file_count; i++)
-        if (sending.descriptors[i] >= 0)
-            close(sending.descriptors[i]);
-    free(sending.descriptors);
+    object_source_close(sending.source);
+    free(sending.left_to_others);
     free(sending.buffer);
-    manifest_done(&sending.manifest);
-    bytes_done(&sending.manifest_text);
     if (r != 0 && error != NULL)
         *error = ours;
     return r;

@@ -6,6 +6,7 @@
 
 #include "checkpoint/object.h"
 #include "checkpoint/object_retry.h"
+#include "checkpoint/remote.h"
 
 struct object_send_options {
     const char *folder;          /* of the checkpoint, on disk */
@@ -13,6 +14,10 @@ struct object_send_options {
     const char *prefix;          /* of the store's settings; may be empty */
     uint64_t part_bytes;         /* 0: default */
     struct object_watch watch;
+    /* With copies, where each node has a part: */
+    struct checkpoint_remote *remote; /* the nodes that are there; NULL: all of it is in @folder */
+    const char *node;                 /* this one */
+    bool helps; /* sends its files only; the one who recorded the checkpoint puts the manifest */
 };
 
 /**
@@ -21,6 +26,10 @@ struct object_send_options {
  * The files are open from the start, so retention may remove the checkpoint meanwhile. Every chunk
  * is compared with its CRC before it is sent: a checkpoint that is damaged on disk does not get
  * there.
+ *
+ * With copies each node sends what it has written, once: everybody calls this, all but one with
+ * @helps. The one without waits until everything is there, and sends itself, from whichever copy
+ * it reaches, what nobody has sent for a while (SENDER_OTHERS_LOOKS).
  *
  * Return: 0, also when it was there; -EIO: damaged on disk, @error names file and chunk; what
  * the store and the files return; -ECANCELED.

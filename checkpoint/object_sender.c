@@ -11,6 +11,7 @@
 
 struct file {
     bool there, copied_in_vain, parts_known;
+    bool left_to_others;
     struct object_upload upload;
     struct object_list parts; /* by number, `tag` NULL: not there yet; empty: not begun */
     uint64_t sent_bytes;
@@ -23,9 +24,11 @@ struct object_sender {
     char job_prefix[OBJECT_KEY_SIZE], folder[OBJECT_KEY_SIZE];
     uint64_t part_bytes;
     enum phase phase;
-    bool waiting;
+    bool waiting, waits_for_others, without_manifest;
     unsigned tries, restarts;
-    int status; /* of the end */
+    unsigned looks;      /* at what others send, one after the other without news */
+    size_t there_before; /* files, at the last of them */
+    int status;          /* of the end */
     struct object_list uploads;
     struct object_checkpoint earlier_place; /* step 0: none */
     struct manifest earlier;
@@ -57,8 +60,11 @@ int object_sender_new(const struct object_sender_options *options,
         return -ENOMEM;
     sender->manifest = manifest;
     sender->part_bytes = choose_part_bytes(options);
+    sender->without_manifest = options->without_manifest;
     sender->files = calloc(manifest->file_count + 1, sizeof(*sender->files));
     int r = sender->files == NULL ? -ENOMEM : 0;
+    for (size_t i = 0; r == 0 && options->left_to_others != NULL && i < manifest->file_count; i++)
+        sender->files[i].left_to_others = options->left_to_others[i];
     if (r == 0)
         r = object_job_prefix(options->prefix, manifest->job, sender->job_prefix);
     if (r == 0)
@@ -261,19 +267,54 @@ static void order_file(struct object_sender *sender, size_t index, struct sender
     }
 }
 
+static void end(struct object_sender *sender, int status)
+{
+    sender->phase = PHASE_OVER;
+    sender->status = status;
+}
+
+static size_t count_there(const struct object_sender *sender)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sender->manifest->file_count; i++)
+        count += sender->files[i].there;
+    return count;
+}
+
+/* All of our files are there: now the manifest, unless it is another's or others are not done. */
+static void leave_files(struct object_sender *sender)
+{
+    size_t count = sender->manifest->file_count;
+    if (sender->without_manifest)
+        end(sender, 0);
+    else if (count_there(sender) == count)
+        sender->phase = PHASE_MANIFEST;
+    else
+        sender->waiting = sender->waits_for_others = true;
+}
+
+static void skip_files(struct object_sender *sender)
+{
+    if (sender->phase != PHASE_FILES || sender->waiting)
+        return;
+    while (sender->at < sender->manifest->file_count &&
+           (sender->files[sender->at].there || sender->files[sender->at].left_to_others))
+        sender->at++;
+    if (sender->at == sender->manifest->file_count)
+        leave_files(sender);
+}
+
 void object_sender_next(struct object_sender *sender, struct sender_order *ret_order)
 {
     *ret_order = (struct sender_order){.action = SENDER_LIST};
+    skip_files(sender);
     if (sender->waiting) {
         ret_order->action = SENDER_WAIT;
-        ret_order->wait_ns = object_wait_ns(sender->tries);
+        ret_order->for_others = sender->waits_for_others;
+        ret_order->wait_ns =
+            sender->waits_for_others ? SENDER_OTHERS_NS : object_wait_ns(sender->tries);
         return;
     }
-    while (sender->phase == PHASE_FILES && sender->at < sender->manifest->file_count &&
-           sender->files[sender->at].there)
-        sender->at++;
-    if (sender->phase == PHASE_FILES && sender->at == sender->manifest->file_count)
-        sender->phase = PHASE_MANIFEST;
     switch (sender->phase) {
     case PHASE_LIST:
         strcpy(ret_order->key, sender->job_prefix);
@@ -301,18 +342,7 @@ void object_sender_next(struct object_sender *sender, struct sender_order *ret_o
     }
 }
 
-void object_sender_waited(struct object_sender *sender)
-{
-    sender->waiting = false;
-}
-
 /* ---- results ---- */
-
-static void end(struct object_sender *sender, int status)
-{
-    sender->phase = PHASE_OVER;
-    sender->status = status;
-}
 
 static void look_again(struct object_sender *sender)
 {
@@ -321,6 +351,27 @@ static void look_again(struct object_sender *sender)
         forget_upload(&sender->files[i]);
     sender->at = 0;
     sender->phase = PHASE_LIST;
+}
+
+/* Nothing has come for long: whoever should have sent it will not. */
+static void take_over(struct object_sender *sender)
+{
+    for (size_t i = 0; i < sender->manifest->file_count; i++)
+        sender->files[i].left_to_others = false;
+}
+
+void object_sender_waited(struct object_sender *sender)
+{
+    sender->waiting = false;
+    if (!sender->waits_for_others)
+        return;
+    sender->waits_for_others = false;
+    size_t there = count_there(sender);
+    sender->looks = there == sender->there_before ? sender->looks + 1 : 0;
+    sender->there_before = there;
+    if (sender->looks == SENDER_OTHERS_LOOKS)
+        take_over(sender);
+    look_again(sender);
 }
 
 static bool has_frozen(const struct manifest *manifest)

@@ -10,6 +10,10 @@
  * What failed and may pass is tried again, later each time, OBJECT_TRIES_MAX times in a row; then
  * the whole is given up, and whoever wants it begins again with a new sender. An upload that the
  * store does not know any more is begun anew, SENDER_RESTARTS_MAX times.
+ *
+ * Files may be left to other nodes. Before the manifest comes the sender looks again and again
+ * whether they are there; after SENDER_OTHERS_LOOKS looks at which nothing had come it sends what
+ * is missing itself: the parts that somebody else has begun with are good for it too.
  */
 #pragma once
 
@@ -19,6 +23,8 @@
 
 #define SENDER_RESTARTS_MAX 4
 #define SENDER_PART_BYTES   (16u << 20)
+#define SENDER_OTHERS_NS    2000000000ull /* between looks at what other nodes have sent */
+#define SENDER_OTHERS_LOOKS 30            /* without news: then it is ours to send */
 
 enum sender_action {
     SENDER_LIST,         /* all keys of the job */
@@ -47,6 +53,7 @@ struct sender_order {
     const struct object_upload *upload;
     const struct object_list *parts;
     uint64_t wait_ns;
+    bool for_others; /* of WAIT: nothing failed, other nodes are still sending */
     int status;
 };
 
@@ -66,6 +73,8 @@ struct object_sender_options {
     const char *prefix;  /* of the store's settings */
     uint64_t part_bytes; /* a multiple of MANIFEST_CHUNK_BYTES; 0: SENDER_PART_BYTES. More where a
                             file would have too many parts */
+    const bool *left_to_others; /* of each file: another node sends it; copied; NULL: none */
+    bool without_manifest;      /* done when our files are there: another node puts the manifest */
 };
 
 /** object_sender_new() - 0, -ENOMEM, -ENAMETOOLONG */

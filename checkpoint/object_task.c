@@ -20,7 +20,8 @@
 #define NS_PER_SECOND 1000000000ull
 
 struct object_task {
-    struct object_task_options options; /* texts are ours */
+    struct object_task_options options; /* texts are ours; `remote` counts at the start alone */
+    struct checkpoint_remote *remote;   /* NULL: none is needed */
     pthread_t thread;
     atomic_bool stop;
     pthread_mutex_t mutex;
@@ -78,11 +79,14 @@ static int send_and_expire(struct object_task *task, const struct object_store *
                   .progress = task_progress,
                   .trouble = task_trouble,
                   .context = task},
+        .remote = task->remote,
+        .node = options->node,
+        .helps = options->helps,
     };
     struct error trouble = {0};
     uint64_t oldest = 0;
     int r = object_send(store, &send, error);
-    if (r != 0)
+    if (r != 0 || options->helps)
         return r;
     /* It is there: that old ones cannot be removed does not take it back. */
     if (object_expire(store, prefix, options->job, options->step, options->manifest_sha256,
@@ -172,9 +176,20 @@ static void task_free(struct object_task *task)
     free((char *)(uintptr_t)task->options.job);
     free((char *)(uintptr_t)task->options.manifest_sha256);
     free((char *)(uintptr_t)task->options.folder);
+    free((char *)(uintptr_t)task->options.node);
+    checkpoint_remote_free(task->remote);
     pthread_cond_destroy(&task->stopping);
     pthread_mutex_destroy(&task->mutex);
     free(task);
+}
+
+static int reach_nodes(struct object_task *task)
+{
+    if (task->options.remote == NULL)
+        return 0;
+    struct checkpoint_remote_options remote = *task->options.remote;
+    remote.stop = &task->stop;
+    return checkpoint_remote_new(&remote, &task->remote, NULL);
 }
 
 static struct object_task *task_new(const struct object_task_options *options)
@@ -189,6 +204,7 @@ static struct object_task *task_new(const struct object_task_options *options)
     task->options.job = strdup(options->job);
     task->options.manifest_sha256 = strdup(options->manifest_sha256);
     task->options.folder = strdup(options->folder);
+    task->options.node = strdup(options->node != NULL ? options->node : "");
     pthread_mutex_init(&task->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -196,7 +212,7 @@ static struct object_task *task_new(const struct object_task_options *options)
     pthread_condattr_destroy(&attributes);
     if (task->options.settings_file != NULL && task->options.bucket != NULL &&
         task->options.job != NULL && task->options.manifest_sha256 != NULL &&
-        task->options.folder != NULL)
+        task->options.folder != NULL && task->options.node != NULL && reach_nodes(task) == 0)
         return task;
     task_free(task);
     return NULL;

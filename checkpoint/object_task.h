@@ -10,11 +10,12 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "checkpoint/remote.h"
 
 struct object_task;
 
 enum object_task_kind {
-    OBJECT_TASK_SEND, /* object_send(), then object_expire() */
+    OBJECT_TASK_SEND, /* object_send(), then, unless it only helps, object_expire() */
     OBJECT_TASK_FETCH /* object_fetch() of exactly this checkpoint */
 };
 
@@ -27,6 +28,10 @@ struct object_task_options {
     const char *folder; /* of the checkpoint on disk: sent, or to be made */
     unsigned keep;      /* of SEND: how many stay in the store */
     int notify;         /* an eventfd, written once when it has finished; borrowed */
+    /* Of SEND, with copies: object_send.h. `stop` is the task's; NULL: all of it is in @folder */
+    const struct checkpoint_remote_options *remote;
+    const char *node;
+    bool helps;
 };
 
 struct object_task_state {

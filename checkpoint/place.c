@@ -63,8 +63,8 @@ static int receive_small(const struct checkpoint_local *local, const char *from,
     return r;
 }
 
-static int write_manifest(const struct checkpoint_local *local, const char *directory,
-                          const struct bytes *text, struct error *error)
+int checkpoint_write_manifest(const struct checkpoint_local *local, const char *directory,
+                              const struct bytes *text, struct error *error)
 {
     char path[FOLDER_FILE_SIZE];
     struct io_context *context;
@@ -104,7 +104,7 @@ static int take_text(const struct checkpoint_local *local, const char *from, con
     if (r == 0)
         r = check_files(local, directory, &manifest, error);
     if (r == 0)
-        r = write_manifest(local, directory, text, error);
+        r = checkpoint_write_manifest(local, directory, text, error);
     manifest_done(&manifest);
     return r;
 }

@@ -201,9 +201,13 @@ static int read_somewhere(struct reading *reading, const struct manifest_tensor 
         int r = read_once(reading, tensor, ret_data, &why);
         if (r == 0 || r == -ENOMEM || r == -ECANCELED || reading->reader->remote == NULL)
             return r == 0 ? 0 : error_set(error, r, "%s", why.text);
-        log_warning("a copy of %s cannot be used, the next one is tried: %s",
-                    reading->file->entry->name, why.text);
+        bool none = r == -ENOENT && reading->place.guessed;
+        if (!none)
+            log_warning("a copy of %s cannot be used, the next one is tried: %s",
+                        reading->file->entry->name, why.text);
         worst = reader_worse(worst, r);
+        if (none && error != NULL && error->text[0] != '\0')
+            continue;
         error_record(error, worst, "no good copy of %s is left: %s", reading->file->entry->name,
                      why.text);
     }

@@ -11,18 +11,22 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "checkpoint/copies.h"
 #include "checkpoint/reader_open.h"
 #include "checkpoint/reader_state.h"
 
-/* The @index-th node that has @file; every node may where the manifest names none. */
-static const char *node_of(const struct checkpoint_reader *reader, const struct reader_file *file,
-                           unsigned index)
+const char *checkpoint_copy_at(const struct manifest_file *file,
+                               const struct checkpoint_remote *remote, unsigned index)
 {
-    if (file->entry->node_count > 0)
-        return index < file->entry->node_count ? file->entry->nodes[index] : NULL;
-    return index < checkpoint_remote_count(reader->remote)
-               ? checkpoint_remote_name(reader->remote, index)
-               : NULL;
+    if (index < file->node_count)
+        return file->nodes[index];
+    index -= file->node_count;
+    for (unsigned i = 0; i < checkpoint_remote_count(remote); i++) {
+        const char *node = checkpoint_remote_name(remote, i);
+        if ((file->node_count == 0 || !manifest_file_on(file, node)) && index-- == 0)
+            return node;
+    }
+    return NULL;
 }
 
 bool reader_place(const struct checkpoint_reader *reader, const struct reader_file *file,
@@ -34,9 +38,10 @@ bool reader_place(const struct checkpoint_reader *reader, const struct reader_fi
         return index == 0;
     if (file->descriptor >= 0 && index-- == 0)
         return true;
-    for (unsigned i = 0; (node = node_of(reader, file, i)) != NULL; i++) {
+    for (unsigned i = 0; (node = checkpoint_copy_at(file->entry, reader->remote, i)) != NULL; i++) {
         if (strcmp(node, reader->node) != 0 && index-- == 0) {
-            *ret_place = (struct reader_place){.descriptor = -1, .node = node};
+            *ret_place = (struct reader_place){
+                .descriptor = -1, .node = node, .guessed = i >= file->entry->node_count};
             return true;
         }
     }
@@ -83,35 +88,36 @@ int reader_take_small(const struct checkpoint_reader *reader, const struct reade
     return error_set(error, worst, "no good copy of %s is to be had", file->entry->name);
 }
 
-static int manifest_from(const struct checkpoint_source *source, const char *name, const char *node,
-                         struct manifest *ret_manifest, struct error *error)
+static int manifest_from(struct checkpoint_remote *remote, const char *name, const char *node,
+                         const char *sha256, struct manifest *ret_manifest, struct bytes *ret_text,
+                         struct error *error)
 {
     char where[256];
     struct bytes content = {0};
     snprintf(where, sizeof(where), "%s/" MANIFEST_NAME " on node %s", name, node);
-    int r = checkpoint_remote_get(source->remote, node, name, MANIFEST_NAME, MANIFEST_BYTES_MAX,
-                                  &content, error);
+    int r = checkpoint_remote_get(remote, node, name, MANIFEST_NAME, MANIFEST_BYTES_MAX, &content,
+                                  error);
     if (r == 0)
-        r = manifest_check(&content, where, source->manifest_sha256, ret_manifest, error);
-    bytes_done(&content);
+        r = manifest_check(&content, where, sha256, ret_manifest, error);
+    if (r == 0)
+        *ret_text = content;
+    else
+        bytes_done(&content);
     return r;
 }
 
-static int find_manifest(const struct checkpoint_source *source, const char *name,
-                         struct manifest *ret_manifest, struct error *error)
+int checkpoint_manifest_elsewhere(struct checkpoint_remote *remote, const char *node,
+                                  const char *name, const char *sha256,
+                                  struct manifest *ret_manifest, struct bytes *ret_text,
+                                  struct error *error)
 {
     struct error why = {0};
-    int worst = manifest_load(source->folder, source->manifest_sha256, ret_manifest, &why);
-    if (worst == 0)
-        return 0;
-    if (worst != -ENOENT)
-        log_warning("%s; another node's manifest is used", why.text);
-    worst = -EBADMSG;
-    for (unsigned i = 0; i < checkpoint_remote_count(source->remote); i++) {
-        const char *node = checkpoint_remote_name(source->remote, i);
-        if (strcmp(node, source->node) == 0)
+    int worst = -EBADMSG;
+    for (unsigned i = 0; i < checkpoint_remote_count(remote); i++) {
+        const char *other = checkpoint_remote_name(remote, i);
+        if (strcmp(other, node) == 0)
             continue;
-        int r = manifest_from(source, name, node, ret_manifest, &why);
+        int r = manifest_from(remote, name, other, sha256, ret_manifest, ret_text, &why);
         if (r == 0)
             return 0;
         if (r == -ENOMEM || r == -ECANCELED)
@@ -119,6 +125,22 @@ static int find_manifest(const struct checkpoint_source *source, const char *nam
         worst = reader_worse(worst, r);
     }
     return error_set(error, worst, "no manifest of %s is to be had: %s", name, why.text);
+}
+
+static int find_manifest(const struct checkpoint_source *source, const char *name,
+                         struct manifest *ret_manifest, struct error *error)
+{
+    struct error why = {0};
+    struct bytes text = {0};
+    int r = manifest_load(source->folder, source->manifest_sha256, ret_manifest, &why);
+    if (r == 0)
+        return 0;
+    if (r != -ENOENT)
+        log_warning("%s; another node's manifest is used", why.text);
+    r = checkpoint_manifest_elsewhere(source->remote, source->node, name, source->manifest_sha256,
+                                      ret_manifest, &text, error);
+    bytes_done(&text);
+    return r;
 }
 
 int checkpoint_open_copies(const struct checkpoint_source *source,

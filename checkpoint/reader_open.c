@@ -42,35 +42,42 @@ static bool is_safetensors(const char *name)
 }
 
 /* The chunks that hold the file's first @header_bytes, checked one by one, into @ret_header. */
-static int read_header_chunks(const struct reader_file *file, uint64_t header_bytes,
-                              uint8_t **ret_header, struct error *error)
+static int read_header_chunks(const struct checkpoint_reader *reader,
+                              const struct reader_file *file, const struct reader_place *place,
+                              uint64_t header_bytes, uint8_t **ret_header, struct error *error)
 {
     size_t chunks = manifest_chunks(header_bytes);
     uint8_t *header = malloc(chunks * MANIFEST_CHUNK_BYTES);
-    if (header == NULL)
-        return error_set(error, -ENOMEM, "%s: no memory for its header of %" PRIu64 " bytes",
-                         file->path, header_bytes);
-    for (size_t i = 0; i < chunks; i++) {
-        int r =
-            reader_check_chunk(file, file->descriptor, i, header + i * MANIFEST_CHUNK_BYTES, error);
-        if (r != 0) {
-            free(header);
-            return r;
-        }
+    int r = header != NULL
+                ? 0
+                : error_set(error, -ENOMEM, "%s: no memory for its header of %" PRIu64 " bytes",
+                            file->path, header_bytes);
+    for (size_t i = 0; r == 0 && i < chunks; i++) {
+        uint8_t *chunk = header + i * MANIFEST_CHUNK_BYTES;
+        size_t size = reader_chunk_bytes(file, i);
+        r = reader_take(reader, file, place, chunk, size, (uint64_t)i * MANIFEST_CHUNK_BYTES,
+                        error);
+        uint32_t found = r == 0 ? hash_crc32c(0, chunk, size) : 0;
+        if (r == 0 && found != file->entry->chunk_crcs[i])
+            r = reader_chunk_error(file, i, found, error);
     }
-    *ret_header = header;
-    return 0;
+    if (r != 0)
+        free(header);
+    else
+        *ret_header = header;
+    return r;
 }
 
-int reader_load_index(const struct reader_file *file, struct safetensors_index *ret_index,
-                      struct error *error)
+static int load_index_at(const struct checkpoint_reader *reader, const struct reader_file *file,
+                         const struct reader_place *place, struct safetensors_index *ret_index,
+                         struct error *error)
 {
     uint8_t first[8];
     uint64_t header_bytes;
     AUTO_FREE uint8_t *header = NULL;
     if (file->entry->size_bytes < sizeof(first))
         return error_set(error, -EBADMSG, "%s: shorter than 8 bytes", file->path);
-    int r = reader_pread(file, file->descriptor, first, sizeof(first), sizeof(first), 0, error);
+    int r = reader_take(reader, file, place, first, sizeof(first), 0, error);
     if (r != 0)
         return r;
     r = safetensors_header_size(first, file->entry->size_bytes, &header_bytes, error);
@@ -78,13 +85,29 @@ int reader_load_index(const struct reader_file *file, struct safetensors_index *
         error_prefix(error, "%s: ", file->path);
         return r;
     }
-    r = read_header_chunks(file, header_bytes, &header, error);
+    r = read_header_chunks(reader, file, place, header_bytes, &header, error);
     if (r != 0)
         return r;
     r = safetensors_parse(header, header_bytes, file->entry->size_bytes, ret_index, error);
     if (r != 0)
         error_prefix(error, "%s: ", file->path);
     return r;
+}
+
+int reader_load_index(const struct checkpoint_reader *reader, const struct reader_file *file,
+                      struct safetensors_index *ret_index, struct error *error)
+{
+    struct reader_place place;
+    struct error why = {0};
+    int worst = 0;
+    for (unsigned i = 0; reader_place(reader, file, i, &place); i++) {
+        int r = load_index_at(reader, file, &place, ret_index, &why);
+        if (r == 0 || r == -ENOMEM || r == -ECANCELED || reader->remote == NULL)
+            return r == 0 ? 0 : error_set(error, r, "%s", why.text);
+        worst = reader_worse(worst, r);
+    }
+    return error_set(error, worst != 0 ? worst : -EHOSTUNREACH,
+                     "no good copy of %s is to be had: %s", file->entry->name, why.text);
 }
 
 struct named_entry {
@@ -158,9 +181,10 @@ static int check_file(const struct checkpoint_reader *reader, const struct reade
                       struct error *error)
 {
     struct safetensors_index index;
+    const struct reader_place here = {.descriptor = file->descriptor};
     if (!is_safetensors(file->entry->name))
         return check_all_chunks(file, error);
-    int r = reader_load_index(file, &index, error);
+    int r = load_index_at(reader, file, &here, &index, error);
     if (r != 0)
         return r;
     r = compare_index(reader, file, &index, error);

@@ -8,6 +8,6 @@
  * checkpoint_close() */
 int reader_open_files(struct checkpoint_reader *reader, const char *folder,
                       struct error *error) CHECK_RESULT;
-/** reader_load_index() - the verified header of an open safetensors file */
-int reader_load_index(const struct reader_file *file, struct safetensors_index *ret_index,
-                      struct error *error) CHECK_RESULT;
+/** reader_load_index() - the verified header of a safetensors file, from the first good copy */
+int reader_load_index(const struct checkpoint_reader *reader, const struct reader_file *file,
+                      struct safetensors_index *ret_index, struct error *error) CHECK_RESULT;

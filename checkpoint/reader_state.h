@@ -15,6 +15,7 @@ struct reader_file {
 struct reader_place {
     int descriptor;
     const char *node; /* NULL: here */
+    bool guessed;     /* the manifest does not say that it has the file */
 };
 
 struct checkpoint_reader {

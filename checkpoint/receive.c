@@ -25,9 +25,8 @@ struct receiving {
     const char *from;
     const struct manifest *part;
     struct io_context *context;
-    char directory[FOLDER_PATH_SIZE],
-        name[64];    /* the part folder: here, and as the sender knows it */
-    uint8_t *buffer; /* one chunk */
+    const char *directory, *name; /* the folder: here, and as the sender knows it */
+    uint8_t *buffer;              /* one chunk */
     bool has_reference;
     struct manifest reference; /* of the newest checkpoint here */
     char reference_path[FOLDER_PATH_SIZE];
@@ -213,21 +212,16 @@ static int receive_files(struct receiving *receiving)
     return r;
 }
 
-static void name_folders(struct receiving *receiving)
+int checkpoint_receive_files(const struct checkpoint_local *local, const char *from,
+                             const char *name, const char *directory, const struct manifest *part,
+                             struct error *error)
 {
-    const struct checkpoint_local *local = receiving->local;
-    checkpoint_part_path(local->folder, local->step, local->generation, receiving->directory);
-    snprintf(receiving->name, sizeof(receiving->name), "%s",
-             strrchr(receiving->directory, '/') + 1);
-}
-
-int checkpoint_receive_share(const struct checkpoint_local *local, const char *from,
-                             const struct manifest *part, struct error *error)
-{
-    struct receiving receiving = {.local = local, .from = from, .part = part, .error = error};
-    if (strlen(local->folder) > CHECKPOINT_FOLDER_MAX)
-        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", local->folder);
-    name_folders(&receiving);
+    struct receiving receiving = {.local = local,
+                                  .from = from,
+                                  .part = part,
+                                  .name = name,
+                                  .directory = directory,
+                                  .error = error};
     receiving.buffer = aligned_alloc(SAFETENSORS_ALIGN, MANIFEST_CHUNK_BYTES);
     if (receiving.buffer == NULL)
         return error_set(error, -ENOMEM, "no memory to copy a share of a checkpoint");
@@ -243,4 +237,15 @@ int checkpoint_receive_share(const struct checkpoint_local *local, const char *f
         manifest_done(&receiving.reference);
     free(receiving.buffer);
     return r;
+}
+
+int checkpoint_receive_share(const struct checkpoint_local *local, const char *from,
+                             const struct manifest *part, struct error *error)
+{
+    char directory[FOLDER_PATH_SIZE];
+    if (strlen(local->folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", local->folder);
+    checkpoint_part_path(local->folder, local->step, local->generation, directory);
+    return checkpoint_receive_files(local, from, strrchr(directory, '/') + 1, directory, part,
+                                    error);
 }

@@ -15,26 +15,12 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "checkpoint/remote_state.h"
 
-#define POOL_MAX 16
 #define URL_SIZE 512
 
 #define ASK_AGAIN_NS  (NS_PER_SECOND / 20)
 #define AWAY_TIMEOUTS 4 /* a node that could not be reached is left alone for so long */
-
-struct checkpoint_remote {
-    char job[NAME_SIZE];
-    uint8_t key[CHECKPOINT_KEY_SIZE];
-    struct checkpoint_remote_node *nodes;
-    unsigned node_count;
-    uint64_t *away_until_ns; /* of each node, monotonic; atomic */
-    uint64_t timeout_ns;
-    long timeout_ms;
-    const atomic_bool *stop;
-    pthread_mutex_t lock; /* guards the pool */
-    CURL *pool[POOL_MAX];
-    unsigned pool_count;
-};
 
 struct answer {
     uint8_t *data;

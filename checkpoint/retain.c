@@ -111,6 +111,7 @@ static int sweep_entry(const struct checkpoint_sweep *sweep, const char *name, s
         !checkpoint_pinned(path))
         return retain_remove(sweep->folder, step, error);
     if (kind == FOLDER_GONE || (kind == FOLDER_DAMAGED && step < sweep->step) ||
+        (kind == FOLDER_COPY && !is_recorded(sweep, step)) ||
         (kind == FOLDER_PART && part_generation(name) < sweep->generation))
         return retain_remove_folder(path, error);
     return 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "checkpoint/copies.h"
 #include "checkpoint/reader_state.h"
 
 struct verifying {
@@ -35,6 +36,10 @@ static struct copies_node *node_of(struct copies_verdict *verdict, const char *n
     return node;
 }
 
+struct copies_seen {
+    unsigned good, unseen; /* of one file */
+};
+
 /* 0: all of the copy is good. */
 static int read_copy(struct verifying *verifying, const struct reader_file *file, const char *node,
                      struct error *error)
@@ -58,48 +63,59 @@ static int read_copy(struct verifying *verifying, const struct reader_file *file
     return 0;
 }
 
+/* @guessed: the manifest does not name it; that it has no copy, or is away, is nothing. */
 static int verify_copy(struct verifying *verifying, const struct reader_file *file,
-                       const char *name, unsigned *good)
+                       const char *name, bool guessed, struct copies_seen *seen)
 {
     struct error why = {0};
-    struct copies_node *node = node_of(verifying->verdict, name);
-    if (node == NULL)
-        return error_set(verifying->error, -ENOMEM, "no memory to verify copies");
     int r = read_copy(verifying, file, name, &why);
     if (r == -ENOMEM || r == -ECANCELED)
         return error_set(verifying->error, r, "%s", why.text);
+    if (guessed && (r == -ENOENT || r == -EHOSTUNREACH))
+        return 0;
+    struct copies_node *node = node_of(verifying->verdict, name);
+    if (node == NULL)
+        return error_set(verifying->error, -ENOMEM, "no memory to verify copies");
     if (r != 0 && node->problem[0] == '\0')
         snprintf(node->problem, sizeof(node->problem), "%.255s", why.text);
     bool unseen = r == -EHOSTUNREACH;
     node->good += r == 0;
     node->unseen += unseen;
     node->bad += r != 0 && !unseen;
-    verifying->verdict->unseen += unseen;
     verifying->verdict->bad += r != 0 && !unseen;
-    *good += r == 0;
+    seen->good += r == 0;
+    seen->unseen += unseen;
     return 0;
 }
 
-/* Files that every folder has are looked at where the others lie: each node has some. */
+/* Copies made since the commit make up for nodes that are away. Files that every folder has are
+ * looked at where the others lie: each node has some. */
 static int verify_file(struct verifying *verifying, const struct reader_file *file)
 {
-    unsigned good = 0, count = file->entry->node_count;
+    struct copies_seen seen = {0};
+    unsigned named = file->entry->node_count;
+    const char *node;
     int r = 0;
-    if (count == 0)
+    if (named == 0)
         return 0;
-    for (unsigned i = 0; r == 0 && i < count; i++)
-        r = verify_copy(verifying, file, file->entry->nodes[i], &good);
-    verifying->verdict->lost += good == 0;
-    verifying->verdict->fewest = MIN(verifying->verdict->fewest, good);
+    for (unsigned i = 0;
+         r == 0 && (node = checkpoint_copy_at(file->entry, verifying->remote, i)) != NULL; i++)
+        r = verify_copy(verifying, file, node, i >= named, &seen);
+    verifying->verdict->lost += seen.good == 0;
+    verifying->verdict->fewest = MIN(verifying->verdict->fewest, seen.good);
+    verifying->verdict->unseen += seen.good < named ? seen.unseen : 0;
     return r;
 }
 
 static int verify_everywhere(struct verifying *verifying, const struct reader_file *file)
 {
-    unsigned good = 0, count = verifying->verdict->node_count;
+    struct copies_seen seen = {0};
+    unsigned count = verifying->verdict->node_count;
     int r = 0;
-    for (unsigned i = 0; r == 0 && file->entry->node_count == 0 && i < count; i++)
-        r = verify_copy(verifying, file, verifying->verdict->nodes[i].name, &good);
+    for (unsigned i = 0; r == 0 && file->entry->node_count == 0 && i < count; i++) {
+        const struct copies_node *node = &verifying->verdict->nodes[i];
+        r = verify_copy(verifying, file, node->name, node->good == 0, &seen);
+    }
     return r;
 }
 

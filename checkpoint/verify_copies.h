@@ -13,7 +13,7 @@ struct copies_node {
 struct copies_verdict {
     struct copies_node *nodes;
     unsigned node_count;
-    unsigned bad, unseen; /* of all nodes */
+    unsigned bad, unseen; /* of all nodes; what copies made since make up for is not unseen */
     unsigned fewest;      /* good copies that the file has that has the fewest */
     unsigned lost;        /* files without a good copy, as far as was seen */
 };

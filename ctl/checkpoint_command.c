@@ -19,12 +19,40 @@
 
 /* ---- list ---- */
 
-static int list_json(const struct cluster_job *job, struct error *error)
+static bool is_registered(void *context, const char *node)
+{
+    const struct cluster *cluster = context;
+
+    for (size_t i = 0; i < cluster->node_count; i++)
+        if (!strcmp(cluster->nodes[i].name, node))
+            return true;
+    return false;
+}
+
+/* How many copies of every file are within reach. */
+static unsigned copies_there(struct cluster *cluster, const struct checkpoint_record *record)
+{
+    return record->shares[0] ? copies_left(record->shares, is_registered, cluster) : 1;
+}
+
+static json_t *record_json(struct cluster *cluster, const struct checkpoint_record *record)
+{
+    json_t *tree = checkpoint_record_encode(record);
+
+    if (tree &&
+        json_object_set_new(tree, "copies_left", json_integer(copies_there(cluster, record)))) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
+}
+
+static int list_json(struct cluster *cluster, const struct cluster_job *job, struct error *error)
 {
     json_t *array = json_array();
 
     for (size_t i = 0; i < job->checkpoint_count && array; i++)
-        if (json_array_append_new(array, checkpoint_record_encode(&job->checkpoints[i]))) {
+        if (json_array_append_new(array, record_json(cluster, &job->checkpoints[i]))) {
             json_decref(array);
             array = NULL;
         }
@@ -69,7 +97,19 @@ static const char *kept_as(const char *path)
     return checkpoint_verified(path) ? "verified" : "-";
 }
 
-static int list_table(const struct cluster_job *job, struct error *error)
+/* "2"; with nodes away "1 of 2". */
+static void copies_cell(struct text_table *table, struct cluster *cluster,
+                        const struct checkpoint_record *record)
+{
+    unsigned made = MAX(copies_fewest(record->shares), 1u), left = copies_there(cluster, record);
+
+    if (left < made)
+        text_table_cell(table, "%u of %u", left, made);
+    else
+        text_table_cell(table, "%u", left);
+}
+
+static int list_table(struct cluster *cluster, const struct cluster_job *job, struct error *error)
 {
     CLEANUP(text_table_done) struct text_table table = {0};
     uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
@@ -93,7 +133,7 @@ static int list_table(const struct cluster_job *job, struct error *error)
             &table, "%s",
             format_duration(now_ns > record->unix_ns ? (double)(now_ns - record->unix_ns) / 1e9 : 0,
                             age));
-        text_table_cell(&table, "%u", MAX(copies_fewest(record->shares), 1u));
+        copies_cell(&table, cluster, record);
         text_table_cell(&table, "%s", record->pinned ? "pinned" : kept_as(record->path));
         text_table_cell(&table, "%s", record->node);
         text_table_cell(&table, "%s", checkpoint_where(job, record, where));
@@ -116,7 +156,8 @@ int run_checkpoint_list(const struct arguments *arguments, struct error *error)
     const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
     if (!job)
         return -ENOENT;
-    return arguments_has(arguments, "json") ? list_json(job, error) : list_table(job, error);
+    return arguments_has(arguments, "json") ? list_json(&cluster, job, error)
+                                            : list_table(&cluster, job, error);
 }
 
 /* ---- show ---- */

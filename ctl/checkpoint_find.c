@@ -113,18 +113,6 @@ int checkpoint_place_open(const struct checkpoint_place *place,
     return status ? status : checkpoint_open(place->path, ret_reader, error);
 }
 
-int checkpoint_place_refuse(const struct checkpoint_place *place, const char *what,
-                            struct error *error)
-{
-    if (!place->remote)
-        return 0;
-    return error_set(error, -ENOTSUP,
-                     "the checkpoint of step %" PRIu64
-                     " lies on several nodes, and %s wants it in one folder: firnctl checkpoint "
-                     "export makes one",
-                     place->step, what);
-}
-
 static int find_by_job(const struct arguments *arguments, struct checkpoint_place *ret_place,
                        struct error *error)
 {

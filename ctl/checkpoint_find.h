@@ -23,9 +23,6 @@ void checkpoint_place_done(struct checkpoint_place *place);
  * checkpoint_open() and checkpoint_open_copies() */
 int checkpoint_place_open(const struct checkpoint_place *place,
                           struct checkpoint_reader **ret_reader, struct error *error) CHECK_RESULT;
-/** checkpoint_place_refuse() - -ENOTSUP when it has copies: @what wants all of it in one folder */
-int checkpoint_place_refuse(const struct checkpoint_place *place, const char *what,
-                            struct error *error) CHECK_RESULT;
 
 /**
  * checkpoint_find() - from the first operand and --step

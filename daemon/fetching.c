@@ -14,8 +14,9 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/retain.h"
 #include "daemon/events.h"
+#include "daemon/fetching_choice.h"
 #include "daemon/job.h"
-#include "daemon/refused.h"
+#include "elastic/copies.h"
 
 #define RETRY_NS (15 * NS_PER_SECOND)
 
@@ -25,13 +26,13 @@ struct fetching {
     struct loop_io *io;
     struct object_task *task;
     struct kv_request *recording;
-    char job[NAME_SIZE];
+    char job[NAME_SIZE];         /* of the task, or of the record that is being written */
     struct object_record object; /* what is being fetched, or has been */
     int64_t object_revision;
+    uint64_t own_step;           /* what the job would go on from without it */
     char path[RECORD_PATH_SIZE]; /* the folder to make */
     char trouble[RECORD_TEXT_SIZE];
-    uint64_t retry_at_ns;
-    struct refused_checkpoints refused; /* records of objects that are no good */
+    struct fetching_memory memory;
     bool said_no_store;
 };
 
@@ -62,39 +63,7 @@ static void tell(const struct fetching *fetching, const char *text)
     events_append(dir, &facts, "checkpoint", text);
 }
 
-/* ---- which one ---- */
-
-static bool decode_object(const struct mirror_entry *entry, struct object_record *ret_record)
-{
-    AUTO_JSON json_t *tree = NULL;
-
-    return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
-           !object_record_decode(tree, ret_record, NULL);
-}
-
-static bool has_bucket(const struct job *job)
-{
-    return job && job->spec.checkpoint.object_bucket[0];
-}
-
-/* The newest complete one that is not known to be bad. */
-static bool find_object(const struct fetching *fetching, const char *job,
-                        struct object_record *ret_object, int64_t *ret_revision)
-{
-    const struct daemon *daemon = fetching->daemon;
-    const struct mirror_entry *entries;
-    char prefix[KV_KEY_MAX];
-    size_t count = mirror_range(
-        &daemon->mirror, keys_job(prefix, daemon->config->cluster, job, "objects/"), &entries);
-
-    while (count-- > 0)
-        if (!refused_has(&fetching->refused, entries[count].mod_revision) &&
-            decode_object(&entries[count], ret_object) && ret_object->state == RECORD_COMPLETE) {
-            *ret_revision = entries[count].mod_revision;
-            return true;
-        }
-    return false;
-}
+/* ---- the record ---- */
 
 static const struct mirror_entry *own_record(const struct fetching *fetching)
 {
@@ -105,11 +74,15 @@ static const struct mirror_entry *own_record(const struct fetching *fetching)
                                        fetching->object.step));
 }
 
-/* ---- the record ---- */
-
 static void wait_and_retry(struct fetching *fetching, const char *why)
 {
-    fetching->retry_at_ns = now_ns(fetching) + RETRY_NS;
+    memcpy(fetching->memory.failed_job, fetching->job, sizeof(fetching->job));
+    fetching->memory.retry_at_ns = now_ns(fetching) + RETRY_NS;
+    if (fetching->own_step)
+        log_warning("job %s: the checkpoint of step %" PRIu64
+                    " in the object store is newer than the %" PRIu64
+                    " that the nodes have, and cannot be fetched now: %s",
+                    fetching->job, fetching->object.step, fetching->own_step, why);
     snprintf(fetching->trouble, sizeof(fetching->trouble), "%.*s", RECORD_TEXT_SIZE - 1, why);
 }
 
@@ -124,11 +97,23 @@ static void on_recorded(void *context, const struct kv_result *result)
         return;
     }
     snprintf(text, sizeof(text),
-             "no checkpoint of its own is left; that of step %" PRIu64
+             "no checkpoint as new is left on the nodes; that of step %" PRIu64
              " came back from the object store: %s",
              fetching->object.step, fetching->object.place);
     tell(fetching, text);
-    fetching->job[0] = '\0';
+}
+
+/* With copies: all of it lies here, and the other nodes read it from us until they have copies. */
+static int list_shares(const struct fetching *fetching, const struct manifest *manifest,
+                       struct checkpoint_record *record)
+{
+    int status = 0;
+
+    for (size_t i = 0; !status && i < manifest->file_count; i++)
+        if (manifest->files[i].node_count)
+            status = copies_add(record->shares, manifest->files[i].nodes[0],
+                                fetching->daemon->config->node, NULL);
+    return status;
 }
 
 static char *record_text(const struct fetching *fetching, struct error *error)
@@ -141,7 +126,10 @@ static char *record_text(const struct fetching *fetching, struct error *error)
     if (manifest_load(fetching->path, fetching->object.manifest_sha256, &manifest, error))
         return NULL;
     record.generation = manifest.generation;
+    int status = list_shares(fetching, &manifest, &record);
     manifest_done(&manifest);
+    if (status)
+        return NULL;
     memcpy(record.path, fetching->path, sizeof(record.path));
     memcpy(record.manifest_sha256, fetching->object.manifest_sha256, RECORD_DIGEST_SIZE);
     snprintf(record.node, sizeof(record.node), "%s", fetching->daemon->config->node);
@@ -171,12 +159,6 @@ static void write_record(struct fetching *fetching)
 
 /* ---- fetching ---- */
 
-/* It is this very checkpoint that is no good: not it again, but the one before it. */
-static bool is_lost(int status)
-{
-    return status == -EBADMSG || status == -ENOENT;
-}
-
 static void finish(struct fetching *fetching, const struct object_task_state *state)
 {
     char text[ERROR_TEXT_SIZE + 128];
@@ -185,16 +167,15 @@ static void finish(struct fetching *fetching, const struct object_task_state *st
         write_record(fetching);
         return;
     }
-    if (!is_lost(state->status)) {
+    if (!fetching_is_lost(state->status)) {
         wait_and_retry(fetching, state->error.text);
         return;
     }
-    refused_add(&fetching->refused, fetching->object_revision);
+    refused_add(&fetching->memory.refused, fetching->object_revision);
     snprintf(text, sizeof(text),
              "the checkpoint of step %" PRIu64 " in the object store is passed over: %s",
              fetching->object.step, state->error.text);
     tell(fetching, text);
-    fetching->job[0] = '\0';
 }
 
 static void on_notified(void *context, int descriptor, unsigned events)
@@ -228,7 +209,21 @@ static int open_notify(struct fetching *fetching)
                                                on_notified, fetching, &fetching->io);
 }
 
-/* What lies where it is to come has been refused. */
+/* Whole, as far as names tell: with copies a folder of that manifest is only this node's part. */
+static bool is_here(const struct fetching *fetching)
+{
+    struct manifest manifest;
+    bool here = true;
+
+    if (manifest_load(fetching->path, fetching->object.manifest_sha256, &manifest, NULL))
+        return false;
+    for (size_t i = 0; i < manifest.file_count; i++)
+        here = here && manifest.files[i].node_count == 0;
+    manifest_done(&manifest);
+    return here;
+}
+
+/* What lies where it is to come has been refused, or is a part of what is fetched whole. */
 static int set_aside(const struct fetching *fetching, struct error *error)
 {
     char damaged[RECORD_PATH_SIZE + 16];
@@ -261,12 +256,9 @@ static void begin(struct fetching *fetching, const struct job *job)
     snprintf(fetching->job, sizeof(fetching->job), "%s", job->name);
     fetching->trouble[0] = '\0';
     checkpoint_path(job->checkpoint_dir, fetching->object.step, path);
-    snprintf(fetching->path, sizeof(fetching->path), "%s", path);
-    /* Whole and unknown to everybody: a leader before us has fetched it and not recorded it. */
-    struct manifest manifest;
-    if (!own_record(fetching) &&
-        !manifest_load(fetching->path, fetching->object.manifest_sha256, &manifest, NULL)) {
-        manifest_done(&manifest);
+    memcpy(fetching->path, path, sizeof(path));
+    /* Unknown to everybody: a leader before us has fetched it and not recorded it. */
+    if (!own_record(fetching) && is_here(fetching)) {
         write_record(fetching);
         return;
     }
@@ -280,7 +272,7 @@ static void begin(struct fetching *fetching, const struct job *job)
         wait_and_retry(fetching, error.text[0] ? error.text : strerror(-status));
 }
 
-static void say_no_store(struct fetching *fetching, const char *job)
+static void say_no_store(struct fetching *fetching, const char *job, const char *place)
 {
     if (fetching->said_no_store)
         return;
@@ -288,7 +280,7 @@ static void say_no_store(struct fetching *fetching, const char *job)
     log_warning(
         "job %s has a checkpoint in the object store, %s, and object_store is not set in the "
         "leader's configuration: it is not fetched",
-        job, fetching->object.place);
+        job, place);
 }
 
 static void describe(struct fetching *fetching, char *ret_text)
@@ -305,30 +297,39 @@ static void describe(struct fetching *fetching, char *ret_text)
              fetching->object.step, why[0] ? ": " : "", why);
 }
 
-bool fetching_holds(struct fetching *fetching, const char *name, char *ret_text)
+bool fetching_holds(struct fetching *fetching, const char *name, uint64_t own_step, char *ret_text)
 {
+    const struct daemon *daemon = fetching->daemon;
     const struct job *job = find_job(fetching, name);
-    bool ours = !strcmp(fetching->job, name);
+    bool busy = fetching->task || fetching->recording;
+    struct object_record object;
+    int64_t revision;
+    const struct fetching_view view = {.mirror = &daemon->mirror,
+                                       .cluster = daemon->config->cluster,
+                                       .job = name,
+                                       .own_step = own_step,
+                                       .now_ns = now_ns(fetching),
+                                       .busy_with = busy ? fetching->job : "",
+                                       .memory = &fetching->memory};
 
-    if ((fetching->task || fetching->recording) && !ours) { /* one after the other */
-        struct object_record object;
-        int64_t revision;
+    enum fetching_verdict verdict = job && job->spec.checkpoint.object_bucket[0]
+                                        ? fetching_choose(&view, &object, &revision)
+                                        : FETCHING_GO_ON;
+    if (verdict == FETCHING_QUEUED)
         snprintf(ret_text, RECORD_TEXT_SIZE, "another job's checkpoint is being fetched first");
-        return has_bucket(job) && find_object(fetching, name, &object, &revision);
+    if (verdict == FETCHING_BEGIN && !daemon->config->object_store[0]) {
+        say_no_store(fetching, name, object.place);
+        return false;
     }
-    if (!fetching->task && !fetching->recording) {
-        if (!has_bucket(job) ||
-            !find_object(fetching, name, &fetching->object, &fetching->object_revision))
-            return false;
-        if (!fetching->daemon->config->object_store[0]) {
-            say_no_store(fetching, name);
-            return false;
-        }
-        if (!ours || now_ns(fetching) >= fetching->retry_at_ns)
-            begin(fetching, job);
+    if (verdict == FETCHING_BEGIN) {
+        fetching->object = object;
+        fetching->object_revision = revision;
+        fetching->own_step = own_step;
+        begin(fetching, job);
     }
-    describe(fetching, ret_text);
-    return true;
+    if (verdict == FETCHING_BEGIN || verdict == FETCHING_WAIT)
+        describe(fetching, ret_text);
+    return verdict != FETCHING_GO_ON;
 }
 
 /* ---- start and end ---- */

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/copying.h"
 #include "daemon/events.h"
 #include "daemon/job_folder.h"
 #include "daemon/recording.h"
@@ -384,6 +385,7 @@ void job_sync(struct job *job)
     sync_plan(job, "next", AGENT_NEXT, &job->prepared, &job->prepared_revision);
     recording_sync(job);
     sweeping_sync(job);
+    copying_sync(job);
 }
 
 void job_mended(struct job *job)
@@ -526,6 +528,7 @@ void job_close(struct job *job)
         return;
     recording_forget(job);
     sweeping_stop(job);
+    copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
         worker_process_free(job->processes[slot]);
     job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->tick);

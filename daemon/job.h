@@ -34,6 +34,7 @@ struct job {
     struct loop_timer *record_retry;
     bool gone;                 /* said already that etcd does not know it any more */
     struct sweeping *sweeping; /* of this node's part of checkpoints with copies; NULL: none yet */
+    struct copying *copying;   /* of copies that are missing; NULL: none yet */
     size_t swept_count;
     int64_t swept_revision; /* of the records that the last sweep went by */
 };

@@ -259,16 +259,24 @@ static bool refuse_lost(struct led *led, const struct view *view)
     return true;
 }
 
-/* From step 0 only when the object store has nothing for it either. */
+/* A plan that begins from a checkpoint or from step 0; or none, because the nodes that have the
+ * checkpoint are away. */
+static bool begins_anew(const struct leader_decision *decision)
+{
+    if (decision->action == LEADER_PREPARE || decision->action == LEADER_PUBLISH)
+        return decision->plan && decision->plan->worker_count > 0 &&
+               decision->plan->source != PLAN_SOURCE_MEMORY;
+    return decision->misses_checkpoint;
+}
+
+/* Not before what the object store has is known to be no newer, or is here. */
 static bool waits_for_store(struct led *led, const struct view *view,
                             const struct leader_decision *decision)
 {
     char text[RECORD_TEXT_SIZE];
 
-    if ((decision->action != LEADER_PREPARE && decision->action != LEADER_PUBLISH) ||
-        !decision->plan || decision->plan->worker_count == 0 ||
-        decision->plan->source != PLAN_SOURCE_FRESH ||
-        !fetching_holds(led->leading->fetching, led->job, text))
+    if (!begins_anew(decision) ||
+        !fetching_holds(led->leading->fetching, led->job, view->view.checkpoint.step, text))
         return false;
     write_state(led, view, state_words[decision->state], text);
     wake_at(led, view->view.now_ns + NS_PER_SECOND);

@@ -11,8 +11,11 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/object_task.h"
+#include "checkpoint/reader.h"
 #include "daemon/events.h"
 #include "daemon/job.h"
+#include "daemon/peers.h"
+#include "daemon/storing_choice.h"
 
 #define LOOK_NS        NS_PER_SECOND
 #define RETRY_AWAY_NS  (15 * NS_PER_SECOND) /* the store did not answer */
@@ -24,12 +27,11 @@ struct storing {
     struct loop_io *io;
     struct loop_timer *timer;
     struct object_task *task;
-    struct object_record record; /* of the task */
+    enum storing_role role; /* of the task, and its record */
+    struct object_record record;
     char job[NAME_SIZE];
     uint64_t begun_ns;
-    /* After a failure: not this one again before then. */
-    char failed_job[NAME_SIZE], failed_sha256[RECORD_DIGEST_SIZE];
-    uint64_t retry_at_ns;
+    struct storing_memory memory;
     bool said_no_store;
 };
 
@@ -97,14 +99,6 @@ static bool read_object(const struct mirror_entry *entry, struct object_record *
            !object_record_decode(tree, ret_record, NULL);
 }
 
-static bool read_checkpoint(const struct mirror_entry *entry, struct checkpoint_record *ret_record)
-{
-    AUTO_JSON json_t *tree = NULL;
-
-    return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
-           !checkpoint_record_decode(tree, ret_record, NULL);
-}
-
 static void on_forgotten(void *context, const struct kv_result *result)
 {
     (void)context;
@@ -136,66 +130,6 @@ static void forget_expired(struct storing *storing, uint64_t oldest_step)
         log_debug("old records of the object store stay a little");
 }
 
-/* ---- which one ---- */
-
-static bool is_registered(const struct storing *storing, const char *node)
-{
-    char key[KV_KEY_MAX];
-
-    return mirror_find(&storing->daemon->mirror,
-                       keys_node(key, storing->daemon->config->cluster, node)) != NULL;
-}
-
-/* Is it this node's to send? */
-static bool is_ours(const struct storing *storing, const struct checkpoint_record *record)
-{
-    const struct daemon *daemon = storing->daemon;
-
-    if (!strcmp(record->node, daemon->config->node))
-        return true;
-    return daemon->election && election_leads(daemon->election) &&
-           !is_registered(storing, record->node);
-}
-
-static bool is_stored(const struct storing *storing, const char *job,
-                      const struct checkpoint_record *record)
-{
-    char key[KV_KEY_MAX];
-    struct object_record object;
-    const struct mirror_entry *entry =
-        mirror_find(&storing->daemon->mirror,
-                    keys_object(key, storing->daemon->config->cluster, job, record->step));
-
-    return entry && read_object(entry, &object) && object.state == RECORD_COMPLETE &&
-           !strcmp(object.manifest_sha256, record->manifest_sha256);
-}
-
-static bool is_resting(const struct storing *storing, const char *job,
-                       const struct checkpoint_record *record)
-{
-    return now_ns(storing) < storing->retry_at_ns && !strcmp(job, storing->failed_job) &&
-           !strcmp(record->manifest_sha256, storing->failed_sha256);
-}
-
-/* The job's newest record, when it is to be sent by us and now. */
-static bool find_due(const struct storing *storing, const struct job *job,
-                     struct checkpoint_record *ret_record)
-{
-    const struct mirror_entry *entries;
-    char prefix[KV_KEY_MAX];
-    size_t count = mirror_range(
-        &storing->daemon->mirror,
-        keys_job(prefix, storing->daemon->config->cluster, job->name, "checkpoints/"), &entries);
-
-    if (!job->spec.checkpoint.object_bucket[0] || !find_spec(storing, job->name))
-        return false;
-    while (count-- > 0)
-        if (read_checkpoint(&entries[count], ret_record))
-            return is_ours(storing, ret_record) && !is_stored(storing, job->name, ret_record) &&
-                   !is_resting(storing, job->name, ret_record);
-    return false;
-}
-
 /* ---- sending ---- */
 
 static void on_notified(void *context, int descriptor, unsigned events);
@@ -214,13 +148,15 @@ static int open_notify(struct storing *storing)
                                               on_notified, storing, &storing->io);
 }
 
-static void begin(struct storing *storing, const struct job *job,
-                  const struct checkpoint_record *record)
+static int start(struct storing *storing, const struct job *job,
+                 const struct checkpoint_record *record)
 {
-    int status = open_notify(storing);
-    const struct object_task_options options = {
+    const struct config *config = storing->daemon->config;
+    AUTO_FREE struct checkpoint_remote_node *nodes = NULL;
+    char path[1024];
+    struct object_task_options options = {
         .kind = OBJECT_TASK_SEND,
-        .settings_file = storing->daemon->config->object_store,
+        .settings_file = config->object_store,
         .bucket = job->spec.checkpoint.object_bucket,
         .job = job->name,
         .step = record->step,
@@ -228,8 +164,29 @@ static void begin(struct storing *storing, const struct job *job,
         .folder = record->path,
         .keep = job->spec.checkpoint.object_keep,
         .notify = storing->notify,
+        .helps = storing->role == STORING_HELPS,
     };
 
+    if (record->shares[0]) { /* our part of it is in our own folder */
+        struct checkpoint_remote_options remote = {0};
+        int status = peers_reach(job, &remote, &nodes);
+        if (status)
+            return status;
+        checkpoint_path(job->checkpoint_dir, record->step, path);
+        options.folder = path;
+        options.node = config->node;
+        options.remote = &remote;
+        return object_task_start(&options, &storing->task);
+    }
+    return object_task_start(&options, &storing->task);
+}
+
+static void begin(struct storing *storing, const struct job *job, enum storing_role role,
+                  const struct checkpoint_record *record)
+{
+    int status = open_notify(storing);
+
+    storing->role = role;
     snprintf(storing->job, sizeof(storing->job), "%s", job->name);
     storing->begun_ns = now_ns(storing);
     storing->record = (struct object_record){
@@ -238,13 +195,17 @@ static void begin(struct storing *storing, const struct job *job,
     snprintf(storing->record.node, sizeof(storing->record.node), "%s",
              storing->daemon->config->node);
     if (!status)
-        status = object_task_start(&options, &storing->task);
+        status = start(storing, job, record);
     if (status) {
         log_error("job %s: a checkpoint could not be sent to the object store (%s); trying again",
                   job->name, strerror(-status));
+        storing_failed(&storing->memory, job->name, record->manifest_sha256,
+                       storing->begun_ns + RETRY_AWAY_NS);
         wake_at(storing, storing->begun_ns + RETRY_AWAY_NS);
         return;
     }
+    if (role == STORING_SENDS && record->shares[0])
+        write_record(storing); /* the others help when they see it */
     wake_at(storing, storing->begun_ns + LOOK_NS);
 }
 
@@ -261,18 +222,30 @@ static void say_no_store(struct storing *storing, const struct job *job)
 void storing_sync(struct storing *storing)
 {
     struct daemon *daemon = storing->daemon;
-    struct checkpoint_record record;
+    AUTO_FREE struct checkpoint_record *record = NULL;
+    const struct storing_view view = {.mirror = &daemon->mirror,
+                                      .cluster = daemon->config->cluster,
+                                      .node = daemon->config->node,
+                                      .leads = daemon->election && election_leads(daemon->election),
+                                      .now_ns = now_ns(storing),
+                                      .memory = &storing->memory};
 
     if (storing->task || daemon->stopping)
         return;
     for (const struct job *job = daemon->jobs; job; job = job->next) {
-        if (!find_due(storing, job, &record))
+        if (!job->spec.checkpoint.object_bucket[0])
+            continue;
+        if (!record)
+            record = calloc(1, sizeof(*record));
+        enum storing_role role =
+            record ? storing_choose(&view, job->name, record) : STORING_NOTHING;
+        if (role == STORING_NOTHING)
             continue;
         if (!daemon->config->object_store[0]) {
             say_no_store(storing, job);
             continue;
         }
-        begin(storing, job, &record);
+        begin(storing, job, role, record);
         return;
     }
 }
@@ -308,31 +281,58 @@ static void finish_good(struct storing *storing, const struct object_task_state 
         log_warning("job %s: old checkpoints stay in the object store: %s", storing->job,
                     state->expire_trouble);
     forget_expired(storing, state->oldest_step);
-    storing->failed_job[0] = '\0';
 }
 
-static void finish_bad(struct storing *storing, const struct object_task_state *state)
+static void say_bad(struct storing *storing, const struct object_task_state *state, bool away)
 {
     char text[ERROR_TEXT_SIZE + 256];
-    bool away = state->status == -EAGAIN;
-    bool again = !strcmp(storing->failed_job, storing->job) &&
-                 !strcmp(storing->failed_sha256, storing->record.manifest_sha256);
 
-    storing->record.state = RECORD_FAILED;
-    snprintf(storing->record.text, sizeof(storing->record.text), "%.*s", RECORD_TEXT_SIZE - 1,
-             state->error.text);
-    write_record(storing);
-    memcpy(storing->failed_job, storing->job, sizeof(storing->failed_job));
-    memcpy(storing->failed_sha256, storing->record.manifest_sha256, RECORD_DIGEST_SIZE);
-    storing->retry_at_ns = now_ns(storing) + (away ? RETRY_AWAY_NS : RETRY_WRONG_NS);
-    wake_at(storing, storing->retry_at_ns);
     snprintf(text, sizeof(text),
              "checkpoint of step %" PRIu64 " is not in the object store yet: %s; tried again every "
              "%llu s while it is the newest",
              storing->record.step, state->error.text,
              (away ? RETRY_AWAY_NS : RETRY_WRONG_NS) / NS_PER_SECOND);
-    if (!again) /* said once */
-        tell(storing, text);
+    tell(storing, text);
+}
+
+static void finish_bad(struct storing *storing, const struct object_task_state *state)
+{
+    bool away = state->status == -EAGAIN;
+    uint64_t retry_at_ns = now_ns(storing) + (away ? RETRY_AWAY_NS : RETRY_WRONG_NS);
+
+    if (storing->role == STORING_SENDS) {
+        storing->record.state = RECORD_FAILED;
+        snprintf(storing->record.text, sizeof(storing->record.text), "%.*s", RECORD_TEXT_SIZE - 1,
+                 state->error.text);
+        write_record(storing);
+    }
+    wake_at(storing, retry_at_ns);
+    if (!storing_failed(&storing->memory, storing->job, storing->record.manifest_sha256,
+                        retry_at_ns)) /* said once */
+        say_bad(storing, state, away);
+}
+
+/* The record is for the one who puts the manifest. */
+static void finish_help(const struct storing *storing)
+{
+    log_info("job %s: this node's part of the checkpoint of step %" PRIu64
+             " is in the object store: %s",
+             storing->job, storing->record.step, storing->record.place);
+}
+
+static void finish(struct storing *storing, const struct object_task_state *state)
+{
+    take_state(storing, state);
+    if (state->status) {
+        finish_bad(storing, state);
+        return;
+    }
+    storing_succeeded(&storing->memory, storing->role, storing->job,
+                      storing->record.manifest_sha256);
+    if (storing->role == STORING_HELPS)
+        finish_help(storing);
+    else
+        finish_good(storing, state);
 }
 
 static void on_notified(void *context, int descriptor, unsigned events)
@@ -353,11 +353,7 @@ static void on_notified(void *context, int descriptor, unsigned events)
         return;
     object_task_free(storing->task);
     storing->task = NULL;
-    take_state(storing, state);
-    if (state->status)
-        finish_bad(storing, state);
-    else
-        finish_good(storing, state);
+    finish(storing, state);
     daemon_wake(storing->daemon);
 }
 
@@ -384,7 +380,8 @@ static void on_timer(void *context)
     }
     memcpy(text_before, storing->record.text, sizeof(text_before));
     take_state(storing, state);
-    if (storing->record.done_bytes != done_before || strcmp(storing->record.text, text_before))
+    if (storing->role == STORING_SENDS &&
+        (storing->record.done_bytes != done_before || strcmp(storing->record.text, text_before)))
         write_record(storing);
 }
 

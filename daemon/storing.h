@@ -5,7 +5,8 @@
  * daemon's loop never wait for the store. Of each job that names a bucket the newest recorded
  * checkpoint is sent; what a newer one has overtaken before it began is left out, so a store that
  * is too slow gets fewer checkpoints and never falls behind. The node that recorded a checkpoint
- * sends it; when that node is gone, whoever leads does, where it reaches the files.
+ * sends it; when that node is gone, whoever leads does, where it reaches the files. With copies
+ * every node sends what it has written. What is decided is in daemon/storing_choice.h.
  *
  * How far it is stands in jobs/<job>/objects/<step>, for people and for the leader that has no
  * other checkpoint left. What fails is tried again after a while, for as long as it is the newest:

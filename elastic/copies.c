@@ -77,7 +77,9 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares,
 {
     char name[NAME_SIZE];
     bool last;
-    size_t room = (size_t)plan->worker_count + count_places(shares) + 1;
+    /* An empty plan has nobody but those who leave: their files are wanted all the same. */
+    unsigned count = plan->worker_count > 0 ? plan->worker_count : plan->donor_count;
+    size_t room = (size_t)count + count_places(shares) + 1;
     struct plan_store *stores = calloc(room, sizeof(*stores));
     if (stores == NULL)
         return -ENOMEM;
@@ -85,7 +87,7 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares,
     plan->stores = stores;
     plan->store_count = 0;
     plan->copies = copies;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
+    for (unsigned rank = 0; rank < count; rank++)
         add_store(plan, plan->workers[rank].node,
                   find_node(nodes, node_count, plan->workers[rank].node));
     while (next_place(&shares, name, &last) && plan->store_count < PLAN_STORES_MAX) {
@@ -201,17 +203,41 @@ bool copies_alive(const char *shares, const struct leader_node *nodes, unsigned 
     return true;
 }
 
-unsigned copies_fewest(const char *shares)
+bool copies_has(const char *shares, const char *node)
 {
     char name[NAME_SIZE];
     bool last;
+    while (next_place(&shares, name, &last))
+        if (strcmp(name, node) == 0)
+            return true;
+    return false;
+}
+
+unsigned copies_left(const char *shares, bool (*is_there)(void *context, const char *node),
+                     void *context)
+{
+    char name[NAME_SIZE];
+    bool last, first = true;
     unsigned fewest = 0, count = 0;
     while (next_place(&shares, name, &last)) {
-        count++;
+        count += is_there(context, name);
         if (!last)
             continue;
-        fewest = fewest == 0 || count < fewest ? count : fewest;
+        fewest = first || count < fewest ? count : fewest;
+        first = false;
         count = 0;
     }
     return fewest;
+}
+
+static bool anywhere(void *context, const char *node)
+{
+    (void)context;
+    (void)node;
+    return true;
+}
+
+unsigned copies_fewest(const char *shares)
+{
+    return copies_left(shares, anywhere, NULL);
 }

@@ -23,8 +23,9 @@
 
 struct leader_node;
 
-/** copies_fill() - give @plan its stores: its workers' nodes, and those of @shares (may be empty)
-   that are among @nodes, which are alive; -ENOMEM (the plan is unchanged) */
+/** copies_fill() - give @plan its stores: its workers' nodes (of an empty one its donors'), and
+   those of @shares (may be empty) that are among @nodes, which are alive; -ENOMEM (the plan is
+   unchanged) */
 int copies_fill(struct plan *plan, unsigned copies, const char *shares,
                 const struct leader_node *nodes, unsigned node_count) CHECK_RESULT;
 
@@ -43,5 +44,31 @@ unsigned copies_targets(const struct plan *plan, unsigned store,
    have what is missing. No shares: true */
 bool copies_alive(const char *shares, const struct leader_node *nodes, unsigned node_count,
                   char *ret_text, size_t text_size);
+/**
+ * copies_add() - note in @shares that @node, too, has what @writer wrote; a group is made where it
+ * has none, and a node that is noted stays noted once
+ *
+ * A group has at most COPIES_MAX places: then one that is no store of @plan (may be NULL) gives
+ * way, never the writer, by whom a group is known. Return: 0; -ENOSPC: no room (@shares is
+ * unchanged)
+ */
+int copies_add(char shares[COPIES_SHARES_SIZE], const char *writer, const char *node,
+               const struct plan *plan) CHECK_RESULT;
+/**
+ * copies_missing() - whose shares @node is to make a copy of, so that each has @copies again
+ *
+ * What lies on nodes that are no stores of @plan counts as lost. New copies go to nodes with
+ * workers: of domains without a copy first, then to those that keep the fewest. Everybody who has
+ * the same plan and record comes to the same answer. A share that nobody has left is passed over.
+ *
+ * Return: how many of @ret_writers are set, at most @writers_max.
+ */
+unsigned copies_missing(const struct plan *plan, unsigned copies, const char *shares,
+                        const char *node, char (*ret_writers)[NAME_SIZE], unsigned writers_max);
+/** copies_has() - whether @node has a share, its own or a copy */
+bool copies_has(const char *shares, const char *node);
 /** copies_fewest() - in how many places the share lies that has the fewest; 0: no shares */
 unsigned copies_fewest(const char *shares);
+/** copies_left() - the same, counting only places that @is_there */
+unsigned copies_left(const char *shares, bool (*is_there)(void *context, const char *node),
+                     void *context);

@@ -116,11 +116,6 @@ void job_rules_check(struct job_problems *problems, const struct job_spec *spec)
     if (spec->elastic.devices_min > spec->elastic.devices_max)
         job_problem(problems, "elastic.devices.min", "%u is more than elastic.devices.max %u",
                     spec->elastic.devices_min, spec->elastic.devices_max);
-    if (spec->checkpoint.copies > 1 && spec->checkpoint.object_bucket[0] != '\0')
-        job_problem(
-            problems, "checkpoint.copies",
-            "copies on nodes do not go together with checkpoint.object.bucket yet: what goes "
-            "to the store is taken from one folder, and with copies each node has a part");
     if (spec->evaluate.every > 0 && spec->data.validation_share == 0 &&
         spec->data.validation_path[0] == '\0')
         job_problem(problems, "evaluate.every",

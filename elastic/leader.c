@@ -161,9 +161,10 @@ static int name_stores(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     struct plan *plan = context->decision->plan;
-    if (plan == NULL || plan->worker_count == 0 || view->spec->checkpoint.copies < 2)
+    if (plan == NULL || view->spec->checkpoint.copies < 2)
         return 0;
-    const char *shares = plan->source == PLAN_SOURCE_CHECKPOINT ? view->checkpoint.shares : "";
+    bool reads = plan->source == PLAN_SOURCE_CHECKPOINT || plan->worker_count == 0;
+    const char *shares = reads ? view->checkpoint.shares : "";
     int r = copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);
     if (r < 0) {
         plan_free(plan);

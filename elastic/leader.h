@@ -122,8 +122,9 @@ struct leader_decision {
                           (randomness) when it is empty: a prepared plan is published with the key
                           it was prepared with */
     enum job_state state;
-    char text[512];      /* for people: why it waits, what happened */
-    uint64_t wake_at_ns; /* call again by then; UINT64_MAX: only on change */
+    char text[512];         /* for people: why it waits, what happened */
+    uint64_t wake_at_ns;    /* call again by then; UINT64_MAX: only on change */
+    bool misses_checkpoint; /* it waits for nodes that have the only checkpoints */
 };
 
 /**

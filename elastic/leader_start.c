@@ -20,6 +20,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     }
     if (checkpoint->step == 0 && checkpoint->missing[0] != '\0') {
         leader_say(context, waiting, "waits for %s", checkpoint->missing);
+        context->decision->misses_checkpoint = true;
         return 0;
     }
     struct plan *plan;

@@ -5,9 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/source_text.h"
 #include "model/generate.h"
 #include "worker/restore.h"
 #include "worker/state.h"
@@ -18,6 +19,7 @@ struct sample_request {
     const char *checkpoint;
     const char *prompt;
     unsigned long tokens, top_k, seed, threads;
+    unsigned long copies; /* descriptor of a text that says which nodes have it; 0: it is here */
     double temperature;
 };
 
@@ -27,6 +29,8 @@ struct sampler {
     struct kernel_device *device;
     struct state *state;
     void **weights;
+    struct checkpoint_remote *remote; /* NULL: all of the checkpoint is here */
+    char manifest_sha256[65];
 };
 
 static int usage(const char *problem)
@@ -35,7 +39,7 @@ static int usage(const char *problem)
         stderr,
         "firn-worker sample: %s\n"
         "usage: firn-worker sample CHECKPOINT --prompt TEXT [--tokens N] [--temperature T] [--top-k K]\n"
-        "                   [--seed S] [--threads T]\n"
+        "                   [--seed S] [--threads T] [--copies DESCRIPTOR]\n"
         "A job on bytes takes text; other jobs take and print token numbers, separated by blanks.\n",
         problem);
     return 2;
@@ -61,13 +65,10 @@ static bool take_temperature(const char *text, double *ret)
 static const char *parse(int argc, char **argv, struct sample_request *request)
 {
     static const struct option flags[] = {
-        {"prompt", required_argument, NULL, 'p'},
-        {"tokens", required_argument, NULL, 'n'},
-        {"temperature", required_argument, NULL, 't'},
-        {"top-k", required_argument, NULL, 'k'},
-        {"seed", required_argument, NULL, 's'},
-        {"threads", required_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
+        {"prompt", required_argument, NULL, 'p'},      {"tokens", required_argument, NULL, 'n'},
+        {"temperature", required_argument, NULL, 't'}, {"top-k", required_argument, NULL, 'k'},
+        {"seed", required_argument, NULL, 's'},        {"threads", required_argument, NULL, 'j'},
+        {"copies", required_argument, NULL, 'c'},      {NULL, 0, NULL, 0},
     };
     int flag;
 
@@ -78,6 +79,7 @@ static const char *parse(int argc, char **argv, struct sample_request *request)
                     : flag == 't' ? take_temperature(optarg, &request->temperature)
                     : flag == 'k' ? take_number(optarg, MODEL_VOCAB_MAX, &request->top_k)
                     : flag == 's' ? take_number(optarg, INT64_MAX, &request->seed)
+                    : flag == 'c' ? take_number(optarg, 1024, &request->copies)
                     : flag == 'j' ? take_number(optarg, 256, &request->threads) && request->threads
                                   : false;
         if (!good)
@@ -89,14 +91,47 @@ static const char *parse(int argc, char **argv, struct sample_request *request)
     return request->prompt && request->prompt[0] ? NULL : "--prompt is missing or empty";
 }
 
-static int read_spec(const char *path, struct job_spec *ret_spec, struct error *error)
+/* What firnctl has put behind the descriptor (checkpoint/source_text.h). */
+static int take_source(struct sampler *sampler, int descriptor, struct error *error)
+{
+    AUTO_FREE char *text = malloc(SOURCE_TEXT_MAX);
+    ssize_t size = text ? read(descriptor, text, SOURCE_TEXT_MAX) : -1;
+
+    close(descriptor);
+    if (size < 0)
+        return error_set(error, -EIO, "--copies: nothing can be read from that descriptor");
+    return source_text_decode(text, (size_t)size, &sampler->remote, sampler->manifest_sha256,
+                              error);
+}
+
+static struct checkpoint_source source_at(const struct sampler *sampler, const char *path)
+{
+    return (struct checkpoint_source){.folder = path,
+                                      .node = "",
+                                      .manifest_sha256 = sampler->manifest_sha256,
+                                      .remote = sampler->remote};
+}
+
+static int restore(struct sampler *sampler, const char *path, struct error *error)
+{
+    const struct checkpoint_source source = source_at(sampler, path);
+    unsigned count = sampler->state->unit_count;
+
+    return sampler->remote ? restore_copies(sampler->state, &source, 0, count, error)
+                           : restore_units(sampler->state, path, 0, count, error);
+}
+
+static int read_spec(struct sampler *sampler, const char *path, struct error *error)
 {
     struct checkpoint_reader *reader;
-    int status = checkpoint_open(path, &reader, error);
+    const struct checkpoint_source source = source_at(sampler, path);
+    int status = sampler->remote ? checkpoint_open_copies(&source, &reader, error)
+                                 : checkpoint_open(path, &reader, error);
 
     if (status)
         return status;
-    status = job_spec_decode(checkpoint_manifest(reader)->spec, path, NULL, NULL, ret_spec, error);
+    status =
+        job_spec_decode(checkpoint_manifest(reader)->spec, path, NULL, NULL, &sampler->spec, error);
     checkpoint_close(reader);
     return status;
 }
@@ -105,8 +140,10 @@ static int sampler_open(struct sampler *sampler, const struct sample_request *re
                         struct error *error)
 {
     const struct kernel_options options = {.thread_count = (unsigned)request->threads};
-    int status = read_spec(request->checkpoint, &sampler->spec, error);
+    int status = request->copies ? take_source(sampler, (int)request->copies, error) : 0;
 
+    if (!status)
+        status = read_spec(sampler, request->checkpoint, error);
     sampler->kernel = kernel_cpu();
     if (!status)
         status = sampler->kernel->open(&options, &sampler->device, error);
@@ -114,8 +151,7 @@ static int sampler_open(struct sampler *sampler, const struct sample_request *re
         status =
             state_new(&sampler->spec, sampler->kernel, sampler->device, &sampler->state, error);
     if (!status)
-        status = restore_units(sampler->state, request->checkpoint, 0, sampler->state->unit_count,
-                               error);
+        status = restore(sampler, request->checkpoint, error);
     if (status)
         return status;
     sampler->weights = calloc(sampler->state->unit_count, sizeof(*sampler->weights));
@@ -129,6 +165,7 @@ static int sampler_open(struct sampler *sampler, const struct sample_request *re
 static void sampler_done(struct sampler *sampler)
 {
     free(sampler->weights);
+    checkpoint_remote_free(sampler->remote);
     state_free(sampler->state);
     if (sampler->kernel)
         sampler->kernel->close(sampler->device);

@@ -9,6 +9,7 @@ import unittest
 
 from cluster import PIPELINE, Cluster
 from job import CHECKPOINT_EVERY, Job, JobTest
+from test_checkpoints import firnctl
 
 
 def spread_cluster(purpose, nodes=3, flags=()):
@@ -88,6 +89,49 @@ class Copies(JobTest):
             lose(cluster, plan["workers"][0]["node"])
             self.assert_restored(job, record)
             self.end(job)
+
+    def test_missing_copies_are_made_again(self):
+        """Of a pinned checkpoint: two nodes and their disks go, one after the other, and the third has all of it."""
+        with spread_cluster(self.id()) as cluster:
+            job = SpreadJob(cluster, checkpoint__copies=2).submit()
+            job.wait_running(3)
+            step = job.wait_copies(2)["step"]
+            self.assert_said(cluster, "is pinned", "pin", job.name, "--step", str(step))
+            path = f"step-{step:010}"
+            self.assert_said(cluster, " on a, b\n", "show", job.name, "--step", str(step))
+            self.assert_said(cluster, "at least 2 copies of every file", "verify", job.name, "--step", str(step))
+
+            def record():
+                return next(record for record in job.checkpoints() if record["step"] == step)
+
+            def copied_to(nodes):
+                return all(len(nodes & set(share)) >= min(2, len(nodes)) for share in record()["shares"])
+
+            lose(cluster, "b")
+            cluster.wait("b's copies have been made again", lambda: copied_to({"a", "c"}), 60)
+            self.assertTrue(any("made again" in event["text"] for event in job.events("checkpoint")))
+            self.assert_said(cluster, "at least 2 copies of every file", "verify", job.name, "--step", str(step))
+            code, text = firnctl(cluster, "checkpoint", "list", job.name, "--json")
+            self.assertEqual((code, [entry["copies_left"] for entry in json.loads(text)["checkpoints"]
+                                     if entry["step"] == step]), (0, [2]))
+            keeper = "c" if path in os.listdir(f"{cluster.nodes['c'].data}/checkpoints/{job.name}") else None
+            self.assertEqual(keeper, "c")
+            lose(cluster, "a")
+            job.wait_running(1)
+            back = cluster.folder + "/back"
+            self.assert_said(cluster, "", "export", job.name, back, "--step", str(step))
+            self.assertIn("model.safetensors", os.listdir(back))
+            code, text = firnctl(cluster, "sample", job.name, "--step", str(step), "--prompt", "int ", "--tokens", "5")
+            self.assertEqual((code, text[:4]), (0, "int "), text)
+            self.assert_said(cluster, "is not pinned", "unpin", job.name, "--step", str(step))
+            self.assert_said(cluster, "each node removes its part", "remove", job.name, "--step", str(step))
+            cluster.wait("c has removed its part", lambda: not job.folders(step))
+            self.end(job)
+
+    def assert_said(self, cluster, words, *command):
+        code, text = firnctl(cluster, "checkpoint", *command)
+        self.assertEqual(code, 0, text)
+        self.assertIn(words, text)
 
 
 if __name__ == "__main__":

@@ -7,19 +7,20 @@ import os
 import shutil
 import unittest
 
-from cluster import Cluster
+from cluster import Cluster, tail
 from job import CHECKPOINT_EVERY, Job, JobTest, SPEC
 from object_server import ObjectServer, installed
 from test_checkpoints import firnctl
+from test_copies import SpreadJob, spread_cluster
 
 BUCKET = "firn-test"
 KEEP = 2
 
 
 @contextlib.contextmanager
-def store_and_cluster(test, **more):
+def store_and_cluster(test, make=Cluster, **more):
     """An S3 server with a bucket, and a cluster whose nodes know it."""
-    with Cluster(test.id()) as cluster:
+    with make(test.id()) as cluster:
         server = ObjectServer(cluster.folder, cluster.ports)
         cluster.store = server.settings(cluster.folder + "/object.conf", prefix="team/a", **more)
         try:
@@ -35,9 +36,9 @@ def store_and_cluster(test, **more):
             server.kill()
 
 
-def make_job(cluster, **changes):
-    checkpoint = {**SPEC["checkpoint"], "object": {"bucket": BUCKET, "keep": KEEP}}
-    return Job(cluster, checkpoint=checkpoint, **changes).submit()
+def make_job(cluster, kind=Job, copies=1):
+    checkpoint = {**SPEC["checkpoint"], "copies": copies, "object": {"bucket": BUCKET, "keep": KEEP}}
+    return kind(cluster, checkpoint=checkpoint).submit()
 
 
 @unittest.skipUnless(installed(), "no S3 server: Debian's swift-proxy, swift-account, swift-container and "
@@ -123,6 +124,31 @@ class ObjectStore(JobTest):
             self.assertEqual(len(said), 1, said)
             plans = [event["text"] for event in job.events("plan")]
             self.assertTrue(any(f"from the checkpoint of step {newest['step']}" in plan for plan in plans), plans)
+            self.end(job)
+
+    def test_with_copies_each_node_sends_its_share(self):
+        """And when all nodes have lost the newest checkpoint it comes back, although they have older ones."""
+        with store_and_cluster(self, make=spread_cluster) as (_, cluster):
+            job = make_job(cluster, SpreadJob, copies=2)
+            job.wait_running(3)
+            self.complete(job)
+            self.pause(job)
+            newest = job.checkpoints()[-1]
+            cluster.wait("the newest is in the store", lambda: any(
+                record["state"] == "complete" and record["step"] == newest["step"] for record in job.objects()))
+            senders = [record["node"] for record in job.objects()]
+            cluster.wait("the other nodes have sent their parts", lambda: all(
+                "this node's part of the checkpoint" in tail(node.log, 1000)
+                for node in cluster.nodes.values() if node.name not in senders))
+            cluster.wait("its workers are gone", lambda: not any(node.workers() for node in cluster.nodes.values()))
+            self.assertGreater(len(job.checkpoints()), 1)  # older ones stay
+            for folder in job.folders(newest["step"]).values():
+                shutil.rmtree(folder)
+            job.ask(state="running")
+            job.wait_step(newest["step"] + CHECKPOINT_EVERY)
+            plans = [event["text"] for event in job.events("plan") if "from the checkpoint" in event["text"]]
+            self.assertIn(f"from the checkpoint of step {newest['step']}", plans[-1])
+            self.assertTrue(any("came back" in event["text"] for event in job.events("checkpoint")))
             self.end(job)
 
     @unittest.skipUnless(installed() == "swift", "one real server is enough")

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/export.h"
 #include "checkpoint/folder.h"
 #include "unit/checkpoint/fault_io.h"
 #include "unit/checkpoint/two_nodes.h"
@@ -51,18 +52,26 @@ static void file_path(const struct two_nodes *nodes, unsigned node, const char *
     snprintf(ret_path, 1280, "%s/%s", path, file);
 }
 
-static void flip(const struct two_nodes *nodes, unsigned node, const char *file)
+static void flip_at(const struct two_nodes *nodes, unsigned node, const char *file, off_t at)
 {
     char path[1280];
     uint8_t byte;
     file_path(nodes, node, file, path);
     int descriptor = open(path, O_RDWR);
-    struct stat status;
-    assert_int_equal(fstat(descriptor, &status), 0);
-    assert_int_equal(pread(descriptor, &byte, 1, status.st_size - 1), 1);
+    assert_int_equal(pread(descriptor, &byte, 1, at), 1);
     byte ^= 1;
-    assert_int_equal(pwrite(descriptor, &byte, 1, status.st_size - 1), 1);
+    assert_int_equal(pwrite(descriptor, &byte, 1, at), 1);
     close(descriptor);
+}
+
+/* Its last byte. */
+static void flip(const struct two_nodes *nodes, unsigned node, const char *file)
+{
+    char path[1280];
+    struct stat status;
+    file_path(nodes, node, file, path);
+    assert_int_equal(stat(path, &status), 0);
+    flip_at(nodes, node, file, status.st_size - 1);
 }
 
 static void each_node_has_a_whole_checkpoint(void **state)
@@ -112,6 +121,32 @@ static void damage_here_is_made_up_for_elsewhere(void **state)
     assert_reads(&nodes, "a");
     flip(&nodes, 1, "optimizer-00002-of-00002.safetensors");
     assert_reads(&nodes, ""); /* each file is good somewhere */
+    two_nodes_stop(&nodes);
+}
+
+/* Somebody who has none of the files; the copies on a are damaged in header and data. */
+static void it_is_exported_from_elsewhere(void **state)
+{
+    struct two_nodes nodes;
+    struct error error = {0};
+    struct stat status;
+    char to[128], path[160];
+    (void)state;
+    two_nodes_start(&nodes);
+    save(&nodes, STEP);
+    flip_at(&nodes, 0, "model-00001-of-00002.safetensors", 20);
+    flip(&nodes, 0, "model-00002-of-00002.safetensors");
+    snprintf(to, sizeof(to), "%s/exported", nodes.folders[0]);
+    const struct checkpoint_source source = {.folder = "/nowhere/step-0000000003",
+                                             .node = "",
+                                             .manifest_sha256 = nodes.sha256,
+                                             .remote = nodes.remote};
+    const struct checkpoint_export export = {
+        .from = source.folder, .source = &source, .to = to, .dtype = SAFETENSORS_F32};
+    if (checkpoint_export(&export, &error) != 0)
+        fail_msg("%s", error.text);
+    snprintf(path, sizeof(path), "%s/model.safetensors", to);
+    assert_int_equal(stat(path, &status), 0);
     two_nodes_stop(&nodes);
 }
 
@@ -305,6 +340,7 @@ int main(void)
         cmocka_unit_test(each_node_has_a_whole_checkpoint),
         cmocka_unit_test(one_node_and_its_disk_may_go),
         cmocka_unit_test(damage_here_is_made_up_for_elsewhere),
+        cmocka_unit_test(it_is_exported_from_elsewhere),
         cmocka_unit_test(damage_everywhere_is_lost),
         cmocka_unit_test(damage_and_an_absent_node_is_not_lost),
         cmocka_unit_test(another_manifest_is_not_taken),

@@ -16,34 +16,10 @@
 #include "base/json.h"
 #include "daemon/view.h"
 #include "membership/keys.h"
+#include "unit/daemon/keys.h"
 #include "unit/elastic/sample_plan.h"
 
-#define CLUSTER "c"
-#define STEPS   500
-
-static void put(struct mirror *mirror, const char *key, const char *value)
-{
-    const struct kv_event event = {.entry = {.key = key,
-                                             .value = value,
-                                             .value_bytes = strlen(value),
-                                             .create_revision = mirror->revision + 1,
-                                             .mod_revision = mirror->revision + 1}};
-    assert_int_equal(mirror_apply(mirror, &event, mirror->revision + 1), 0);
-}
-
-static void put_tree(struct mirror *mirror, const char *key, json_t *tree)
-{
-    AUTO_FREE char *text = json_text(tree);
-    assert_non_null(text);
-    put(mirror, key, text);
-    json_decref(tree);
-}
-
-static void put_leaf(struct mirror *mirror, const char *job, const char *leaf, const char *value)
-{
-    char key[KV_KEY_MAX];
-    put(mirror, keys_job(key, CLUSTER, job, leaf), value);
-}
+#define STEPS 500
 
 static void put_spec(struct mirror *mirror, const char *job)
 {
@@ -95,17 +71,6 @@ static void put_report(struct mirror *mirror, const char *job, uint64_t generati
     report->workers[0].phase = WORKER_RUNNING;
     report->workers[0].generation = generation;
     put_tree(mirror, keys_report(key, CLUSTER, job, generation, node), node_report_encode(report));
-}
-
-static void put_checkpoint(struct mirror *mirror, const char *job, uint64_t step)
-{
-    struct checkpoint_record record = {.step = step, .generation = 1};
-    char key[KV_KEY_MAX];
-
-    snprintf(record.path, sizeof(record.path), "/ck/%s/%llu", job, (unsigned long long)step);
-    memset(record.manifest_sha256, 'a', sizeof(record.manifest_sha256) - 1);
-    snprintf(record.node, sizeof(record.node), "a");
-    put_tree(mirror, keys_checkpoint(key, CLUSTER, job, step), checkpoint_record_encode(&record));
 }
 
 static void put_state(struct mirror *mirror, const char *job, const char *word)
@@ -345,10 +310,10 @@ static void test_checkpoints(void **state)
 
     (void)state;
     put_spec(&mirror, "demo");
-    put_checkpoint(&mirror, "demo", 5);
-    put_checkpoint(&mirror, "demo", 50);
-    put_checkpoint(&mirror, "demo", 400); /* after 50 in number, before it as plain text */
-    put_checkpoint(&mirror, "other", 450);
+    put_checkpoint(&mirror, "demo", 5, "a", "");
+    put_checkpoint(&mirror, "demo", 50, "a", "");
+    put_checkpoint(&mirror, "demo", 400, "a", ""); /* after 50 in number, before it as plain text */
+    put_checkpoint(&mirror, "other", 450, "a", "");
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.checkpoint.step, 400);
     assert_string_equal(view->view.checkpoint.path, "/ck/demo/400");
@@ -367,7 +332,7 @@ static void test_checkpoints(void **state)
     assert_int_equal(view->view.checkpoint.step, 400);
     view_free(view);
 
-    put_checkpoint(&mirror, "demo", STEPS);
+    put_checkpoint(&mirror, "demo", STEPS, "a", "");
     view = make_view(&mirror, "demo", 0);
     assert_true(view->view.finished);
     view_free(view);

@@ -123,6 +123,12 @@ static void test_holders_without_a_worker_are_stores(void **state)
     plan_free(plan);
 }
 
+static bool is_early(void *context, const char *node)
+{
+    (void)context;
+    return strcmp(node, "n3") < 0;
+}
+
 static void test_places(void **state)
 {
     static struct leader_node nodes[NODES_MAX];
@@ -136,6 +142,10 @@ static void test_places(void **state)
     assert_int_equal(copies_fewest("n0+n1 n8 n3+n4+n5"), 1);
     assert_int_equal(copies_fewest("n0+n1+n2"), 3);
     assert_int_equal(copies_fewest(""), 0);
+    assert_int_equal(copies_left("n0+n1 n2+n8+n1", is_early, NULL), 2);
+    assert_int_equal(copies_left("n0+n1 n2+n8", is_early, NULL), 1);
+    assert_int_equal(copies_left("n8+n9 n0+n1", is_early, NULL), 0);
+    assert_int_equal(copies_left("", is_early, NULL), 0);
 }
 
 int main(void)
