@@ -97,7 +97,6 @@ class Copies(JobTest):
             job.wait_running(3)
             step = job.wait_copies(2)["step"]
             self.assert_said(cluster, "is pinned", "pin", job.name, "--step", str(step))
-            path = f"step-{step:010}"
             self.assert_said(cluster, " on a, b\n", "show", job.name, "--step", str(step))
             self.assert_said(cluster, "at least 2 copies of every file", "verify", job.name, "--step", str(step))
 
@@ -114,15 +113,14 @@ class Copies(JobTest):
             code, text = firnctl(cluster, "checkpoint", "list", job.name, "--json")
             self.assertEqual((code, [entry["copies_left"] for entry in json.loads(text)["checkpoints"]
                                      if entry["step"] == step]), (0, [2]))
-            keeper = "c" if path in os.listdir(f"{cluster.nodes['c'].data}/checkpoints/{job.name}") else None
-            self.assertEqual(keeper, "c")
+            self.assertIn("c", job.folders(step))
             lose(cluster, "a")
             job.wait_running(1)
             back = cluster.folder + "/back"
             self.assert_said(cluster, "", "export", job.name, back, "--step", str(step))
             self.assertIn("model.safetensors", os.listdir(back))
             code, text = firnctl(cluster, "sample", job.name, "--step", str(step), "--prompt", "int ", "--tokens", "5")
-            self.assertEqual((code, text[:4]), (0, "int "), text)
+            self.assertEqual((code, "int " in text), (0, True), text)
             self.assert_said(cluster, "is not pinned", "unpin", job.name, "--step", str(step))
             self.assert_said(cluster, "each node removes its part", "remove", job.name, "--step", str(step))
             cluster.wait("c has removed its part", lambda: not job.folders(step))
