@@ -20,7 +20,6 @@
 
 #define GAIN_LEAST       0.05 /* of the step time, for a change that nobody asked for */
 #define PREPARE_TIMEOUTS 20   /* failure_timeouts until prepared */
-#define START_TIMEOUTS   20
 
 /* Why the layout in force may not stay. */
 struct demand {
@@ -385,7 +384,7 @@ int leader_change(struct leader_context *context)
                    view->plan->reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING,
                    "generation %llu begins: %s", (unsigned long long)view->plan->generation,
                    view->plan->reason_text);
-        uint64_t due = context->memory->published_ns + START_TIMEOUTS * view->failure_timeout_ns;
+        uint64_t due = context->memory->published_ns + leader_start_time_ns(context);
         if (!view->plan->planned && view->now_ns < due) /* later only reports can change anything */
             leader_wake(context, due);
         return 0;

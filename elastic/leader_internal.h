@@ -86,6 +86,9 @@ void leader_add(struct leader_context *context, const char *format, ...)
 /** leader_wake() - call again at @at_ns at the latest */
 void leader_wake(struct leader_context *context, uint64_t at_ns);
 
+/** leader_start_time_ns() - how long the plan in force may take until its workers run */
+uint64_t leader_start_time_ns(const struct leader_context *context);
+
 /** leader_explain_wait() - "waits for slots: wants at least 4, 2 are free (node c is draining)" */
 void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text);

@@ -24,9 +24,8 @@
 
 #include "elastic/leader_internal.h"
 
-#define ACCUSED_GRACE_SHARE 8  /* of failure_timeout */
-#define PATIENCE_TIMEOUTS   8  /* failure_timeouts for those without whom much would be lost */
-#define START_TIMEOUTS      20 /* failure_timeouts until an unplanned plan must have begun */
+#define ACCUSED_GRACE_SHARE 8 /* of failure_timeout */
+#define PATIENCE_TIMEOUTS   8 /* failure_timeouts for those without whom much would be lost */
 
 struct survivors {
     struct worker_report *reports; /* as they will be when the plan in force has been obeyed */
@@ -42,8 +41,7 @@ static bool start_timed_out(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     return !view->plan->planned && view->plan->worker_count > 0 && !context->roster.any_running &&
-           view->now_ns - context->memory->published_ns >=
-               START_TIMEOUTS * view->failure_timeout_ns;
+           view->now_ns - context->memory->published_ns >= leader_start_time_ns(context);
 }
 
 /*
@@ -266,9 +264,11 @@ static bool somebody_waits_for_links(const struct leader_context *context)
 /* Until when those are waited for without whom the job goes back to a checkpoint. */
 static uint64_t patient_until(const struct leader_context *context)
 {
+    uint64_t timeout_ns = context->view->failure_timeout_ns;
     /* Who waits for links speaks when it gives up, and only then do those who have theirs. */
-    unsigned timeouts = somebody_waits_for_links(context) ? START_TIMEOUTS + 1 : PATIENCE_TIMEOUTS;
-    return context->memory->failure_seen_ns + timeouts * context->view->failure_timeout_ns;
+    return context->memory->failure_seen_ns + (somebody_waits_for_links(context)
+                                                   ? leader_start_time_ns(context) + timeout_ns
+                                                   : PATIENCE_TIMEOUTS * timeout_ns);
 }
 
 /* Wait for those not yet heard of? Sets when to look again. */

@@ -8,6 +8,7 @@
 
 #include "elastic/leader_internal.h"
 #include "elastic/shadow.h"
+#include "elastic/start_time.h"
 
 void slot_pool_done(struct slot_pool *pool)
 {
@@ -255,6 +256,12 @@ void leader_add(struct leader_context *context, const char *format, ...)
 void leader_wake(struct leader_context *context, uint64_t at_ns)
 {
     context->decision->wake_at_ns = MIN(context->decision->wake_at_ns, at_ns);
+}
+
+uint64_t leader_start_time_ns(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    return start_time_ns(view->plan, view->spec, view->failure_timeout_ns);
 }
 
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan)

@@ -82,6 +82,9 @@ int planner_predict(const struct planner_input *input, const struct plan *plan,
 void planner_job(const struct job_spec *spec, unsigned frozen_layers, struct planner_unit *units,
                  struct planner_input *ret_input);
 
+/** planner_parameter_bytes() - f32 parameters of one unit */
+size_t planner_parameter_bytes(const struct job_spec *spec, unsigned unit);
+
 /** planner_units() - costs from the spec alone (arithmetic and bytes at @flops_per_second), before
    anything is measured; units below the boundary of @frozen_layers have no backward. @ret_units:
    job_spec_unit_count() */

@@ -45,6 +45,11 @@ static double parameter_count(const struct job_spec *spec, unsigned unit)
     return width * widths.wide + widths.mixed * width + biases + norm;
 }
 
+size_t planner_parameter_bytes(const struct job_spec *spec, unsigned unit)
+{
+    return (size_t)parameter_count(spec, unit) * sizeof(float);
+}
+
 static double forward_flops(const struct job_spec *spec, unsigned unit, double tokens)
 {
     double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
@@ -86,7 +91,7 @@ void planner_units(const struct job_spec *spec, unsigned frozen_layers, double f
         ret_units[unit] = (struct planner_unit){
             .forward_seconds = forward,
             .backward_seconds = trained ? 2 * forward : 0,
-            .parameter_bytes = (size_t)parameter_count(spec, unit) * sizeof(float),
+            .parameter_bytes = planner_parameter_bytes(spec, unit),
             .activation_bytes =
                 trained ? (size_t)activation_count(spec, unit, tokens) * sizeof(float) : 0,
             .boundary_bytes = (size_t)(tokens * spec->model.width) * sizeof(float),

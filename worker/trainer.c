@@ -16,16 +16,14 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/reader.h"
+#include "elastic/start_time.h"
 #include "worker/control_server.h"
 #include "worker/handover.h"
 #include "worker/restore.h"
 #include "worker/session.h"
 #include "worker/spread.h"
 
-#define SPEC_FILE_MAX ((size_t)1 << 20)
-#define CONNECT_TIMEOUTS                                                                           \
-    20                       /* links of a generation must be up within so many failure time-outs  \
-                              */
+#define SPEC_FILE_MAX      ((size_t)1 << 20)
 #define ANNOUNCED_TIMEOUTS 8 /* a plan that a commit announced must arrive within so many */
 
 /* ---- messages ---- */
@@ -189,7 +187,9 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .peers = peers,
         .listener = trainer->listener,
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
-        .connect_deadline_ns = deadline_after(trainer, CONNECT_TIMEOUTS),
+        .connect_deadline_ns =
+            clock_monotonic_ns() +
+            start_time_ns(plan, &trainer->spec, trainer->options->failure_timeout_ns),
     };
     struct mesh *mesh;
     uint64_t drained;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "elastic/leader.h"
+#include "elastic/start_time.h"
 
 #define TIMEOUT_NS (1000 * NS_PER_MS)
 #define NODES      3
@@ -421,6 +422,31 @@ static void an_absence_is_given_time_before_all_is_lost(void **state)
     assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
 }
 
+/* A start is given up when it hangs, and 1.5 GB of state take longer than the links alone may. */
+static void a_large_state_is_given_the_time_to_come(void **state)
+{
+    (void)state;
+    spec.model.width = 1024;
+    spec.model.vocab = 50000;
+    plan->source = PLAN_SOURCE_FRESH;
+    plan->resume_step = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_PREPARED, 6, 0);
+        reports[i].workers[0].held_unit_count = 0;
+    }
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    uint64_t start_ns = start_time_ns(plan, &spec, TIMEOUT_NS);
+    assert_true(start_ns > 20 * TIMEOUT_NS + 60 * NS_PER_SECOND);
+    assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
+    view.now_ns += start_ns - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns += 2 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+}
+
 /* b and c are out of etcd's reach when a plan that needs only them is published; a trains on. */
 static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
 {
@@ -485,6 +511,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(a_large_state_is_given_the_time_to_come),
         TEST(a_commit_that_was_ordered_is_never_taken_back),
         TEST(gradients_that_were_thrown_away_do_not_count),
         TEST(gradients_of_the_generation_that_broke_do_count),
