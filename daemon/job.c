@@ -69,6 +69,15 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
     feed(job, &event);
 }
 
+static void take_stragglers(const struct control_progress *progress, struct progress_record *record)
+{
+    record->straggler_count = MIN(progress->verdict_count, (unsigned)RECORD_STRAGGLERS_MAX);
+    for (unsigned i = 0; i < record->straggler_count; i++) {
+        record->stragglers[i].rank = progress->verdicts[i].rank;
+        record->stragglers[i].speed = progress->verdicts[i].speed;
+    }
+}
+
 static void write_progress(struct job *job, const struct control_progress *progress)
 {
     struct daemon *daemon = job->daemon;
@@ -97,6 +106,7 @@ static void write_progress(struct job *job, const struct control_progress *progr
         record.replicas = job->plan->replica_count;
         record.workers = job->plan->worker_count;
     }
+    take_stragglers(progress, &record);
     snprintf(record.alarm, sizeof(record.alarm), "%s", job->alarm);
     AUTO_JSON json_t *tree = progress_record_encode(&record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;

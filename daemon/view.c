@@ -115,8 +115,13 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
         return;
     view->view.frozen_layers = record.frozen_layers;
     view->view.progress_step = record.step;
-    if (view->plan && record.generation == view->plan->generation)
+    if (view->plan && record.generation == view->plan->generation) {
         view->view.measured_step_seconds = record.step_seconds;
+        view->view.verdict_count = record.straggler_count;
+        for (unsigned i = 0; i < record.straggler_count; i++)
+            view->view.verdicts[i] = (struct straggler_verdict){record.stragglers[i].rank,
+                                                                record.stragglers[i].speed};
+    }
 }
 
 /* Slots that another living job's plan uses. */

@@ -82,6 +82,39 @@ static int get_doubles(const json_t *tree, const struct double_field *fields, si
     return r;
 }
 
+/* Rows of [rank, speed]. */
+static json_t *encode_verdicts(const struct control_progress *progress)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < progress->verdict_count; i++)
+        if (json_array_append_new(array, json_pack("[If]", (json_int_t)progress->verdicts[i].rank,
+                                                   progress->verdicts[i].speed)) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
+static int decode_verdicts(const json_t *tree, struct control_progress *progress,
+                           struct error *error)
+{
+    json_t *array;
+    if (!json_has(tree, "verdicts"))
+        return 0;
+    int r = json_get_array(tree, "verdicts", STRAGGLER_VERDICTS_MAX, &array, error);
+    if (r < 0)
+        return r;
+    progress->verdict_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; i < progress->verdict_count; i++) {
+        const json_t *row = json_array_get(array, i), *rank = json_array_get(row, 0);
+        double speed = json_number_value(json_array_get(row, 1));
+        if (!json_is_integer(rank) || json_integer_value(rank) < 0 ||
+            json_integer_value(rank) >= JOB_DEVICES_MAX || !(speed > 0 && speed <= 1))
+            return error_set(error, -EINVAL, "\"verdicts\"[%u] must be [rank, speed]", i);
+        progress->verdicts[i] =
+            (struct straggler_verdict){(unsigned)json_integer_value(rank), speed};
+    }
+    return 0;
+}
+
 static json_t *encode_progress(const struct control_progress *progress)
 {
     AUTO_JSON json_t *tree =
@@ -89,6 +122,9 @@ static json_t *encode_progress(const struct control_progress *progress)
                   (json_int_t)progress->step, "frozen_layers", (json_int_t)progress->frozen_layers);
     if (tree == NULL ||
         put_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress) < 0)
+        return NULL;
+    if (progress->verdict_count > 0 &&
+        json_object_set_new(tree, "verdicts", encode_verdicts(progress)) < 0)
         return NULL;
     return json_incref(tree);
 }
@@ -104,6 +140,8 @@ static int decode_progress(const json_t *tree, struct control_progress *progress
                               &progress->frozen_layers, error);
     if (r == 0)
         r = get_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress, error);
+    if (r == 0)
+        r = decode_verdicts(tree, progress, error);
     return r;
 }
 

@@ -9,6 +9,7 @@
 #include "elastic/copies.h"
 #include "elastic/plan.h"
 #include "elastic/report.h"
+#include "elastic/straggler.h"
 
 #define CONTROL_MESSAGE_MAX (16u << 20)
 #define CONTROL_TEXT_SIZE   512
@@ -35,6 +36,8 @@ struct control_progress {
     double compute_seconds,
         wait_seconds;     /* own work and waiting for others, per step: stragglers */
     double pause_seconds; /* of the last switch of generation */
+    unsigned verdict_count; /* rank 0: on stragglers */
+    struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
 };
 
 struct control_checkpoint {

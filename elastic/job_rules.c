@@ -11,6 +11,8 @@
 #define LLAMA_WIDTH_STEP      16      /* matrices of one product lie side by side */
 #define LLAMA_HEADS_WIDTH_MAX 65536
 
+#define EVICT_FACTOR_MIN 1.2
+
 /* The nearest number of heads that divides the width, searching down: 1 always does. */
 static unsigned divisor_at_most(unsigned width, unsigned heads)
 {
@@ -109,10 +111,21 @@ static void check_sizes(struct job_problems *problems, const struct job_spec *sp
                     (unsigned long long)spec->train.steps);
 }
 
+/* Nearer to 1 every measurement would be somebody's fault. */
+static void check_eviction(struct job_problems *problems, const struct job_spec *spec)
+{
+    double factor = spec->elastic.evict_stragglers.factor;
+    if (factor != 0 && factor < EVICT_FACTOR_MIN)
+        job_problem(problems, "elastic.evict_stragglers.factor",
+                    "%.16g times is within the noise of measuring; needs 0 (never), or at least %g",
+                    factor, EVICT_FACTOR_MIN);
+}
+
 void job_rules_check(struct job_problems *problems, const struct job_spec *spec)
 {
     check_model(problems, spec);
     check_sizes(problems, spec);
+    check_eviction(problems, spec);
     if (spec->elastic.devices_min > spec->elastic.devices_max)
         job_problem(problems, "elastic.devices.min", "%u is more than elastic.devices.max %u",
                     spec->elastic.devices_min, spec->elastic.devices_max);

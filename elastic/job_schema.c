@@ -165,6 +165,13 @@ const struct schema_key job_schema[] = {
      .also = " shadows buddy mirror standby ",
      .meaning = "A stage that is on one node only has a copy on another, which follows it step by step: no node's loss goes back to a checkpoint; costs memory and traffic"},
 
+    {"elastic.evict_stragglers.factor", SCHEMA_REAL, AT(elastic.evict_stragglers.factor), 0, 1000,
+     .default_json = "0", .unit = "times", .also = " slowdown threshold straggler_factor ",
+     .meaning = "A worker that is this many times slower than its peers is replaced by a free slot, gets fewer lanes, or is left out, whatever makes the step shortest; at least 1.2; 0: never"},
+    {"elastic.evict_stragglers.steps", SCHEMA_UNSIGNED, AT(elastic.evict_stragglers.steps), 5, 100000,
+     .default_json = "20", .unit = "steps", .also = " patience straggler_steps window ",
+     .meaning = "For how many steps it must be, on average and without its slowest one"},
+
     {"checkpoint.path", SCHEMA_PATH, AT(checkpoint.path), .default_json = "\"\"",
      .default_note = "`checkpoints` in the node's data folder", .also = " folder directory dir out_dir output_dir ",
      .meaning = "A folder that every node of the job can reach, or, with `copies` above 1, that each node has on a disk of its own; relative to the job file"},

@@ -60,6 +60,10 @@ struct job_spec {
         bool mixed_devices; /* unlike devices may share the job: its bits depend on who computes */
         bool shadow;        /* stages on one node only have a copy on another */
         struct {
+            double factor;  /* how many times slower than its peers; 0: nobody is evicted */
+            unsigned steps; /* for so many steps */
+        } evict_stragglers;
+        struct {
             enum job_freeze policy;
             double alpha;
             uint64_t every;       /* steps between decisions */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "elastic/leader_internal.h"
+#include "elastic/leader_slow.h"
 
 static bool everybody_is_gone(const struct roster *roster)
 {
@@ -154,6 +155,7 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
     memory->generation_last = MAX(memory->generation_last, MAX(generation, next));
     /* A job that begins from another's checkpoint: its part folders may still lie about. */
     memory->generation_last = MAX(memory->generation_last, view->checkpoint.generation);
+    leader_slow_refresh(view, memory);
 }
 
 /* Whoever follows a plan of a job with copies must know where files of checkpoints are. */
@@ -187,6 +189,8 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
     int r = roster_init(&context.roster, view);
     if (r == 0)
         r = decide(&context);
+    if (r == 0 && decision.plan != NULL)
+        leader_slow_carry(&context, decision.plan);
     if (r == 0)
         r = name_stores(&context);
     roster_done(&context.roster);

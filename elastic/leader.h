@@ -16,6 +16,7 @@
 #include "elastic/copies.h"
 #include "elastic/planner.h"
 #include "elastic/recovery.h"
+#include "elastic/straggler.h"
 
 #define LEADER_NODES_MAX 4096
 
@@ -81,6 +82,8 @@ struct leader_view {
     unsigned frozen_layers;              /* newest known */
     uint64_t progress_step;
     double measured_step_seconds; /* of the plan in force; 0: unknown */
+    unsigned verdict_count;       /* on workers of the plan in force: who is a straggler */
+    struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
 };
 
 #define LEADER_AVOIDED_MAX 16
@@ -94,6 +97,14 @@ struct leader_avoided {
     uint64_t until_ns;
 };
 
+/* Since when a slot that was found slow is out of the plan in force, or in it again. */
+struct leader_slow_seen {
+    char node[NAME_SIZE];
+    unsigned slot, times; /* as the plan has them */
+    bool used;
+    uint64_t since_ns;
+};
+
 struct leader_memory {
     uint64_t generation;       /* the one the times below are about */
     uint64_t failure_seen_ns;  /* 0: none */
@@ -105,6 +116,8 @@ struct leader_memory {
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
     struct leader_avoided avoided[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */
     unsigned avoided_next;
+    struct leader_slow_seen slow_seen[PLAN_SLOW_MAX];
+    unsigned slow_seen_count;
 };
 
 enum leader_action {

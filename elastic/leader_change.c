@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "elastic/leader_internal.h"
+#include "elastic/leader_slow.h"
 #include "elastic/plan_words.h"
 #include "elastic/shadow.h"
 
@@ -26,6 +27,7 @@ struct demand {
     const char *draining, *absent; /* a node that must be left */
     bool scale;                    /* more devices, or another shape, than the user wants */
     bool frozen;                   /* more is frozen than the layout was made for */
+    bool slow;                     /* a worker is slower than was known, or no more */
 };
 
 static bool must_change(const struct demand *demand)
@@ -51,6 +53,7 @@ static struct demand find_demand(const struct leader_context *context)
                    (view->stages_wanted != 0 && view->stages_wanted != plan->stage_count) ||
                    (view->replicas_wanted != 0 && view->replicas_wanted != plan->replica_count);
     demand.frozen = view->frozen_layers > plan->frozen_layers;
+    demand.slow = leader_slow_found(context);
     return demand;
 }
 
@@ -70,7 +73,8 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
         if (!roster_is_worker(roster, member) || member->node == NULL || member->node->draining)
             continue;
         struct transfer_range held = units_of_rank(context->view->plan, (unsigned)member->rank);
-        int r = slot_pool_add(pool, member->node, member->slot, member->report->instance, &held);
+        int r = slot_pool_add(context, pool, member->node, member->slot,
+                              member->report->instance, &held);
         if (r < 0)
             return r;
     }
@@ -85,7 +89,7 @@ static bool needs_processes(const struct plan *plan)
     return false;
 }
 
-static void explain(const struct leader_context *context, const struct demand *demand,
+static void explain(struct leader_context *context, const struct demand *demand,
                     struct plan *plan)
 {
     const struct leader_view *view = context->view;
@@ -103,6 +107,8 @@ static void explain(const struct leader_context *context, const struct demand *d
         plan->reason = PLAN_REASON_FREEZE;
         snprintf(why, sizeof(why), "%u layer%s frozen", view->frozen_layers,
                  view->frozen_layers == 1 ? " is" : "s are");
+    } else if (leader_slow_words(context, plan, why, sizeof(why)) != NULL) {
+        plan->reason = PLAN_REASON_STRAGGLER;
     } else if (view->devices_wanted != 0) {
         plan->reason = PLAN_REASON_SCALE;
         snprintf(why, sizeof(why), "up to %u slots are asked for", view->devices_wanted);
@@ -162,6 +168,7 @@ static void say_running(struct leader_context *context)
                    "; %u %s no shadow: no worker of another node has room, so losing a node may go "
                    "back to a checkpoint",
                    bare, bare == 1 ? "stage has" : "stages have");
+    leader_slow_say(context);
 }
 
 /* Nothing is wrong with waiting a little: one change for all that comes together. */
@@ -169,7 +176,7 @@ static bool must_wait(struct leader_context *context, const struct demand *deman
 {
     const struct leader_view *view = context->view;
     struct leader_memory *memory = context->memory;
-    if (demand->draining != NULL || demand->scale || demand->frozen)
+    if (demand->draining != NULL || demand->scale || demand->frozen || demand->slow)
         return false;
     if (memory->better_seen_ns == 0)
         memory->better_seen_ns = view->now_ns;
@@ -200,10 +207,11 @@ static bool covers_more(const struct leader_context *context, const struct plan 
 }
 
 /* Take, keep for later or throw away the layout that the planner found. */
-static int weigh(struct leader_context *context, const struct demand *demand, struct plan *plan)
+static int weigh(struct leader_context *context, const struct demand *demand,
+                 const struct slot_pool *pool, struct plan *plan)
 {
     double now_seconds;
-    int r = leader_predict(context, context->view->plan, &now_seconds);
+    int r = leader_predict(context, pool, context->view->plan, &now_seconds);
     bool worth = must_change(demand) || covers_more(context, plan) ||
                  plan->predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
     if (r == 0 && !worth)
@@ -260,7 +268,7 @@ static int look_for_better(struct leader_context *context)
     } else if (r == 0) {
         r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
         if (r == 0)
-            r = weigh(context, &demand, plan);
+            r = weigh(context, &demand, &pool, plan);
         else if (r == -ENOSPC && demand.draining != NULL)
             r = leave_for_drain(context, &demand);
         else if (r == -ENOSPC)

@@ -23,8 +23,9 @@ struct slot_pool {
 void slot_pool_done(struct slot_pool *pool);
 
 /** slot_pool_add() - @held: units that its worker has, NULL for a fresh process */
-int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsigned slot,
-                  uint64_t instance, const struct transfer_range *held) CHECK_RESULT;
+int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
+                  const struct leader_node *node, unsigned slot, uint64_t instance,
+                  const struct transfer_range *held) CHECK_RESULT;
 
 /** slot_pool_add_free() - every slot on which a process may be started now */
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool) CHECK_RESULT;
@@ -45,9 +46,10 @@ unsigned leader_devices_min(const struct leader_view *view);
 int leader_layout(struct leader_context *context, const struct slot_pool *pool,
                   unsigned frozen_layers, struct plan **ret_plan) CHECK_RESULT;
 
-/** leader_predict() - seconds of a step of @plan under the present frozen boundary */
-int leader_predict(struct leader_context *context, const struct plan *plan,
-                   double *ret_seconds) CHECK_RESULT;
+/** leader_predict() - seconds of a step of @plan under the present frozen boundary, on slots that
+ * are as fast as @pool says */
+int leader_predict(struct leader_context *context, const struct slot_pool *pool,
+                   const struct plan *plan, double *ret_seconds) CHECK_RESULT;
 
 /** leader_transfer() - transfer_fill() with the units' real sizes */
 int leader_transfer(struct leader_context *context, struct plan *plan,

@@ -335,8 +335,8 @@ static struct transfer_range widest(const struct recovery_range *ranges, unsigne
 }
 
 /* The slots of the survivors whose nodes stay. */
-static int pool_survivors(const struct survivors *survivors, const struct recovery *recovery,
-                          struct slot_pool *pool)
+static int pool_survivors(struct leader_context *context, const struct survivors *survivors,
+                          const struct recovery *recovery, struct slot_pool *pool)
 {
     for (unsigned i = 0; i < survivors->count; i++) {
         const struct roster_member *member = survivors->members[i];
@@ -346,7 +346,7 @@ static int pool_survivors(const struct survivors *survivors, const struct recove
         unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
         struct transfer_range held = widest(ranges, count);
         /* A process whose state is worthless may as well be another one. */
-        int r = slot_pool_add(pool, member->node, member->slot,
+        int r = slot_pool_add(context, pool, member->node, member->slot,
                               count > 0 ? member->report->instance : 0, &held);
         if (r < 0)
             return r;
@@ -360,7 +360,7 @@ static int layout_after_failure(struct leader_context *context, const struct sur
 {
     struct slot_pool pool = {0};
     unsigned frozen = frozen_layers(context, survivors), least = leader_devices_min(context->view);
-    int r = pool_survivors(survivors, recovery, &pool);
+    int r = pool_survivors(context, survivors, recovery, &pool);
     if (r == 0)
         r = pool.count < least ? -ENOSPC : leader_layout(context, &pool, frozen, ret_plan);
     if (r == -ENOSPC) {
@@ -473,7 +473,7 @@ static int fall_back(struct leader_context *context, const struct survivors *sur
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
                  lost[0] != '\0' ? lost : "state", recovery->missing_unit);
     struct slot_pool pool = {0};
-    int r = pool_survivors(survivors, recovery, &pool);
+    int r = pool_survivors(context, survivors, recovery, &pool);
     if (r == 0)
         r = slot_pool_add_free(context, &pool);
     if (r == 0)

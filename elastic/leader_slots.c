@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "elastic/leader_internal.h"
+#include "elastic/leader_slow.h"
 #include "elastic/shadow.h"
 #include "elastic/start_time.h"
 
@@ -16,8 +17,9 @@ void slot_pool_done(struct slot_pool *pool)
     *pool = (struct slot_pool){0};
 }
 
-int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsigned slot,
-                  uint64_t instance, const struct transfer_range *held)
+int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
+                  const struct leader_node *node, unsigned slot, uint64_t instance,
+                  const struct transfer_range *held)
 {
     if (pool->count == pool->room) {
         unsigned room = pool->room == 0 ? 32 : 2 * pool->room;
@@ -39,7 +41,7 @@ int slot_pool_add(struct slot_pool *pool, const struct leader_node *node, unsign
     for (unsigned i = 0; i < node->slot_count; i++)
         if (node->slots[i].index == slot) {
             added->memory_bytes = node->slots[i].memory_bytes;
-            added->speed = node->slots[i].speed;
+            added->speed = node->slots[i].speed * leader_slow_speed(context, node, slot);
         }
     if (held != NULL) {
         added->held_first_unit = held->first;
@@ -124,7 +126,7 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
             if (slot->bad || slot->busy || !is_vacant(context, node->name, slot->index) ||
                 is_avoided(context, node, slot->index))
                 continue;
-            int r = slot_pool_add(pool, node, slot->index, 0, NULL);
+            int r = slot_pool_add(context, pool, node, slot->index, 0, NULL);
             if (r < 0)
                 return r;
         }
@@ -186,11 +188,12 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
     return 0;
 }
 
-int leader_predict(struct leader_context *context, const struct plan *plan, double *ret_seconds)
+int leader_predict(struct leader_context *context, const struct slot_pool *pool,
+                   const struct plan *plan, double *ret_seconds)
 {
     AUTO_FREE struct planner_unit *units = NULL;
     struct planner_input input;
-    int r = make_input(context, NULL, context->view->frozen_layers, &units, &input);
+    int r = make_input(context, pool, context->view->frozen_layers, &units, &input);
     return r < 0 ? r : planner_predict(&input, plan, ret_seconds);
 }
 

@@ -30,6 +30,7 @@
 #define PLAN_SHADOWS_MAX     8 /* that one worker keeps */
 #define PLAN_STORES_MAX      4096
 #define PLAN_COPIES_MAX      8 /* of one share of a checkpoint */
+#define PLAN_SLOW_MAX        16
 
 enum plan_source {
     PLAN_SOURCE_FRESH,      /* initialize from the seed: step 0 */
@@ -48,6 +49,7 @@ enum plan_reason {
     PLAN_REASON_RESUME,
     PLAN_REASON_CANCEL,
     PLAN_REASON_REFUSED, /* no node can run the job: reason_text is the word of one */
+    PLAN_REASON_STRAGGLER, /* a worker computes slower than its peers, or no more */
 };
 
 struct plan_worker {
@@ -62,6 +64,18 @@ struct plan_store {
     char node[NAME_SIZE];
     char http[ADDRESS_SIZE]; /* of its firnd */
     char domain[NAME_SIZE];  /* nodes of one domain may fail together */
+};
+
+/*
+ * A slot that was found slower than its peers (elastic/leader_slow.h), in the plan or left out of it.
+ * Plans carry this on, so that the next leader knows it, too.
+ */
+struct plan_slow {
+    char node[NAME_SIZE];
+    unsigned slot;
+    uint64_t incarnation; /* of its firnd: a new one starts with a clean slate */
+    double speed;         /* of that of its peers; 1: it is on probation */
+    unsigned times;       /* how often it was found slow, from 1 */
 };
 
 struct plan_move {
@@ -113,6 +127,9 @@ struct plan {
                                 stores; "": all of it is at restore_path */
 
     double predicted_step_seconds; /* what the planner expects */
+
+    unsigned slow_count;
+    struct plan_slow slow[PLAN_SLOW_MAX];
 };
 
 /** plan_free() - contents and plan; NULL allowed. Plans are heap objects because of their arrays.

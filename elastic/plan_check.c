@@ -256,6 +256,25 @@ static int check_stores(const struct plan *plan, struct error *error)
     return 0;
 }
 
+static int check_slow(const struct plan *plan, struct error *error)
+{
+    if (plan->slow_count > PLAN_SLOW_MAX)
+        return error_set(error, -EINVAL, "more than %d slow slots", PLAN_SLOW_MAX);
+    for (unsigned i = 0; i < plan->slow_count; i++) {
+        const struct plan_slow *slow = &plan->slow[i];
+        if (!name_valid(slow->node))
+            return error_set(error, -EINVAL, "slow[%u]: node is not a name", i);
+        if (!(slow->speed > 0 && slow->speed <= 1) || slow->times == 0)
+            return error_set(error, -EINVAL, "slow[%u]: a speed of %g, found %u times", i,
+                             slow->speed, slow->times);
+        for (unsigned j = 0; j < i; j++)
+            if (strcmp(plan->slow[j].node, slow->node) == 0 && plan->slow[j].slot == slow->slot)
+                return error_set(error, -EINVAL, "slow[%u]: %s/%u twice", i, slow->node,
+                                 slow->slot);
+    }
+    return 0;
+}
+
 int plan_check(const struct plan *plan, struct error *error)
 {
     int r = check_head(plan, error);
@@ -275,5 +294,7 @@ int plan_check(const struct plan *plan, struct error *error)
         r = check_histories(plan, error);
     if (r == 0)
         r = check_stores(plan, error);
+    if (r == 0)
+        r = check_slow(plan, error);
     return r;
 }

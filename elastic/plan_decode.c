@@ -264,6 +264,37 @@ static int decode_copies(const json_t *tree, struct plan *plan, struct error *er
     return r;
 }
 
+static int decode_slow_slot(const json_t *tree, struct plan_slow *ret_slow, struct error *error)
+{
+    int r = json_get_text(tree, "node", ret_slow->node, sizeof(ret_slow->node), error);
+    if (r == 0)
+        r = json_get_unsigned(tree, "slot", PLAN_SLOTS_MAX - 1, &ret_slow->slot, error);
+    if (r == 0)
+        r = wire_get_identity(tree, "incarnation", &ret_slow->incarnation, error);
+    if (r == 0)
+        r = json_get_double(tree, "speed", &ret_slow->speed, error);
+    if (r == 0)
+        r = json_get_unsigned(tree, "times", UINT16_MAX, &ret_slow->times, error);
+    return r;
+}
+
+static int decode_slow(const json_t *tree, struct plan *plan, struct error *error)
+{
+    json_t *array = NULL;
+    if (!json_has(tree, "slow"))
+        return 0;
+    int r = json_get_array(tree, "slow", PLAN_SLOW_MAX, &array, error);
+    if (r < 0)
+        return r;
+    plan->slow_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; r == 0 && i < plan->slow_count; i++) {
+        r = decode_slow_slot(json_array_get(array, i), &plan->slow[i], error);
+        if (r < 0)
+            error_prefix(error, "slow[%u]: ", i);
+    }
+    return r;
+}
+
 int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
 {
     struct plan *plan = plan_new();
@@ -278,6 +309,8 @@ int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
         r = decode_state(tree, plan, error);
     if (r == 0)
         r = decode_copies(tree, plan, error);
+    if (r == 0)
+        r = decode_slow(tree, plan, error);
     if (r == 0)
         r = plan_check(plan, error);
     if (r < 0) {

@@ -120,11 +120,27 @@ static int put_copies(json_t *tree, const struct plan *plan)
     return r | put(tree, "restore_sha256", json_string(plan->restore_sha256));
 }
 
+static int put_slow(json_t *tree, const struct plan *plan)
+{
+    AUTO_JSON json_t *array = json_array();
+    if (plan->slow_count == 0)
+        return 0;
+    for (unsigned i = 0; i < plan->slow_count; i++) {
+        const struct plan_slow *slow = &plan->slow[i];
+        if (append_new(array, json_pack("{sssIsosfsI}", "node", slow->node, "slot",
+                                        (json_int_t)slow->slot, "incarnation",
+                                        wire_instance(slow->incarnation), "speed", slow->speed,
+                                        "times", (json_int_t)slow->times)) < 0)
+            return -1;
+    }
+    return json_object_set(tree, "slow", array);
+}
+
 json_t *plan_encode(const struct plan *plan)
 {
     AUTO_JSON json_t *tree = encode_head(plan);
     if (tree == NULL || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0 ||
-        put_copies(tree, plan) != 0)
+        put_copies(tree, plan) != 0 || put_slow(tree, plan) != 0)
         return NULL;
     return json_incref(tree);
 }

@@ -15,15 +15,21 @@ json_t *wire_instance(uint64_t instance)
     return json_string(text);
 }
 
-int wire_get_instance(const json_t *tree, uint64_t *ret_instance, struct error *error)
+int wire_get_identity(const json_t *tree, const char *key, uint64_t *ret_identity,
+                      struct error *error)
 {
     char text[INSTANCE_DIGITS + 1];
-    int r = json_get_text(tree, "instance", text, sizeof(text), error);
+    int r = json_get_text(tree, key, text, sizeof(text), error);
     if (r == 0 &&
-        (strlen(text) != INSTANCE_DIGITS || !hex_parse(text, INSTANCE_DIGITS, ret_instance)))
-        r = error_set(error, -EINVAL, "\"instance\" must be %d hexadecimal digits",
+        (strlen(text) != INSTANCE_DIGITS || !hex_parse(text, INSTANCE_DIGITS, ret_identity)))
+        r = error_set(error, -EINVAL, "\"%s\" must be %d hexadecimal digits", key,
                       INSTANCE_DIGITS);
     return r;
+}
+
+int wire_get_instance(const json_t *tree, uint64_t *ret_instance, struct error *error)
+{
+    return wire_get_identity(tree, "instance", ret_instance, error);
 }
 
 json_t *wire_sentence(const char *text)

@@ -169,6 +169,43 @@ int state_record_decode(const json_t *tree, struct state_record *ret_record, str
     return status;
 }
 
+/* Rows of [rank, speed]; no key where there are none. */
+static int put_stragglers(json_t *tree, const struct progress_record *record)
+{
+    AUTO_JSON json_t *array = json_array();
+
+    if (!record->straggler_count)
+        return 0;
+    for (unsigned i = 0; i < record->straggler_count; i++)
+        if (json_array_append_new(array, json_pack("[I, f]", (json_int_t)record->stragglers[i].rank,
+                                                   record->stragglers[i].speed)))
+            return -1;
+    return json_object_set(tree, "stragglers", array);
+}
+
+static int get_stragglers(const json_t *tree, struct progress_record *record, struct error *error)
+{
+    json_t *array;
+    int status;
+
+    if (!json_has(tree, "stragglers"))
+        return 0;
+    status = json_get_array(tree, "stragglers", RECORD_STRAGGLERS_MAX, &array, error);
+    if (status)
+        return status;
+    record->straggler_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; i < record->straggler_count; i++) {
+        const json_t *row = json_array_get(array, i), *rank = json_array_get(row, 0);
+        double speed = json_number_value(json_array_get(row, 1));
+        if (!json_is_integer(rank) || json_integer_value(rank) < 0 ||
+            json_integer_value(rank) > INT32_MAX || !(speed > 0 && speed <= 1))
+            return error_set(error, -EINVAL, "\"stragglers\"[%u] must be [rank, speed]", i);
+        record->stragglers[i].rank = (unsigned)json_integer_value(rank);
+        record->stragglers[i].speed = speed;
+    }
+    return 0;
+}
+
 json_t *progress_record_encode(const struct progress_record *record)
 {
     json_t *tree =
@@ -184,7 +221,8 @@ json_t *progress_record_encode(const struct progress_record *record)
          put_known(tree, "val_loss", record->validation_loss) ||
          put_known(tree, "step_seconds", record->step_seconds) ||
          put_known(tree, "tokens_per_second", record->tokens_per_second) ||
-         put_known(tree, "pause_seconds", record->pause_seconds))) {
+         put_known(tree, "pause_seconds", record->pause_seconds) ||
+         put_stragglers(tree, record))) {
         json_decref(tree);
         return NULL;
     }
@@ -227,6 +265,8 @@ int progress_record_decode(const json_t *tree, struct progress_record *ret_recor
         status = json_get_unsigned(tree, sizes[i].key, UINT32_MAX, sizes[i].value, error);
     for (size_t i = 0; !status && i < ARRAY_COUNT(numbers); i++)
         status = get_known(tree, numbers[i].key, numbers[i].value, error);
+    if (!status)
+        status = get_stragglers(tree, &record, error);
     if (!status)
         *ret_record = record;
     return status;

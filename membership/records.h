@@ -17,6 +17,7 @@
 #define RECORD_PATH_SIZE   1024
 #define RECORD_DIGEST_SIZE 65
 #define RECORD_SHARES_SIZE 8192
+#define RECORD_STRAGGLERS_MAX 8
 
 /* nodes/<node>, leased */
 struct node_record {
@@ -63,6 +64,12 @@ struct progress_record {
     uint64_t checkpoint_step;
     char alarm[RECORD_TEXT_SIZE];
     uint64_t unix_ns;
+    /* Workers of the generation whose speed is not what the plan knows (elastic/straggler.h). */
+    unsigned straggler_count;
+    struct {
+        unsigned rank;
+        double speed; /* of that of its peers */
+    } stragglers[RECORD_STRAGGLERS_MAX];
 };
 
 /* jobs/<job>/checkpoints/<step> */

@@ -6,15 +6,24 @@
 
 #include "worker/tags.h"
 
-/* Numbers before the record: digest or switch, durable, failed, and upwards the readiness. */
+/*
+ * A message is a count of words, so many words, and the record. Every message has the words digest
+ * or switch, durable, failed, and upwards the readiness; then come times: upwards rows of (rank,
+ * ns), downwards of (rank, its time, the fastest's) for each stage.
+ */
 #define DOWN_WORDS 3u
 #define UP_WORDS   (6u + EXCHANGE_LACKING_MAX)
+#define UP_ROW     2u
+#define DOWN_ROW   3u
 
 struct round {
     struct mesh *mesh;
     const struct plan *plan;
     unsigned rank;
+    bool closing;
     uint64_t up_tag, down_tag;
+    uint64_t *words; /* of one message; room for the longest */
+    unsigned room;
 };
 
 void exchange_readiness_init(struct exchange_readiness *readiness, unsigned rank,
@@ -54,16 +63,20 @@ bool exchange_ready(const struct exchange_readiness *readiness, const struct pla
     return true;
 }
 
-static int send_message(const struct round *round, unsigned peer, uint64_t tag,
-                        const uint64_t *head, unsigned words, const struct step_record *record)
+/* The first @count words of the round, and the record. */
+static int send_message(const struct round *round, unsigned peer, uint64_t tag, unsigned count,
+                        const struct step_record *record)
 {
     struct bytes message = {0};
-    uint8_t packed[8 * UP_WORDS];
+    uint8_t packed[8];
     int status;
 
-    for (unsigned i = 0; i < words; i++)
-        bytes_put_u64(packed + 8 * i, head[i]);
-    status = bytes_append(&message, packed, 8 * (size_t)words);
+    bytes_put_u64(packed, count);
+    status = bytes_append(&message, packed, sizeof(packed));
+    for (unsigned i = 0; !status && i < count; i++) {
+        bytes_put_u64(packed, round->words[i]);
+        status = bytes_append(&message, packed, sizeof(packed));
+    }
     if (!status)
         status = step_record_pack(record, &message);
     if (!status)
@@ -72,21 +85,24 @@ static int send_message(const struct round *round, unsigned peer, uint64_t tag,
     return status;
 }
 
-static int receive_message(const struct round *round, unsigned peer, uint64_t tag,
-                           uint64_t *ret_head, unsigned words, struct step_record *ret_record)
+/* Into the words of the round; @ret_count of them, at least @least. */
+static int receive_message(const struct round *round, unsigned peer, uint64_t tag, unsigned least,
+                           unsigned *ret_count, struct step_record *ret_record)
 {
-    AUTO_FREE void *data = NULL;
+    AUTO_FREE void *message = NULL;
     size_t size_bytes = 0;
-    int status = mesh_receive_any(round->mesh, peer, tag, UINT64_MAX, &data, &size_bytes);
+    int status = mesh_receive_any(round->mesh, peer, tag, UINT64_MAX, &message, &size_bytes);
+    const uint8_t *data = message;
 
     if (status)
         return status;
-    if (size_bytes < 8 * (size_t)words)
+    uint64_t count = size_bytes >= 8 ? bytes_get_u64(data) : 0;
+    if (count < least || count > round->room || count > (size_bytes - 8) / 8)
         return -EBADMSG;
-    for (unsigned i = 0; i < words; i++)
-        ret_head[i] = bytes_get_u64((const uint8_t *)data + 8 * i);
-    return step_record_unpack((const uint8_t *)data + 8 * words, size_bytes - 8 * words,
-                              ret_record);
+    for (unsigned i = 0; i < count; i++)
+        round->words[i] = bytes_get_u64(data + 8 * (i + 1));
+    *ret_count = (unsigned)count;
+    return step_record_unpack(data + 8 * (count + 1), size_bytes - 8 * (count + 1), ret_record);
 }
 
 static const char *worker_name(const struct plan *plan, unsigned rank)
@@ -94,8 +110,12 @@ static const char *worker_name(const struct plan *plan, unsigned rank)
     return plan->workers[rank].node;
 }
 
-static void pack_up(const struct exchange_up *up, uint64_t head[UP_WORDS])
+/* Into the words of the round; how many. */
+static unsigned pack_up(const struct round *round, const struct exchange_up *up,
+                        const uint64_t *busy_ns)
 {
+    uint64_t *head = round->words;
+    unsigned count = UP_WORDS;
     const struct exchange_readiness *readiness = &up->readiness;
 
     head[0] = up->data_digest;
@@ -105,12 +125,32 @@ static void pack_up(const struct exchange_up *up, uint64_t head[UP_WORDS])
     head[4] = readiness->announced_max;
     head[5] = readiness->lacking_count;
     memcpy(head + 6, readiness->lacking, sizeof(readiness->lacking));
+    for (unsigned rank = 0; rank < round->plan->worker_count; rank++)
+        if (busy_ns[rank]) {
+            head[count++] = rank;
+            head[count++] = busy_ns[rank];
+        }
+    return count;
 }
 
 /* -EBADMSG: it names a rank that there is not. */
-static int unpack_readiness(const struct round *round, const uint64_t head[UP_WORDS],
-                            struct exchange_readiness *ret_readiness)
+static int unpack_times(const struct round *round, unsigned count, uint64_t *busy_ns)
 {
+    if ((count - UP_WORDS) % UP_ROW)
+        return -EBADMSG;
+    for (const uint64_t *row = round->words + UP_WORDS; row < round->words + count; row += UP_ROW) {
+        if (row[0] >= round->plan->worker_count)
+            return -EBADMSG;
+        busy_ns[row[0]] = row[1];
+    }
+    return 0;
+}
+
+/* The same. */
+static int unpack_readiness(const struct round *round, struct exchange_readiness *ret_readiness)
+{
+    const uint64_t *head = round->words;
+
     ret_readiness->announced_min = head[3];
     ret_readiness->announced_max = head[4];
     ret_readiness->lacking_count = head[5];
@@ -124,16 +164,19 @@ static int unpack_readiness(const struct round *round, const uint64_t head[UP_WO
 }
 
 static int merge_child(const struct round *round, unsigned child, struct exchange_up *sum,
-                       struct error *error)
+                       uint64_t *busy_ns, struct error *error)
 {
     AUTO_FREE struct step_record *record = malloc(sizeof(*record));
     struct exchange_readiness readiness;
-    uint64_t head[UP_WORDS];
+    const uint64_t *head = round->words;
+    unsigned count;
     int status =
-        record ? receive_message(round, child, round->up_tag, head, UP_WORDS, record) : -ENOMEM;
+        record ? receive_message(round, child, round->up_tag, UP_WORDS, &count, record) : -ENOMEM;
 
     if (!status)
-        status = unpack_readiness(round, head, &readiness);
+        status = unpack_readiness(round, &readiness);
+    if (!status)
+        status = unpack_times(round, count, busy_ns);
     if (status)
         return status;
     if (head[0] != sum->data_digest)
@@ -156,28 +199,68 @@ static int merge_child(const struct round *round, unsigned child, struct exchang
     return 0;
 }
 
+/* The round after the last step has no times. */
+static unsigned slowest_count(const struct round *round)
+{
+    return round->closing ? 0 : round->plan->stage_count;
+}
+
+static unsigned pack_down(const struct round *round, const struct exchange_down *down)
+{
+    uint64_t *words = round->words;
+    unsigned count = DOWN_WORDS;
+
+    words[0] = down->switch_generation;
+    words[1] = down->checkpoint_durable;
+    words[2] = down->checkpoint_failed;
+    for (unsigned stage = 0; stage < slowest_count(round); stage++) {
+        words[count++] = down->slowest[stage].rank;
+        words[count++] = down->slowest[stage].lane_ns;
+        words[count++] = down->slowest[stage].fastest_ns;
+    }
+    return count;
+}
+
+static int unpack_down(const struct round *round, unsigned count, struct exchange_down *ret_down)
+{
+    const uint64_t *words = round->words;
+
+    if (count != DOWN_WORDS + DOWN_ROW * slowest_count(round))
+        return -EBADMSG;
+    ret_down->switch_generation = words[0];
+    ret_down->checkpoint_durable = words[1];
+    ret_down->checkpoint_failed = words[2];
+    for (unsigned stage = 0; stage < slowest_count(round); stage++) {
+        const uint64_t *row = words + DOWN_WORDS + (size_t)DOWN_ROW * stage;
+        if (row[0] >= round->plan->worker_count)
+            return -EBADMSG;
+        ret_down->slowest[stage] = (struct straggler_stage){(unsigned)row[0], row[1], row[2]};
+    }
+    return 0;
+}
+
 static int send_down(const struct round *round, const struct exchange_down *down)
 {
-    const uint64_t head[DOWN_WORDS] = {down->switch_generation, down->checkpoint_durable,
-                                       down->checkpoint_failed};
+    unsigned count = pack_down(round, down);
     unsigned first = round->rank * PLAN_TREE_FAN + 1;
 
     for (unsigned child = first; child < first + PLAN_TREE_FAN && child < round->plan->worker_count;
          child++) {
-        int status = send_message(round, child, round->down_tag, head, DOWN_WORDS, &down->record);
+        int status = send_message(round, child, round->down_tag, count, &down->record);
         if (status)
             return status;
     }
     return 0;
 }
 
-static int gather(const struct round *round, struct exchange_up *sum, struct error *error)
+static int gather(const struct round *round, struct exchange_up *sum, uint64_t *busy_ns,
+                  struct error *error)
 {
     unsigned first = round->rank * PLAN_TREE_FAN + 1;
 
     for (unsigned child = first; child < first + PLAN_TREE_FAN && child < round->plan->worker_count;
          child++) {
-        int status = merge_child(round, child, sum, error);
+        int status = merge_child(round, child, sum, busy_ns, error);
         if (status)
             return status;
     }
@@ -188,19 +271,30 @@ static int ask_parent(const struct round *round, const struct exchange_up *sum,
                       struct exchange_down *ret_down)
 {
     unsigned parent = (round->rank - 1) / PLAN_TREE_FAN;
-    uint64_t head[UP_WORDS], answer[DOWN_WORDS];
-    int status;
+    unsigned count = pack_up(round, sum, ret_down->busy_ns);
+    int status = send_message(round, parent, round->up_tag, count, &sum->record);
 
-    pack_up(sum, head);
-    status = send_message(round, parent, round->up_tag, head, UP_WORDS, &sum->record);
     if (!status)
-        status =
-            receive_message(round, parent, round->down_tag, answer, DOWN_WORDS, &ret_down->record);
-    if (status)
-        return status;
-    ret_down->switch_generation = answer[0];
-    ret_down->checkpoint_durable = answer[1];
-    ret_down->checkpoint_failed = answer[2];
+        status = receive_message(round, parent, round->down_tag, DOWN_WORDS, &count,
+                                 &ret_down->record);
+    return status ? status : unpack_down(round, count, ret_down);
+}
+
+/* What the root says to all. */
+static int conclude(const struct round *round, const struct exchange_up *sum,
+                    uint64_t switch_generation, struct exchange_down *ret_down,
+                    struct error *error)
+{
+    if (!round->closing && !step_record_complete(&sum->record))
+        return error_set(error, -EBADMSG, "step %" PRIu64 ": the record is incomplete at the root",
+                         sum->record.step);
+    ret_down->record = sum->record;
+    ret_down->switch_generation = switch_generation;
+    ret_down->checkpoint_durable = sum->checkpoint_durable;
+    ret_down->checkpoint_failed = sum->checkpoint_failed;
+    ret_down->readiness = sum->readiness;
+    if (!round->closing)
+        straggler_slowest(round->plan, ret_down->busy_ns, ret_down->slowest);
     return 0;
 }
 
@@ -208,34 +302,29 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
                  const struct exchange_up *mine, uint64_t switch_generation,
                  struct exchange_down *ret_down, struct error *error)
 {
-    const struct round round = {
+    struct round round = {
         .mesh = mesh,
         .plan = plan,
         .rank = rank,
+        .closing = closing,
         .up_tag = tag_make(closing ? TAG_CLOSING : TAG_HOLD, mine->record.step, 0),
         .down_tag = tag_make(closing ? TAG_CLOSED : TAG_COMMIT, mine->record.step, 0),
+        .room = MAX(UP_WORDS + UP_ROW * plan->worker_count,
+                    DOWN_WORDS + DOWN_ROW * plan->stage_count),
     };
+    AUTO_FREE uint64_t *words = calloc(round.room, sizeof(*words));
     AUTO_FREE struct exchange_up *sum = malloc(sizeof(*sum));
     int status;
 
-    if (!sum)
+    if (!sum || !words)
         return -ENOMEM;
+    round.words = words;
     *sum = *mine;
-    status = gather(&round, sum, error);
-    if (status)
-        return status;
-    if (rank == 0) {
-        if (!closing && !step_record_complete(&sum->record))
-            return error_set(error, -EBADMSG,
-                             "step %" PRIu64 ": the record is incomplete at the root",
-                             mine->record.step);
-        ret_down->record = sum->record;
-        ret_down->switch_generation = switch_generation;
-        ret_down->checkpoint_durable = sum->checkpoint_durable;
-        ret_down->checkpoint_failed = sum->checkpoint_failed;
-        ret_down->readiness = sum->readiness;
-    } else {
-        status = ask_parent(&round, sum, ret_down);
-    }
+    memset(ret_down->busy_ns, 0, sizeof(ret_down->busy_ns));
+    ret_down->busy_ns[rank] = mine->busy_ns;
+    status = gather(&round, sum, ret_down->busy_ns, error);
+    if (!status)
+        status = rank == 0 ? conclude(&round, sum, switch_generation, ret_down, error)
+                           : ask_parent(&round, sum, ret_down);
     return status ? status : send_down(&round, ret_down);
 }

@@ -4,13 +4,16 @@
  * and its children have sent theirs, so the record that comes down proves that all hold.
  *
  * Small facts ride along: how far checkpoints are durable, whether all ranks read the same data,
- * and downwards the root's decision to switch to another generation after this step.
+ * and downwards the root's decision to switch to another generation after this step. So do the times
+ * that everybody computed: up all of them, for the root to judge who is a straggler, and down the
+ * slowest of each stage, for the metrics of every node.
  */
 #pragma once
 
 #include "comm/mesh.h"
 #include "elastic/plan.h"
 #include "elastic/step_record.h"
+#include "elastic/straggler.h"
 
 /*
  * Who has the plan that comes next. A rank without it cannot follow a switch: its firnd is away, so
@@ -28,6 +31,7 @@ struct exchange_up {
     uint64_t checkpoint_durable; /* the newest step whose share is durable on all ranks below */
     uint64_t checkpoint_failed;  /* the newest step whose share failed on any of them; 0: none */
     struct exchange_readiness readiness;
+    uint64_t busy_ns; /* what this rank computed by itself in the step; 0: not known */
     struct step_record record;
 };
 
@@ -35,6 +39,8 @@ struct exchange_down {
     uint64_t switch_generation;                     /* 0: go on */
     uint64_t checkpoint_durable, checkpoint_failed; /* over all ranks */
     struct exchange_readiness readiness;            /* over all ranks; at the root only */
+    uint64_t busy_ns[JOB_DEVICES_MAX];              /* of each rank; at the root only */
+    struct straggler_stage slowest[STEP_RECORD_UNITS_MAX]; /* of each stage; not when closing */
     struct step_record record;
 };
 

@@ -165,26 +165,51 @@ static const char *number_text(double value, char *text, size_t size)
     return text;
 }
 
+/* "slowest": for each stage its slowest worker, and what it and the fastest took for a lane. */
+static int append_slowest(const struct metrics_line *line, struct bytes *into)
+{
+    const struct plan *plan = line->plan;
+    int status = bytes_append_format(into, ",\"slowest\":[");
+
+    for (unsigned stage = 0; !status && stage < plan->stage_count; stage++) {
+        const struct straggler_stage *slowest = &line->slowest[stage];
+        const struct plan_worker *worker = &plan->workers[slowest->rank];
+        status = bytes_append_format(
+            into, "%s{\"worker\":\"%s/%u\",\"lane_ms\":%.3f,\"fastest_ms\":%.3f}",
+            stage ? "," : "", worker->node, worker->slot, (double)slowest->lane_ns / 1e6,
+            (double)slowest->fastest_ns / 1e6);
+    }
+    return status ? status : bytes_append_format(into, "]");
+}
+
 static int format_line(const struct metrics_line *line, const struct exact *exact,
                        struct bytes *into)
 {
     char loss[32], norm[32], val_loss[32], val_bits[BITS64_TEXT_SIZE], evaluated[96] = "";
+    size_t size_before = into->size_bytes;
 
     if (line->evaluated) {
         bits64_text(line->val_loss, val_bits);
         snprintf(evaluated, sizeof(evaluated), ",\"val_loss\":%s,\"val_loss_bits\":\"%s\"",
                  number_text(line->val_loss, val_loss, sizeof(val_loss)), val_bits);
     }
-    return bytes_append_format(
+    int status = bytes_append_format(
         into,
         "{\"job\":\"%s\",\"step\":%" PRIu64 ",\"loss\":%s,\"loss_bits\":\"%s\",\"grad_norm\":%s,"
         "\"grad_norm_bits\":\"%s\",\"lr\":%.9g,\"frozen_layers\":%u,\"generation\":%" PRIu64
         ",\"stages\":%u,\"replicas\":%u,\"workers\":%u,\"tokens\":%" PRIu64
-        ",\"step_ms\":%.3f,\"unix_ns\":%" PRIu64 "%s}\n",
+        ",\"step_ms\":%.3f,\"unix_ns\":%" PRIu64 "%s",
         line->job, line->step, number_text(line->loss, loss, sizeof(loss)), exact->loss_bits,
         number_text(line->grad_norm, norm, sizeof(norm)), exact->grad_norm_bits, line->lr,
         line->frozen_layers, line->generation, line->stages, line->replicas, line->workers,
         line->tokens, line->step_ms, line->unix_ns, evaluated);
+    if (!status && line->slowest)
+        status = append_slowest(line, into);
+    if (!status)
+        status = bytes_append_format(into, "}\n");
+    if (status) /* no part of a line */
+        into->size_bytes = size_before;
+    return status;
 }
 
 /* Whole lines only: what a short write left behind is cut off and tried again with the next line.

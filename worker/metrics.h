@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "elastic/straggler.h"
 
 struct metrics;
 
@@ -29,6 +30,8 @@ struct metrics_line {
     uint64_t unix_ns;
     bool evaluated;
     double val_loss;
+    const struct plan *plan;               /* of the step */
+    const struct straggler_stage *slowest; /* of each of its stages; NULL: not known */
 };
 
 int metrics_open(const char *path, struct metrics **ret_metrics, struct error *error) CHECK_RESULT;

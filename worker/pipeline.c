@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "worker/shadow.h"
 #include "worker/tags.h"
 
@@ -197,16 +198,27 @@ static int train_backward(struct engine *engine, const struct schedule_operation
                          stage_input_gradient(engine->stage), &engine->gradient_send);
 }
 
+static uint64_t waited_ns(const struct engine *engine)
+{
+    struct mesh_statistics statistics;
+
+    mesh_statistics(engine->mesh, &statistics);
+    return statistics.wait_ns;
+}
+
 int pipeline_run(struct engine *engine)
 {
     unsigned count = schedule_operation_count(&engine->position);
     int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
+    uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
 
     for (unsigned i = 0; !status && i < count; i++) {
         struct schedule_operation operation = schedule_operation(&engine->position, i);
         status = operation.backward ? train_backward(engine, &operation)
                                     : train_forward(engine, &operation);
     }
+    engine->timing.busy_ns =
+        clock_monotonic_ns() - began_ns - (waited_ns(engine) - waited_before_ns);
     for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++)
         status = complete(engine, ROUTE_FORWARD_OUT, &engine->output_sends[slot]);
     return status ? status : complete(engine, ROUTE_BACKWARD_OUT, &engine->gradient_send);

@@ -281,6 +281,23 @@ static int open_metrics(struct trainer *trainer, unsigned rank, struct error *er
     return status;
 }
 
+/* Whoever judges times begins anew with each engine: other lanes, or less to compute. */
+static int make_engine(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    double factor = trainer->spec.elastic.evict_stragglers.factor;
+    int status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
+                            &trainer->engine, error);
+
+    straggler_free(trainer->straggler);
+    trainer->straggler = NULL;
+    if (status || rank != 0 || factor == 0)
+        return status;
+    if (straggler_new(trainer->plan, factor, trainer->spec.elastic.evict_stragglers.steps,
+                      &trainer->straggler))
+        return error_set(error, -ENOMEM, "no memory to watch for stragglers");
+    return 0;
+}
+
 int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct error metrics_error = {0};
@@ -294,8 +311,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = routes_open(trainer->mesh, &trainer->routes);
     if (status)
         return error_set(error, status, "no memory for the routes of a generation");
-    status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
-                        &trainer->engine, error);
+    status = make_engine(trainer, rank, error);
     trainer->first_commit = true;
     memset(&trainer->readiness, 0, sizeof(trainer->readiness));
     return status;
@@ -308,7 +324,8 @@ static double committed_loss(const struct trainer *trainer)
     return step_record_loss(&trainer->state->committed, job_spec_tokens_per_step(&trainer->spec));
 }
 
-void session_record(struct trainer *trainer, uint64_t step_ns)
+void session_record(struct trainer *trainer, uint64_t step_ns,
+                    const struct straggler_stage *slowest)
 {
     const struct state *state = trainer->state;
     const struct plan *plan = trainer->plan;
@@ -329,6 +346,8 @@ void session_record(struct trainer *trainer, uint64_t step_ns)
         .step_ms = (double)step_ns / 1e6,
         .unix_ns = clock_real()->realtime_ns(clock_real()->context),
         .evaluated = record->evaluated,
+        .plan = plan,
+        .slowest = slowest,
     };
 
     if (!trainer->metrics)
@@ -371,6 +390,9 @@ static void tell_progress(struct trainer *trainer, uint64_t step_ns)
         .wait_seconds = (double)trainer->engine->timing.wait_ns / 1e9,
         .pause_seconds = trainer->pause_seconds,
     };
+    if (trainer->straggler)
+        message->progress.verdict_count =
+            straggler_verdicts(trainer->straggler, message->progress.verdicts);
     control_server_send(trainer->control, message);
 }
 
@@ -522,11 +544,14 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
     up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
     exchange_readiness_init(&up->readiness, trainer->engine->rank,
                             announced > trainer->generation ? announced : 0);
+    up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
     status = exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, false, up,
                           choose_switch(trainer), down, error);
     if (!status && trainer->engine->rank == 0)
         trainer->readiness = down->readiness;
+    if (!status && trainer->straggler)
+        straggler_step(trainer->straggler, down->busy_ns);
     return status && !error->code
                ? error_set(error, status, "the links broke while step %" PRIu64 " was committed",
                            state->hold.step)
@@ -541,8 +566,7 @@ static int renew_engine(struct trainer *trainer, struct error *error)
         return 0;
     engine_free(trainer->engine);
     trainer->engine = NULL;
-    int status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
-                            &trainer->engine, error);
+    int status = make_engine(trainer, rank, error);
     assert(status || trainer->engine);
     return status;
 }
@@ -566,7 +590,7 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
     snapshot_release(trainer->snapshot);
     engine_apply(trainer->engine, &down->record);
     trainer->last_commit_ns = clock_monotonic_ns();
-    session_record(trainer, trainer->last_commit_ns - began_ns);
+    session_record(trainer, trainer->last_commit_ns - began_ns, down->slowest);
     tell_progress(trainer, trainer->last_commit_ns - began_ns);
     tell_freeze(trainer, frozen_before);
     look_after_checkpoint(trainer, down);

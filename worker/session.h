@@ -36,6 +36,7 @@ struct trainer {
     uint64_t prepared;                   /* generation of the last plan that PREPARE named */
     bool first_commit;                   /* of this generation is still to come */
     struct exchange_readiness readiness; /* rank 0: as of the last commit */
+    struct straggler *straggler;         /* rank 0, if stragglers are evicted; else NULL */
     uint64_t recorded_step;              /* of the newest checkpoint that firnd has recorded */
     uint64_t refused_step;   /* of a checkpoint that firnd did not record: another generation is in
                                 force */
@@ -82,8 +83,10 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
  */
 enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,
                                     struct error *error);
-/** session_record() - the metrics line of state->committed, which took @step_ns */
-void session_record(struct trainer *trainer, uint64_t step_ns);
+/** session_record() - the metrics line of state->committed, which took @step_ns
+ * @slowest: of each stage; NULL: not known */
+void session_record(struct trainer *trainer, uint64_t step_ns,
+                    const struct straggler_stage *slowest);
 /** session_tell_checkpoint() - pass on the outcome of a commit, if there is one */
 void session_tell_checkpoint(struct trainer *trainer);
 /** session_alarm() - something that an operator must see; "" clears it */

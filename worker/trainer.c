@@ -165,6 +165,8 @@ static void close_generation(struct trainer *trainer)
     snapshot_reset(trainer->snapshot);
     engine_free(trainer->engine);
     trainer->engine = NULL;
+    straggler_free(trainer->straggler);
+    trainer->straggler = NULL;
     routes_close(&trainer->routes);
     set_mesh(trainer, NULL);
     mesh_close(mesh);
@@ -231,7 +233,7 @@ static void settle(struct trainer *trainer)
         engine_apply(trainer->engine, &plan->commit);
         /* What was kept of the generation before has no gradients: it is a step behind now. */
         engine_drop_others(trainer->engine);
-        session_record(trainer, 0);
+        session_record(trainer, 0, NULL);
     }
     state->holds = false;
 }

@@ -103,6 +103,27 @@ static inline void node_tick(struct cluster *cluster, unsigned index)
 
 /* --- the leader --- */
 
+/* As elastic/straggler.h judges, at once: what differs from what the plan knows. */
+static inline void judge_stragglers(const struct cluster *cluster, struct leader_view *view)
+{
+    const struct plan *plan = cluster->plan;
+    for (unsigned rank = 0; plan != NULL && rank < plan->worker_count; rank++)
+        for (unsigned i = 0; i < cluster->node_count; i++) {
+            unsigned slot = plan->workers[rank].slot;
+            double slowness = cluster->nodes[i].slowness[slot], known = 1;
+            if (strcmp(cluster->nodes[i].name, plan->workers[rank].node) != 0 ||
+                view->verdict_count == STRAGGLER_VERDICTS_MAX)
+                continue;
+            for (unsigned j = 0; j < plan->slow_count; j++)
+                if (plan->slow[j].slot == slot &&
+                    strcmp(plan->slow[j].node, cluster->nodes[i].name) == 0)
+                    known = plan->slow[j].speed;
+            if (slowness * known >= 2 || (slowness < 2 && known < 1))
+                view->verdicts[view->verdict_count++] =
+                    (struct straggler_verdict){rank, slowness >= 2 ? 1 / slowness : 1};
+        }
+}
+
 static inline void build_view(struct cluster *cluster, struct leader_view *view,
                               struct leader_node *nodes, struct node_report *reports)
 {
@@ -122,6 +143,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
     view->checkpoint.step = cluster->checkpoint_step;
     view->checkpoint.generation = cluster->checkpoint_generation;
     snprintf(view->checkpoint.path, sizeof(view->checkpoint.path), "/checkpoint");
+    judge_stragglers(cluster, view);
     view->frozen_layers = cluster->frozen_layers;
     view->progress_step = cluster->committed_ever;
     for (unsigned i = 0; i < cluster->node_count; i++) {
@@ -258,8 +280,10 @@ static inline uint64_t view_fingerprint(const struct cluster *cluster)
         const struct fake_node *node = &cluster->nodes[i];
         print = print * 1000003 + (node->lease_until_ns > cluster->now_ns) + 2 * node->draining;
         print = print * 1000003 + node->incarnation;
-        for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++)
+        for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
             print = print * 2 + node->slot_bad[slot];
+            print = print * 1000003 + (uint64_t)(1000 * node->slowness[slot]);
+        }
     }
     return print;
 }

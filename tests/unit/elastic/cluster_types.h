@@ -67,6 +67,7 @@ struct fake_node {
     uint64_t lease_until_ns, incarnation;
     unsigned slot_count;
     bool slot_bad[CLUSTER_SLOTS];
+    double slowness[CLUSTER_SLOTS]; /* times slower than its peers; 0: as fast as they are */
     struct agent *agent;
     uint64_t agent_wake_ns, sync_at_ns;
     uint64_t plan_seen, next_seen; /* versions */
@@ -106,7 +107,7 @@ struct cluster {
     bool over; /* LEADER_FINISH */
     /* what happened, for assertions */
     unsigned published, prepared, dropped, restarts_from_disk;
-    unsigned publish_reasons[PLAN_REASON_REFUSED + 1];
+    unsigned publish_reasons[PLAN_REASON_STRAGGLER + 1];
     bool quiet_leader; /* nobody leads */
     bool verbose;
 };
