@@ -250,7 +250,9 @@ const struct command commands[] = {
      .operands = "",
      .summary = "who computes what right now, and who is slow",
      .details =
-         "Live on a terminal. Of each stage that has several replicas the slowest is marked.",
+         "Live on a terminal. Of each stage that has several replicas the one that is slowest for a "
+         "lane\nis marked. `firnctl metrics --json` has it for every step, and "
+         "elastic.evict_stragglers of the\njob file replaces one that stays slow.",
      .flags = {&once, &json},
      .run = run_top},
     {.name = "metrics",

@@ -46,6 +46,8 @@ static int decode(const json_t *tree, struct worker_info *info, struct error *er
         status = json_get_unsigned(tree, "first_unit", 65536, &info->first_unit, error);
     if (!status)
         status = json_get_unsigned(tree, "unit_count", 65536, &info->unit_count, error);
+    if (!status && json_has(tree, "lanes")) /* an older firnd does not say */
+        status = json_get_unsigned(tree, "lanes", 65536, &info->lanes, error);
     if (!status)
         status = json_get_double(tree, "compute_seconds", &info->compute_seconds, error);
     if (!status)
@@ -108,17 +110,22 @@ static int compare(const void *a, const void *b)
     return order ? order : x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
+static double lane_seconds(const struct worker_info *info)
+{
+    return info->compute_seconds / (info->lanes ? info->lanes : 1);
+}
+
 /* Workers of one stage stand together now: mark the slowest of [@first, @end), if it is one. */
 static void mark(struct worker_list *list, size_t first, size_t end)
 {
     struct worker_info *slowest = &list->workers[first], *fastest = slowest;
 
     for (struct worker_info *info = slowest; info < &list->workers[end]; info++) {
-        slowest = info->compute_seconds > slowest->compute_seconds ? info : slowest;
-        fastest = info->compute_seconds < fastest->compute_seconds ? info : fastest;
+        slowest = lane_seconds(info) > lane_seconds(slowest) ? info : slowest;
+        fastest = lane_seconds(info) < lane_seconds(fastest) ? info : fastest;
     }
-    slowest->slowest = slowest->stage >= 0 &&
-                       slowest->compute_seconds > SLOWER_WORTH_SAYING * fastest->compute_seconds;
+    slowest->slowest =
+        slowest->stage >= 0 && lane_seconds(slowest) > SLOWER_WORTH_SAYING * lane_seconds(fastest);
 }
 
 void worker_list_finish(struct worker_list *list)

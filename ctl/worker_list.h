@@ -11,8 +11,9 @@ struct worker_info {
     int pid, stage, replica; /* stage, replica: -1 when it computes none */
     uint64_t generation, step;
     unsigned first_unit, unit_count, model_units;
+    unsigned lanes; /* that its replica carries; 0: not known */
     double compute_seconds, wait_seconds, step_seconds;
-    bool slowest; /* clearly, of several replicas of its stage */
+    bool slowest; /* clearly, for a lane, of several replicas of its stage */
 };
 
 struct worker_list {

@@ -119,8 +119,8 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
         view->view.measured_step_seconds = record.step_seconds;
         view->view.verdict_count = record.straggler_count;
         for (unsigned i = 0; i < record.straggler_count; i++)
-            view->view.verdicts[i] = (struct straggler_verdict){record.stragglers[i].rank,
-                                                                record.stragglers[i].speed};
+            view->view.verdicts[i] =
+                (struct straggler_verdict){record.stragglers[i].rank, record.stragglers[i].speed};
     }
 }
 

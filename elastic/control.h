@@ -34,8 +34,8 @@ struct control_progress {
     double loss, grad_norm, validation_loss; /* NaN when unknown */
     double step_seconds, tokens_per_second;
     double compute_seconds,
-        wait_seconds;     /* own work and waiting for others, per step: stragglers */
-    double pause_seconds; /* of the last switch of generation */
+        wait_seconds;       /* own work and waiting for others, per step: stragglers */
+    double pause_seconds;   /* of the last switch of generation */
     unsigned verdict_count; /* rank 0: on stragglers */
     struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
 };

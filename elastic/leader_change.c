@@ -73,8 +73,8 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
         if (!roster_is_worker(roster, member) || member->node == NULL || member->node->draining)
             continue;
         struct transfer_range held = units_of_rank(context->view->plan, (unsigned)member->rank);
-        int r = slot_pool_add(context, pool, member->node, member->slot,
-                              member->report->instance, &held);
+        int r = slot_pool_add(context, pool, member->node, member->slot, member->report->instance,
+                              &held);
         if (r < 0)
             return r;
     }
@@ -89,8 +89,7 @@ static bool needs_processes(const struct plan *plan)
     return false;
 }
 
-static void explain(struct leader_context *context, const struct demand *demand,
-                    struct plan *plan)
+static void explain(struct leader_context *context, const struct demand *demand, struct plan *plan)
 {
     const struct leader_view *view = context->view;
     char why[160], layout[LAYOUT_WORDS_SIZE];

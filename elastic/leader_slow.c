@@ -39,11 +39,11 @@ void leader_slow_refresh(const struct leader_view *view, struct leader_memory *m
         const struct plan_slow *slow = &view->plan->slow[i];
         bool used = is_used(view->plan, slow->node, slow->slot);
         const struct leader_slow_seen *seen = find_seen(memory, slow, used);
-        fresh[i] = (struct leader_slow_seen){.slot = slow->slot,
-                                             .times = slow->times,
-                                             .used = used,
-                                             .since_ns = seen != NULL ? seen->since_ns
-                                                                      : view->now_ns};
+        fresh[i] =
+            (struct leader_slow_seen){.slot = slow->slot,
+                                      .times = slow->times,
+                                      .used = used,
+                                      .since_ns = seen != NULL ? seen->since_ns : view->now_ns};
         memcpy(fresh[i].node, slow->node, sizeof(fresh[i].node));
     }
     memcpy(memory->slow_seen, fresh, count * sizeof(*fresh));
@@ -118,8 +118,7 @@ static void add_slow(struct plan *plan, const struct plan_slow *slow)
 }
 
 /* What the next plan says of a slot that the plan in force knows; false: nothing any more. */
-static bool carried(struct leader_context *context, const struct plan *plan,
-                    struct plan_slow *slow)
+static bool carried(struct leader_context *context, const struct plan *plan, struct plan_slow *slow)
 {
     const struct leader_node *node = roster_node(&context->roster, slow->node);
     const struct straggler_verdict *verdict = verdict_on(context, slow->node, slow->slot);
@@ -192,8 +191,7 @@ const char *leader_slow_words(struct leader_context *context, const struct plan 
     }
     for (unsigned i = 0; i < view->plan->slow_count; i++) {
         const struct plan_slow *slow = &view->plan->slow[i];
-        if (is_used(view->plan, slow->node, slow->slot) ||
-            !is_used(plan, slow->node, slow->slot))
+        if (is_used(view->plan, slow->node, slow->slot) || !is_used(plan, slow->node, slow->slot))
             continue;
         snprintf(ret_words, size, "%s/%u, which was slow, is tried again", slow->node, slow->slot);
         return ret_words;

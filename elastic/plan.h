@@ -48,7 +48,7 @@ enum plan_reason {
     PLAN_REASON_PAUSE,
     PLAN_REASON_RESUME,
     PLAN_REASON_CANCEL,
-    PLAN_REASON_REFUSED, /* no node can run the job: reason_text is the word of one */
+    PLAN_REASON_REFUSED,   /* no node can run the job: reason_text is the word of one */
     PLAN_REASON_STRAGGLER, /* a worker computes slower than its peers, or no more */
 };
 
@@ -67,8 +67,8 @@ struct plan_store {
 };
 
 /*
- * A slot that was found slower than its peers (elastic/leader_slow.h), in the plan or left out of it.
- * Plans carry this on, so that the next leader knows it, too.
+ * A slot that was found slower than its peers (elastic/leader_slow.h), in the plan or left out of
+ * it. Plans carry this on, so that the next leader knows it, too.
  */
 struct plan_slow {
     char node[NAME_SIZE];

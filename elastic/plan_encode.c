@@ -127,10 +127,10 @@ static int put_slow(json_t *tree, const struct plan *plan)
         return 0;
     for (unsigned i = 0; i < plan->slow_count; i++) {
         const struct plan_slow *slow = &plan->slow[i];
-        if (append_new(array, json_pack("{sssIsosfsI}", "node", slow->node, "slot",
-                                        (json_int_t)slow->slot, "incarnation",
-                                        wire_instance(slow->incarnation), "speed", slow->speed,
-                                        "times", (json_int_t)slow->times)) < 0)
+        if (append_new(array,
+                       json_pack("{sssIsosfsI}", "node", slow->node, "slot", (json_int_t)slow->slot,
+                                 "incarnation", wire_instance(slow->incarnation), "speed",
+                                 slow->speed, "times", (json_int_t)slow->times)) < 0)
             return -1;
     }
     return json_object_set(tree, "slow", array);

@@ -4,11 +4,11 @@
 #include <string.h>
 
 static const char *const reasons[] = {
-    [PLAN_REASON_START] = "start",   [PLAN_REASON_FREEZE] = "freeze",
-    [PLAN_REASON_SCALE] = "scale",   [PLAN_REASON_JOIN] = "join",
-    [PLAN_REASON_DRAIN] = "drain",   [PLAN_REASON_FAILURE] = "failure",
-    [PLAN_REASON_PAUSE] = "pause",   [PLAN_REASON_RESUME] = "resume",
-    [PLAN_REASON_CANCEL] = "cancel", [PLAN_REASON_REFUSED] = "refused",
+    [PLAN_REASON_START] = "start",         [PLAN_REASON_FREEZE] = "freeze",
+    [PLAN_REASON_SCALE] = "scale",         [PLAN_REASON_JOIN] = "join",
+    [PLAN_REASON_DRAIN] = "drain",         [PLAN_REASON_FAILURE] = "failure",
+    [PLAN_REASON_PAUSE] = "pause",         [PLAN_REASON_RESUME] = "resume",
+    [PLAN_REASON_CANCEL] = "cancel",       [PLAN_REASON_REFUSED] = "refused",
     [PLAN_REASON_STRAGGLER] = "straggler",
 };
 

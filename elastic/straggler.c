@@ -13,9 +13,9 @@
  * minority of slow ones does not hide itself. Where a stage has one replica, nobody does the same
  * work. What the planner expects is no reference: it knows proportions of arithmetic, which are off
  * by more than a straggler is. The reference is then the worker's own best window in this
- * generation, times the growth that the others (the lower median) have against theirs: a worker that
- * has become slower alone is found, one that was slow from the beginning is not. A job of one worker
- * has nobody to compare with.
+ * generation, times the growth that the others (the lower median) have against theirs: a worker
+ * that has become slower alone is found, one that was slow from the beginning is not. A job of one
+ * worker has nobody to compare with.
  *
  * Hysteresis: a verdict begins at `factor` and stands until a window is below its square root; the
  * plan that follows from it knows the speed, and from then on only what differs from that by the
@@ -31,11 +31,11 @@
 #include <stdlib.h>
 
 struct judged {
-    double known;      /* speed that the plan has been made with */
-    double best;       /* seconds of a lane in its best window so far; 0: none. One replica only */
+    double known; /* speed that the plan has been made with */
+    double best;  /* seconds of a lane in its best window so far; 0: none. One replica only */
     double own, reference, worst; /* sums of this window, and the largest excess of a step */
-    bool stands;       /* a verdict of an earlier window */
-    double speed;      /* that it says */
+    bool stands;                  /* a verdict of an earlier window */
+    double speed;                 /* that it says */
 };
 
 struct straggler {
@@ -167,8 +167,8 @@ static void compare_with_past(struct straggler *straggler)
     if (!first)
         qsort(straggler->sorted, count, sizeof(double), compare_numbers);
     for (unsigned rank = 0; rank < count; rank++) {
-        double common = first ? 1 : median_of_others(straggler->sorted, count,
-                                                     growth(straggler, rank));
+        double common =
+            first ? 1 : median_of_others(straggler->sorted, count, growth(straggler, rank));
         add_step(&straggler->ranks[rank], straggler->seconds[rank],
                  straggler->ranks[rank].best * fmax(common, 1));
     }
@@ -213,7 +213,8 @@ void straggler_step(struct straggler *straggler, const uint64_t *busy_ns)
         straggler->begun = true;
         return;
     }
-    for (unsigned stage = 0; straggler->replica_count > 1 && stage < straggler->stage_count; stage++)
+    for (unsigned stage = 0; straggler->replica_count > 1 && stage < straggler->stage_count;
+         stage++)
         compare_replicas(straggler, stage);
     if (straggler->replica_count == 1)
         compare_with_past(straggler);
@@ -225,9 +226,9 @@ unsigned straggler_verdicts(const struct straggler *straggler,
                             struct straggler_verdict ret_verdicts[STRAGGLER_VERDICTS_MAX])
 {
     unsigned count = 0;
-    for (unsigned rank = 0; rank < straggler->worker_count && count < STRAGGLER_VERDICTS_MAX; rank++)
+    for (unsigned rank = 0; rank < straggler->worker_count && count < STRAGGLER_VERDICTS_MAX;
+         rank++)
         if (straggler->ranks[rank].stands)
-            ret_verdicts[count++] =
-                (struct straggler_verdict){rank, straggler->ranks[rank].speed};
+            ret_verdicts[count++] = (struct straggler_verdict){rank, straggler->ranks[rank].speed};
     return count;
 }

@@ -22,8 +22,7 @@ int wire_get_identity(const json_t *tree, const char *key, uint64_t *ret_identit
     int r = json_get_text(tree, key, text, sizeof(text), error);
     if (r == 0 &&
         (strlen(text) != INSTANCE_DIGITS || !hex_parse(text, INSTANCE_DIGITS, ret_identity)))
-        r = error_set(error, -EINVAL, "\"%s\" must be %d hexadecimal digits", key,
-                      INSTANCE_DIGITS);
+        r = error_set(error, -EINVAL, "\"%s\" must be %d hexadecimal digits", key, INSTANCE_DIGITS);
     return r;
 }
 

@@ -221,8 +221,7 @@ json_t *progress_record_encode(const struct progress_record *record)
          put_known(tree, "val_loss", record->validation_loss) ||
          put_known(tree, "step_seconds", record->step_seconds) ||
          put_known(tree, "tokens_per_second", record->tokens_per_second) ||
-         put_known(tree, "pause_seconds", record->pause_seconds) ||
-         put_stragglers(tree, record))) {
+         put_known(tree, "pause_seconds", record->pause_seconds) || put_stragglers(tree, record))) {
         json_decref(tree);
         return NULL;
     }

@@ -12,11 +12,11 @@
 #include "base/error.h"
 #include "base/name.h"
 
-#define RECORD_SLOTS_MAX   64
-#define RECORD_TEXT_SIZE   512
-#define RECORD_PATH_SIZE   1024
-#define RECORD_DIGEST_SIZE 65
-#define RECORD_SHARES_SIZE 8192
+#define RECORD_SLOTS_MAX      64
+#define RECORD_TEXT_SIZE      512
+#define RECORD_PATH_SIZE      1024
+#define RECORD_DIGEST_SIZE    65
+#define RECORD_SHARES_SIZE    8192
 #define RECORD_STRAGGLERS_MAX 8
 
 /* nodes/<node>, leased */

@@ -21,7 +21,8 @@ struct shadow;
 
 struct engine_timing {
     uint64_t compute_ns, wait_ns; /* of the last step: own work, and waiting for others */
-    uint64_t busy_ns; /* of the own work: forwards and backwards of training, which grow with lanes */
+    uint64_t
+        busy_ns; /* of the own work: forwards and backwards of training, which grow with lanes */
 };
 
 struct engine {

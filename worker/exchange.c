@@ -275,15 +275,14 @@ static int ask_parent(const struct round *round, const struct exchange_up *sum,
     int status = send_message(round, parent, round->up_tag, count, &sum->record);
 
     if (!status)
-        status = receive_message(round, parent, round->down_tag, DOWN_WORDS, &count,
-                                 &ret_down->record);
+        status =
+            receive_message(round, parent, round->down_tag, DOWN_WORDS, &count, &ret_down->record);
     return status ? status : unpack_down(round, count, ret_down);
 }
 
 /* What the root says to all. */
 static int conclude(const struct round *round, const struct exchange_up *sum,
-                    uint64_t switch_generation, struct exchange_down *ret_down,
-                    struct error *error)
+                    uint64_t switch_generation, struct exchange_down *ret_down, struct error *error)
 {
     if (!round->closing && !step_record_complete(&sum->record))
         return error_set(error, -EBADMSG, "step %" PRIu64 ": the record is incomplete at the root",
@@ -309,8 +308,8 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
         .closing = closing,
         .up_tag = tag_make(closing ? TAG_CLOSING : TAG_HOLD, mine->record.step, 0),
         .down_tag = tag_make(closing ? TAG_CLOSED : TAG_COMMIT, mine->record.step, 0),
-        .room = MAX(UP_WORDS + UP_ROW * plan->worker_count,
-                    DOWN_WORDS + DOWN_ROW * plan->stage_count),
+        .room =
+            MAX(UP_WORDS + UP_ROW * plan->worker_count, DOWN_WORDS + DOWN_ROW * plan->stage_count),
     };
     AUTO_FREE uint64_t *words = calloc(round.room, sizeof(*words));
     AUTO_FREE struct exchange_up *sum = malloc(sizeof(*sum));

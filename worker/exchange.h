@@ -4,9 +4,9 @@
  * and its children have sent theirs, so the record that comes down proves that all hold.
  *
  * Small facts ride along: how far checkpoints are durable, whether all ranks read the same data,
- * and downwards the root's decision to switch to another generation after this step. So do the times
- * that everybody computed: up all of them, for the root to judge who is a straggler, and down the
- * slowest of each stage, for the metrics of every node.
+ * and downwards the root's decision to switch to another generation after this step. So do the
+ * times that everybody computed: up all of them, for the root to judge who is a straggler, and down
+ * the slowest of each stage, for the metrics of every node.
  */
 #pragma once
 
@@ -36,10 +36,10 @@ struct exchange_up {
 };
 
 struct exchange_down {
-    uint64_t switch_generation;                     /* 0: go on */
-    uint64_t checkpoint_durable, checkpoint_failed; /* over all ranks */
-    struct exchange_readiness readiness;            /* over all ranks; at the root only */
-    uint64_t busy_ns[JOB_DEVICES_MAX];              /* of each rank; at the root only */
+    uint64_t switch_generation;                            /* 0: go on */
+    uint64_t checkpoint_durable, checkpoint_failed;        /* over all ranks */
+    struct exchange_readiness readiness;                   /* over all ranks; at the root only */
+    uint64_t busy_ns[JOB_DEVICES_MAX];                     /* of each rank; at the root only */
     struct straggler_stage slowest[STEP_RECORD_UNITS_MAX]; /* of each stage; not when closing */
     struct step_record record;
 };

@@ -175,8 +175,8 @@ static int append_slowest(const struct metrics_line *line, struct bytes *into)
         const struct straggler_stage *slowest = &line->slowest[stage];
         const struct plan_worker *worker = &plan->workers[slowest->rank];
         status = bytes_append_format(
-            into, "%s{\"worker\":\"%s/%u\",\"lane_ms\":%.3f,\"fastest_ms\":%.3f}",
-            stage ? "," : "", worker->node, worker->slot, (double)slowest->lane_ns / 1e6,
+            into, "%s{\"worker\":\"%s/%u\",\"lane_ms\":%.3f,\"fastest_ms\":%.3f}", stage ? "," : "",
+            worker->node, worker->slot, (double)slowest->lane_ns / 1e6,
             (double)slowest->fastest_ns / 1e6);
     }
     return status ? status : bytes_append_format(into, "]");

@@ -70,6 +70,7 @@ static void describe_job(struct sim *sim)
     spec->train.optimizer.epsilon = 1e-8;
     spec->elastic.devices_min = 1;
     spec->elastic.devices_max = SIM_NODES_MAX > 16 ? SIM_NODES_MAX : 16;
+    spec->elastic.evict_stragglers.steps = 5;
     spec->elastic.freeze.policy = JOB_FREEZE_NONE;
     spec->elastic.freeze.alpha = 0.3;
     spec->elastic.freeze.every = 1;

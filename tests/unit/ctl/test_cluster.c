@@ -202,6 +202,30 @@ static void test_the_clearly_slowest_of_a_stage_is_marked(void **state)
     worker_list_done(&list);
 }
 
+static void test_more_lanes_are_not_slowness(void **state)
+{
+    (void)state;
+    static const char format[] =
+        "{\"workers\":[{\"slot\":%u,\"pid\":9,\"phase\":\"running\",\"generation\":2,\"step\":5,"
+        "\"stage\":0,\"replica\":%u,\"first_unit\":0,\"unit_count\":3,\"lanes\":%u,"
+        "\"compute_seconds\":%g,\"wait_seconds\":0.1,\"step_seconds\":0.5}]}";
+    const struct {
+        unsigned lanes;
+        double compute_seconds;
+    } workers[] = {{3, 0.30}, {1, 0.20}, {2, 0.21}};
+    struct worker_list list = {0};
+    for (unsigned i = 0; i < ARRAY_COUNT(workers); i++) {
+        char text[512];
+        int length = snprintf(text, sizeof(text), format, i, i, workers[i].lanes,
+                              workers[i].compute_seconds);
+        assert_int_equal(worker_list_add(&list, "j", "a", 6, text, (size_t)length, &error), 0);
+    }
+    worker_list_finish(&list);
+    for (size_t i = 0; i < list.count; i++)
+        assert_int_equal(list.workers[i].slowest, i == 1);
+    worker_list_done(&list);
+}
+
 static void test_an_answer_that_is_not_understood_names_the_node(void **state)
 {
     (void)state;
@@ -227,6 +251,7 @@ int main(void)
         cmocka_unit_test_teardown(test_names_that_are_not_there_have_a_hint, teardown),
         cmocka_unit_test_teardown(test_many_jobs_find_room, teardown),
         cmocka_unit_test_teardown(test_the_clearly_slowest_of_a_stage_is_marked, teardown),
+        cmocka_unit_test_teardown(test_more_lanes_are_not_slowness, teardown),
         cmocka_unit_test_teardown(test_an_answer_that_is_not_understood_names_the_node, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,9 @@ static void test_wishes_and_words(void **state)
     char key[KV_KEY_MAX];
 
     (void)state;
+    progress.straggler_count = 1;
+    progress.stragglers[0].rank = 1;
+    progress.stragglers[0].speed = 0.25;
     put_spec(&mirror, "demo");
     put_plan(&mirror, "demo", "generation", 7);
     put_tree(&mirror, keys_job(key, CLUSTER, "demo", "desired"), desired_record_encode(&desired));
@@ -219,6 +222,9 @@ static void test_wishes_and_words(void **state)
     assert_int_equal(view->view.frozen_layers, 1);
     assert_int_equal(view->view.progress_step, 40);
     assert_true(view->view.measured_step_seconds > 0.2);
+    assert_int_equal(view->view.verdict_count, 1);
+    assert_int_equal(view->view.verdicts[0].rank, 1);
+    assert_true(view->view.verdicts[0].speed < 0.3);
     assert_string_equal(view->state.state, "pausing");
     view_free(view);
 
@@ -226,6 +232,7 @@ static void test_wishes_and_words(void **state)
     put_plan(&mirror, "demo", "generation", 9);
     view = make_view(&mirror, "demo", 0);
     assert_true(view->view.measured_step_seconds == 0);
+    assert_int_equal(view->view.verdict_count, 0);
     assert_int_equal(view->view.frozen_layers, 1);
     view_free(view);
 

@@ -74,5 +74,8 @@ static inline struct plan *sample_plan(void)
         snprintf(plan->stores[i].domain, NAME_SIZE, "rack%u", i / 2);
     }
     memset(plan->restore_sha256, 'b', sizeof(plan->restore_sha256) - 1);
+    plan->slow_count = 2;
+    plan->slow[0] = (struct plan_slow){"node3", 1, 0xfedcba9876543210, 0.25, 3};
+    plan->slow[1] = (struct plan_slow){"node1", 1, 7, 1, 1};
     return plan;
 }

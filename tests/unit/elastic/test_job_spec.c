@@ -319,7 +319,8 @@ static void test_unknown_keys_are_answered_with_the_meant_one(void **state)
                    "demo.yaml: evaluate.interval: no such key; did you mean evaluate.every?");
     assert_refused(
         "elastic.quokka", "4",
-        "demo.yaml: elastic.quokka: no such key; here can be: devices, freeze, mixed_devices, shadow");
+        "demo.yaml: elastic.quokka: no such key; here can be: devices, freeze, mixed_devices, "
+        "shadow, evict_stragglers");
     assert_refused("zebra", "4",
                    "demo.yaml: zebra: no such key; here can be: name, model, data, train, elastic, "
                    "checkpoint, evaluate");
@@ -356,6 +357,9 @@ static void test_rules_between_keys(void **state)
                    "demo.yaml: train.optimizer.warmup: 101 steps are more than train.steps 100");
     assert_refused("elastic.devices", "{'min':4,'max':2}",
                    "demo.yaml: elastic.devices.min: 4 is more than elastic.devices.max 2");
+    assert_refused("elastic.evict_stragglers.factor", "1.1",
+                   "demo.yaml: elastic.evict_stragglers.factor: 1.1 times is within the noise of "
+                   "measuring; needs 0 (never), or at least 1.2");
     assert_refused("elastic.freeze.keep_active", "7",
                    "demo.yaml: elastic.freeze.keep_active: 7 is more than the 6 of model.layers");
     assert_refused("train",

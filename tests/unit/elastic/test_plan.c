@@ -333,6 +333,22 @@ static void break_shadow_node(struct plan *plan)
 {
     plan->shadows[0].rank = 1;
 }
+static void break_slow_node(struct plan *plan)
+{
+    plan->slow[0].node[0] = '\0';
+}
+static void break_slow_speed(struct plan *plan)
+{
+    plan->slow[1].speed = 0;
+}
+static void break_slow_times(struct plan *plan)
+{
+    plan->slow[0].times = 0;
+}
+static void break_slow_twice(struct plan *plan)
+{
+    strcpy(plan->slow[1].node, "node3");
+}
 static void break_shadow_order(struct plan *plan)
 {
     free(plan->shadows);
@@ -391,6 +407,10 @@ static void test_check_refuses_every_broken_invariant(void **state)
         {break_shadow_order, "ascend"},
         {break_history_rank, "histories[0]"},
         {break_history_to_itself, "histories[0]"},
+        {break_slow_node, "slow[0]: node"},
+        {break_slow_speed, "slow[1]: a speed of 0"},
+        {break_slow_times, "slow[0]: a speed of 0.25, found 0 times"},
+        {break_slow_twice, "slow[1]: node3/1 twice"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct plan *plan = sample_plan();
@@ -408,7 +428,8 @@ static void test_check_refuses_every_broken_invariant(void **state)
     }
 }
 
-/* Every key is needed (but commit, shadows, arithmetic and copies) and every wrong type is refused.
+/* Every key is needed (but commit, shadows, arithmetic, copies and slow) and every wrong type is
+ * refused.
  */
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
@@ -428,7 +449,8 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
         assert_int_equal(plan_decode(mistyped, &back, &error), -EINVAL);
         assert_non_null(strstr(error.text, strcmp(key, "commit") == 0 ? "step" : key));
         if (strcmp(key, "commit") == 0 || strcmp(key, "shadows") == 0 ||
-            strcmp(key, "arithmetic") == 0 || strcmp(key, "copies") == 0)
+            strcmp(key, "arithmetic") == 0 || strcmp(key, "copies") == 0 ||
+            strcmp(key, "slow") == 0)
             continue;
         assert_int_equal(plan_decode(without, &back, &error), -EINVAL);
         assert_non_null(strstr(error.text, key));

@@ -45,6 +45,12 @@ static struct plan *plan_of(unsigned count)
     assert_non_null(plan->workers);
     for (unsigned i = 0; i < count; i++)
         snprintf(plan->workers[i].node, NAME_SIZE, "n%u", i);
+    plan->stage_count = 1;
+    plan->replica_count = count;
+    plan->replica_first_lane = calloc(count + 1, sizeof(unsigned));
+    assert_non_null(plan->replica_first_lane);
+    for (unsigned i = 0; i < count; i++)
+        plan->replica_first_lane[i + 1] = plan->replica_first_lane[i] + 1;
     return plan;
 }
 
@@ -72,6 +78,12 @@ static void know(struct rank *rank, unsigned count, uint64_t step)
             record->lane_losses[lane] = lane_loss(lane);
 }
 
+/* The slowest is in the middle. */
+static uint64_t busy_ns(unsigned rank)
+{
+    return 1000 + (rank == RANKS / 2 ? 500 : rank);
+}
+
 static void set_up(struct rank *ranks, struct world *world, const struct plan *plan, uint64_t step)
 {
     for (unsigned i = 0; i < world->count; i++) {
@@ -79,6 +91,7 @@ static void set_up(struct rank *ranks, struct world *world, const struct plan *p
         ranks[i].up.data_digest = 77;
         ranks[i].up.checkpoint_durable = 100 + i;
         ranks[i].up.checkpoint_failed = i;
+        ranks[i].up.busy_ns = busy_ns(i);
         know(&ranks[i], world->count, step);
     }
 }
@@ -128,6 +141,11 @@ static void check_committed(const struct rank *rank, unsigned count, uint64_t st
         assert_memory_equal(&record->lane_losses[lane], &(double){lane_loss(lane)}, 8);
     assert_int_equal(rank->down.checkpoint_durable, 100);
     assert_int_equal(rank->down.checkpoint_failed, count - 1);
+    assert_int_equal(rank->down.slowest[0].rank, count > RANKS / 2 ? RANKS / 2 : count - 1);
+    assert_int_equal(rank->down.slowest[0].lane_ns, busy_ns(rank->down.slowest[0].rank));
+    assert_int_equal(rank->down.slowest[0].fastest_ns, 1000);
+    for (unsigned i = 0; rank->rank == 0 && i < count; i++)
+        assert_int_equal(rank->down.busy_ns[i], busy_ns(i));
 }
 
 static void test_commit(void **state)

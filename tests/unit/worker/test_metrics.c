@@ -156,6 +156,34 @@ static void test_line(void **state)
 }
 
 /* A crash in the middle of a line, at every byte of it: the whole lines stay, training goes on. */
+/* For people, and nothing that a replayed step is compared by. */
+static void test_slowest(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct plan_worker workers[4] = {
+        {.node = "a"}, {.node = "a", .slot = 1}, {.node = "b"}, {.node = "b", .slot = 1}};
+    const struct plan plan = {
+        .stage_count = 2, .replica_count = 2, .worker_count = 4, .workers = workers};
+    const struct straggler_stage slowest[2] = {{0, 3000000, 2000000}, {3, 9500000, 1000000}};
+    struct metrics_line line = line_of(1), again = line_of(1);
+    struct bytes text = {0};
+    struct error error = {0};
+
+    (void)state;
+    line.plan = &plan;
+    line.slowest = slowest;
+    assert_int_equal(metrics_append(metrics, &line, &error), 0);
+    assert_int_equal(metrics_append(metrics, &again, &error), 0); /* of other speed */
+    metrics_close(metrics);
+    read_text(&text);
+    assert_non_null(strstr((char *)text.data,
+                           ",\"slowest\":[{\"worker\":\"a/0\",\"lane_ms\":3.000,"
+                           "\"fastest_ms\":2.000},{\"worker\":\"b/1\",\"lane_ms\":9.500,"
+                           "\"fastest_ms\":1.000}]}\n"));
+    bytes_done(&text);
+    check_steps(1, 1);
+}
+
 static void test_torn_last_line(void **state)
 {
     struct stat two, three;
@@ -453,6 +481,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_line, begin_without_file),
+        cmocka_unit_test_setup(test_slowest, begin_without_file),
         cmocka_unit_test_setup(test_torn_last_line, begin_without_file),
         cmocka_unit_test_setup(test_out_of_order, begin_without_file),
         cmocka_unit_test_setup(test_replay_equal, begin_without_file),
