@@ -53,6 +53,7 @@ struct straggler {
 void straggler_slowest(const struct plan *plan, const uint64_t *busy_ns,
                        struct straggler_stage *ret_stages)
 {
+    assert(plan->stage_count > 0);
     for (unsigned stage = 0; stage < plan->stage_count; stage++)
         ret_stages[stage] = (struct straggler_stage){.rank = stage};
     for (unsigned rank = 0; rank < plan->worker_count; rank++) {
