@@ -117,8 +117,14 @@ static void open_mesh(struct rig *rig)
     options.listener = rig->listener;
     if (mesh_open(&options, -1, &rig->mesh, &error))
         measure_die("%s", error.text);
-    if (routes_open(rig->mesh, &rig->routes))
-        measure_die("no memory");
+    const struct routes_options routes = {.mesh = rig->mesh,
+                                          .plan = rig->plan,
+                                          .kernel = rig->kernel,
+                                          .device = rig->device,
+                                          .nccl = &rig->nccl,
+                                          .failure_timeout_ns = options.failure_timeout_ns};
+    if (routes_open(&routes, &rig->routes, &error))
+        measure_die("%s", error.text);
 }
 
 void rig_renew(struct rig *rig)

@@ -20,6 +20,7 @@ struct rig {
     struct plan *plan;
     struct mesh *mesh;
     struct routes routes;
+    struct nccl_use nccl; /* none: there is one worker */
     int listener;
     struct engine *engine;
     struct exchange_up *up;

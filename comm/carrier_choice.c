@@ -51,8 +51,7 @@ static int tell(const struct carrier_group *group, const struct carrier_offer *m
     return status;
 }
 
-static int hear(const struct carrier_group *group, unsigned member, uint64_t deadline_ns,
-                struct carrier_offer *ret_offer)
+static int hear(const struct carrier_group *group, unsigned member, struct carrier_offer *ret_offer)
 {
     uint8_t bytes[OFFER_SIZE];
     struct mesh_request *request;
@@ -60,14 +59,14 @@ static int hear(const struct carrier_group *group, unsigned member, uint64_t dea
         mesh_receive(group->mesh, group->ranks[member], group->tag, bytes, sizeof(bytes), &request);
 
     if (!status)
-        status = mesh_wait(request, deadline_ns);
+        status = mesh_wait(request, UINT64_MAX);
     if (!status)
         unpack(bytes, ret_offer);
     return status;
 }
 
 int carrier_agree(const struct carrier_group *group, const struct carrier_offer *mine,
-                  uint64_t deadline_ns, char ret_why[CARRIER_WHY_SIZE])
+                  char ret_why[CARRIER_WHY_SIZE])
 {
     struct carrier_offer *offers = calloc(group->member_count, sizeof(*offers));
     int status = offers ? tell(group, mine) : -ENOMEM;
@@ -76,7 +75,7 @@ int carrier_agree(const struct carrier_group *group, const struct carrier_offer 
         if (i == group->self)
             offers[i] = *mine;
         else
-            status = hear(group, i, deadline_ns, &offers[i]);
+            status = hear(group, i, &offers[i]);
     if (!status)
         status = carrier_choose(offers, group->member_count, ret_why);
     free(offers);

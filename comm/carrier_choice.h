@@ -36,9 +36,9 @@ bool carrier_choose(const struct carrier_offer *offers, unsigned member_count,
 
 /**
  * carrier_agree() - tell the others of @mine and hear theirs: is it NCCL?
- * @deadline_ns: for each answer; the mesh fails by it
  *
- * Return: 1: NCCL; 0: the mesh, and why; -ECONNRESET, -ETIMEDOUT, -ENOMEM
+ * Waits for members that come late as long as the mesh is whole. When it returns all have called
+ * it. Return: 1: NCCL; 0: the mesh, and why; -ECONNRESET, -ENOMEM
  */
 int carrier_agree(const struct carrier_group *group, const struct carrier_offer *mine,
-                  uint64_t deadline_ns, char ret_why[CARRIER_WHY_SIZE]) CHECK_RESULT;
+                  char ret_why[CARRIER_WHY_SIZE]) CHECK_RESULT;

@@ -293,9 +293,12 @@ static int join(const struct carrier_nccl_options *options, struct carrier_nccl 
         return status;
     status = nccl_join(options->clique, id, group->self, group->member_count,
                        options->join_deadline_ns, &nccl->communicator, &cause);
-    return status ? error_set(error, status, "joining the %u members from rank %u on: %s",
-                              group->member_count, group->ranks[0], cause.text)
-                  : 0;
+    if (!status)
+        return 0;
+    /* Did a peer go? Then NCCL is not to blame, see fail_mesh(). */
+    status = mesh_await_fault(group->mesh, clock_monotonic_ns() + BLAME_NS) ? -ECONNRESET : -EIO;
+    return error_set(error, status, "joining the %u members from rank %u on: %s",
+                     group->member_count, group->ranks[0], cause.text);
 }
 
 int carrier_nccl_open(const struct carrier_nccl_options *options, struct carrier **ret_carrier,

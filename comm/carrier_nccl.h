@@ -40,8 +40,8 @@ struct carrier_nccl_options {
  * cannot wait in a circle
  *
  * Return: 0; -ENOTSUP: the first member's NCCL gives no identity, which all members learn; nothing
- * has failed; -ECONNRESET, -ETIMEDOUT: the mesh and the clique have failed, @error says who was
- * waited for; -ENOMEM
+ * has failed; -EIO: NCCL failed, and the mesh is failed with @error; -ECONNRESET, -ETIMEDOUT: the
+ * mesh failed, so the clique is ended; -ENOMEM
  */
 int carrier_nccl_open(const struct carrier_nccl_options *options, struct carrier **ret_carrier,
                       struct error *error) CHECK_RESULT;

@@ -34,16 +34,22 @@ extern "C" {
 struct kernel_device; /* opaque; one slot: a GPU, or a CPU slot of n threads */
 struct kernel_event;  /* opaque; a point in a queue */
 
+#define KERNEL_ROUTES_MAX 5  /* queues of routes between GPUs */
+#define KERNEL_UUID_SIZE  16 /* bytes that name a device among all devices */
+
 /*
- * A device has three queues. Calls of one queue run in the order in which they were made; queues
+ * A device has a few queues. Calls of one queue run in the order in which they were made; queues
  * run beside each other unless an event orders them. Every operation is of the compute queue; the
- * other two carry transfer(). On cpu a call has finished when it returns.
+ * others carry transfer(), or what another library puts on their streams. On cpu a call has
+ * finished when it returns.
  */
 enum kernel_queue {
     KERNEL_QUEUE_COMPUTE,
     KERNEL_QUEUE_COMMUNICATION, /* between a stage and its links */
     KERNEL_QUEUE_COPY,          /* snapshots */
-    KERNEL_QUEUES
+    KERNEL_QUEUE_ROUTES, /* the first of those that carry from GPU to GPU: each may stand still
+                            until a peer has come */
+    KERNEL_QUEUES = KERNEL_QUEUE_ROUTES + KERNEL_ROUTES_MAX
 };
 
 struct kernel_options {
@@ -135,6 +141,10 @@ struct kernel {
        both are borrowed until an event after it has passed */
     void (*transfer)(struct kernel_device *device, enum kernel_queue queue, void *to,
                      const void *from, size_t size_bytes);
+    /* A queue as other libraries know it, a cudaStream_t; NULL: there is none (cpu). */
+    void *(*stream)(struct kernel_device *device, enum kernel_queue queue);
+    /* What names the device among all; false: it has no name of its own (cpu). */
+    bool (*uuid)(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE]);
     /* one line a fact about what the results depend on: device, libraries, chosen algorithms */
     void (*describe)(struct kernel_device *device, char *ret_text, size_t size);
 

@@ -4,12 +4,20 @@
  *
  * A route is one way between two stages or the reduction of one stage, so that what is posted on
  * each is in one order on both sides: a stage posts micro-batches forward in their order and
- * gradients backward in theirs, but how the two interleave differs from stage to stage.
+ * gradients backward in theirs, but how the two interleave differs from stage to stage. Each has a
+ * queue of the device for itself, which stands still until the peer has come.
+ *
+ * The members of a party (the replicas of a stage; two neighbouring stages of a replica) agree on
+ * NCCL or the mesh for its routes. Where joining NCCL fails, the generation fails, and those who
+ * failed do not offer NCCL in the next one.
  */
 #pragma once
 
 #include "comm/carrier.h"
 #include "comm/mesh.h"
+#include "elastic/plan.h"
+#include "worker/nccl_use.h"
+#include "worker/route_device.h"
 
 enum route {
     ROUTE_REDUCTION,    /* among the replicas of my stage */
@@ -23,10 +31,28 @@ enum route {
 struct routes {
     struct mesh *mesh; /* borrowed; small messages and what has no route go over it */
     struct carrier *over_mesh;
-    struct carrier *carriers[ROUTES]; /* by enum route */
+    struct carrier *carriers[ROUTES]; /* by enum route; over_mesh where it is not NCCL */
+    struct nccl_clique *clique;       /* of those that are; NULL: none is */
+    struct route_device devices[ROUTES];
 };
 
-/** routes_open() - on links that are up. Return: 0, -ENOMEM */
-int routes_open(struct mesh *mesh, struct routes *ret_routes) CHECK_RESULT;
-/** routes_close() - after the engine, before the mesh; one that is all zero is closed already */
+struct routes_options {
+    struct mesh *mesh;           /* its links are up */
+    const struct plan *plan;     /* borrowed until routes_open() returns */
+    unsigned rank;               /* a worker of the plan */
+    const struct kernel *kernel; /* borrowed until routes_close(), the device too */
+    struct kernel_device *device;
+    struct nccl_use *nccl;
+    uint64_t failure_timeout_ns;
+};
+
+/**
+ * routes_open() - all workers of the generation call it
+ *
+ * Return: 0; -ECONNRESET, -ETIMEDOUT: the mesh has failed; -EIO: NCCL has, so the mesh too, and
+ * NCCL is given up here; -ENOMEM
+ */
+int routes_open(const struct routes_options *options, struct routes *ret_routes,
+                struct error *error) CHECK_RESULT;
+/** routes_close() - after the engine, before the mesh; zeroed memory is allowed */
 void routes_close(struct routes *routes);

@@ -308,9 +308,18 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = session_exchange_histories(trainer, rank, error);
     if (status)
         return status;
-    status = routes_open(trainer->mesh, &trainer->routes);
+    const struct routes_options routes = {
+        .mesh = trainer->mesh,
+        .plan = trainer->plan,
+        .rank = rank,
+        .kernel = trainer->kernel,
+        .device = trainer->device,
+        .nccl = &trainer->nccl,
+        .failure_timeout_ns = trainer->options->failure_timeout_ns,
+    };
+    status = routes_open(&routes, &trainer->routes, error);
     if (status)
-        return error_set(error, status, "no memory for the routes of a generation");
+        return status;
     status = make_engine(trainer, rank, error);
     trainer->first_commit = true;
     memset(&trainer->readiness, 0, sizeof(trainer->readiness));

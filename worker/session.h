@@ -21,6 +21,7 @@ struct trainer {
     struct job_spec spec;
     const struct kernel *kernel;
     struct kernel_device *device;
+    struct nccl_use nccl;
     struct state *state;
     struct dataset *dataset;
     struct snapshot *snapshot;

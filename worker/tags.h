@@ -19,6 +19,7 @@ enum tag_kind {
     TAG_RELEASE,    /* to a donor: its state has arrived for good */
     TAG_HISTORY,    /* metrics for a node that has none */
     TAG_SHADOW,     /* index: unit whose gradient goes to the copy of its stage */
+    TAG_ROUTE,      /* how tensors travel, before the first step */
 };
 
 /* kind: 8 bits, step: 24 (steps in flight never differ by more than one), index: 24, low 8 free */

@@ -498,6 +498,8 @@ static int open_all(struct trainer *trainer, struct error *error)
         status = mesh_listen(options->listen, &trainer->listener, error);
     if (!status)
         status = open_device(trainer, error);
+    if (!status)
+        nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
     return status ? status : session_dataset(&trainer->spec, &trainer->dataset, error);
 }
 
@@ -530,6 +532,7 @@ static void trainer_done(struct trainer *trainer)
     metrics_close(trainer->metrics);
     dataset_close(trainer->dataset);
     state_free(trainer->state);
+    nccl_use_done(&trainer->nccl);
     if (trainer->kernel)
         trainer->kernel->close(trainer->device);
     plan_free(trainer->plan);

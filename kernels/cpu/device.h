@@ -38,6 +38,8 @@ void device_event_record(struct kernel_device *device, struct kernel_event *even
 void device_queue_wait(struct kernel_device *device, enum kernel_queue queue,
                        struct kernel_event *event);
 bool device_event_passed(struct kernel_device *device, struct kernel_event *event);
+void *device_stream_none(struct kernel_device *device, enum kernel_queue queue);
+bool device_uuid_none(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE]);
 void device_event_wait(struct kernel_device *device, struct kernel_event *event);
 void device_transfer(struct kernel_device *device, enum kernel_queue queue, void *to,
                      const void *from, size_t size_bytes);

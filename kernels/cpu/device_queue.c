@@ -64,6 +64,20 @@ void device_transfer(struct kernel_device *device, enum kernel_queue queue, void
     device_copy(device, to, from, size_bytes);
 }
 
+void *device_stream_none(struct kernel_device *device, enum kernel_queue queue)
+{
+    (void)device;
+    (void)queue;
+    return NULL;
+}
+
+bool device_uuid_none(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE])
+{
+    (void)device;
+    (void)ret_uuid;
+    return false;
+}
+
 void device_describe(struct kernel_device *device, char *ret_text, size_t size)
 {
     snprintf(ret_text, size, "cpu slot of %u threads\n", team_size(device->team));

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SUPPORTED_MAJOR_MIN 8 /* Ampere: the first with bf16 matrix instructions */
 
@@ -53,6 +54,7 @@ static int find_device(struct kernel_device *device, unsigned index, struct erro
             index, properties.name, properties.major, properties.minor, SUPPORTED_MAJOR_MIN);
     device->index = (int)index;
     snprintf(device->name, sizeof(device->name), "%s", properties.name);
+    memcpy(device->uuid, &properties.uuid, sizeof(device->uuid));
     result = cudaSetDevice((int)index);
     return result == cudaSuccess ? 0 : open_failed(error, index, result, "taking it into use");
 }
@@ -284,6 +286,17 @@ bool cuda_event_passed(struct kernel_device *device, struct kernel_event *event)
 void cuda_event_wait(struct kernel_device *device, struct kernel_event *event)
 {
     device_note(device, cudaEventSynchronize(event->event), "waiting for an event");
+}
+
+void *cuda_queue_stream(struct kernel_device *device, enum kernel_queue queue)
+{
+    return device->queues[queue];
+}
+
+bool cuda_uuid(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE])
+{
+    memcpy(ret_uuid, device->uuid, KERNEL_UUID_SIZE);
+    return true;
 }
 
 void cuda_transfer(struct kernel_device *device, enum kernel_queue queue, void *to,

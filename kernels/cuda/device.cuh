@@ -42,6 +42,7 @@ struct kernel_device {
     int index;
     enum cuda_precision precision;
     char name[256];
+    uint8_t uuid[KERNEL_UUID_SIZE];
     cudaStream_t queues[KERNEL_QUEUES];
     cublasLtHandle_t products;
     struct product_cache *cache;
@@ -89,6 +90,8 @@ void cuda_event_record(struct kernel_device *device, struct kernel_event *event,
 void cuda_queue_wait(struct kernel_device *device, enum kernel_queue queue,
                      struct kernel_event *event);
 bool cuda_event_passed(struct kernel_device *device, struct kernel_event *event);
+void *cuda_queue_stream(struct kernel_device *device, enum kernel_queue queue);
+bool cuda_uuid(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE]);
 void cuda_event_wait(struct kernel_device *device, struct kernel_event *event);
 void cuda_transfer(struct kernel_device *device, enum kernel_queue queue, void *to,
                    const void *from, size_t size_bytes);

@@ -43,6 +43,8 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     k.event_record = cuda_event_record;
     k.queue_wait = cuda_queue_wait;
     k.event_passed = cuda_event_passed;
+    k.stream = cuda_queue_stream;
+    k.uuid = cuda_uuid;
     k.event_wait = cuda_event_wait;
     k.transfer = cuda_transfer;
     k.describe = describe;

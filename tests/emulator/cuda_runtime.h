@@ -119,8 +119,13 @@ enum cudaMemcpyKind {
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
+struct cudaUUID_t {
+    char bytes[16];
+};
+
 struct cudaDeviceProp {
     char name[256];
+    cudaUUID_t uuid;
     int major, minor;
 };
 

@@ -309,10 +309,12 @@ static void a_join_that_never_completes_ends_in_time(void **state)
     (void)state;
     struct play ranks;
     play(&ranks, 3, run_absent);
+    bool blamed = false;
     for (unsigned i = 0; i < 3; i += 2) {
-        assert_true(ranks.ranks[i].code == -ETIMEDOUT || ranks.ranks[i].code == -ECONNRESET);
-        assert_true(ranks.ranks[i].error.text[0] != '\0');
+        assert_true(ranks.ranks[i].code == -EIO || ranks.ranks[i].code == -ECONNRESET);
+        blamed |= ranks.ranks[i].code == -EIO;
     }
+    assert_true(blamed); /* the other may have heard of it over the mesh */
     assert_non_null(strstr(ranks.ranks[0].error.text, "joining the 3 members from rank 0 on"));
     play_end(&ranks);
 }
@@ -399,10 +401,10 @@ static void *run_agree(void *context)
                                         .self = rank->member.rank,
                                         .tag = TAG_AGREE};
     char why[CARRIER_WHY_SIZE];
-    rank->code = carrier_agree(&group, &mine, clock_monotonic_ns() + LONG_NS, why);
+    rank->code = carrier_agree(&group, &mine, why);
     if (rank->member.rank == 2)
         mine.gpu[0] = 1;
-    if (rank->code == 1 && carrier_agree(&group, &mine, clock_monotonic_ns() + LONG_NS, why) == 0)
+    if (rank->code == 1 && carrier_agree(&group, &mine, why) == 0)
         error_set(&rank->error, -ENOTSUP, "%s", why);
     return NULL;
 }
