@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +58,22 @@ static inline struct sockaddr_in etcd_fixture_address(unsigned port)
 }
 
 /*
+ * No other test takes @port, not even while the member that has it is dead: a name for it, which
+ * the kernel gives to one process and takes back when that ends.
+ */
+static inline bool etcd_fixture_reserve(unsigned port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "firn-test-port-%u", port);
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    if (bind(descriptor, (struct sockaddr *)&name, size) == 0)
+        return true; /* stays open */
+    close(descriptor);
+    return false;
+}
+
+/*
  * A free port below the range that the kernel gives to outgoing connections, so that no client
  * takes the port of a member that is dead for a moment.
  */
@@ -70,7 +88,7 @@ static inline unsigned etcd_fixture_free_port(void)
         int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         int r = bind(descriptor, (struct sockaddr *)&address, sizeof(address));
         close(descriptor);
-        if (r == 0)
+        if (r == 0 && etcd_fixture_reserve(port))
             return port;
     }
 }
@@ -134,13 +152,15 @@ static inline void etcd_fixture_exec(const struct etcd_fixture *fixture, unsigne
     dup2(output, STDERR_FILENO);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const char *last = fixture->tls ? "--client-cert-auth" : NULL;
+    /* Passwords are hashed as cheaply as can be: a busy machine takes seconds for the usual cost.
+     */
     execl(ETCD_FIXTURE_PROGRAM, "etcd", "--name", name, "--data-dir", data, "--unsafe-no-fsync",
           "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls",
           peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
           "--initial-cluster-token", fixture->folder, "--listen-metrics-urls", health,
           "--heartbeat-interval", alone ? "10" : "50", "--election-timeout", alone ? "100" : "500",
-          "--log-level", "warn", last, "--trusted-ca-file", ca, "--cert-file", certificate,
-          "--key-file", key, (char *)NULL);
+          "--log-level", "warn", "--bcrypt-cost", "4", last, "--trusted-ca-file", ca, "--cert-file",
+          certificate, "--key-file", key, (char *)NULL);
     _exit(127);
 }
 

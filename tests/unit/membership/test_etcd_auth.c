@@ -39,8 +39,10 @@ static int stop(void **state)
 
 static void open_as(struct store *store, const char *user, const char *password)
 {
-    store_open_options(
-        store, &(struct etcd_options){.endpoints = endpoint, .user = user, .password = password});
+    store_open_options(store, &(struct etcd_options){.endpoints = endpoint,
+                                                     .user = user,
+                                                     .password = password,
+                                                     .request_timeout_ns = STORE_WAIT_NS});
 }
 
 static void test_right_password(void **state)
