@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "ctl/job_pretrained.h"
 #include "ctl/yaml_tree.h"
 
 static void free_tree(struct yaml_tree **tree)
@@ -38,6 +39,8 @@ static int make_paths_absolute(const char *folder, struct job_spec *spec, struct
         r = make_absolute(folder, "data.validation", spec->data.validation_path, error);
     if (r == 0)
         r = make_absolute(folder, "checkpoint.path", spec->checkpoint.path, error);
+    if (r == 0)
+        r = make_absolute(folder, "model.from", spec->model.from, error);
     return r;
 }
 
@@ -66,6 +69,8 @@ int job_file_load(const char *path, struct job_spec *ret_spec, struct error *err
     if (folder == NULL)
         return error_set(error, -errno, "%s: %s", path, strerror(errno));
     r = yaml_tree_parse((const char *)text.data, text.size_bytes, path, &tree, error);
+    if (r == 0)
+        r = job_pretrained_fill(yaml_tree_root(tree), folder, error);
     if (r == 0)
         r = job_spec_decode(yaml_tree_root(tree), path, yaml_tree_line, tree, spec, error);
     if (r == 0)

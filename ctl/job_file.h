@@ -8,7 +8,8 @@
 /**
  * job_file_load() - read and check @path
  *
- * Relative paths in data.path, data.validation and checkpoint.path are taken from the job file's
+ * Keys of `model` that the file leaves to the folder of model.from come from there. Relative paths
+ * in data.path, data.validation, checkpoint.path and model.from are taken from the job file's
  * folder, whatever the current one is.
  * Return: 0; -ENOENT, -EACCES, ... (cannot be read); -EINVAL, -E2BIG with what is wrong and on
  * which line; -ENAMETOOLONG (a path too long once absolute); -ENOMEM.

@@ -130,6 +130,9 @@ int job_from_check(const struct job_spec *spec, const struct job_spec *origin,
     if (!now || !then)
         return error_set(error, -ENOMEM, "no memory to compare two jobs");
     ret_differences[0] = '\0';
+    /* The checkpoint takes its place. */
+    json_object_del(json_object_get(now, "model"), "from");
+    json_object_del(json_object_get(then, "model"), "from");
     compare(&difference, "model", json_object_get(then, "model"), json_object_get(now, "model"));
     if (difference.used)
         return error_set(error, -EINVAL, "%s holds another model: %s", record->path,

@@ -99,6 +99,9 @@ const struct schema_key job_schema[] = {
     {"model.norm_epsilon", SCHEMA_REAL, AT(model.norm_epsilon), 0, 1, .above_min = true, .default_json = "1e-5",
      .also = " rms_norm_eps layer_norm_epsilon norm_eps layer_norm_eps ",
      .meaning = "Added to the mean square under the root of a norm; llama"},
+    {"model.from", SCHEMA_PATH, AT(model.from), .default_json = "\"\"", .default_note = "none: `train.seed` makes them",
+     .also = " pretrained init_from init checkpoint_path model_name_or_path base_model ",
+     .meaning = "A folder of Hugging Face's (config.json, safetensors), the same on every node, whose parameters training begins with; sizes that are not given here are taken from it; relative to the job file"},
 
     {"data.format", SCHEMA_CHOICE, AT(data.format), .choices = formats, .default_json = "\"bytes\"",
      .meaning = "`bytes`: any files, one token a byte; `llmc`: llm.c's `.bin` files; `uint16`: nanoGPT's raw token files"},

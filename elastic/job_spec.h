@@ -34,6 +34,7 @@ struct job_spec {
         bool tied;
         unsigned kv_heads, head_width, hidden; /* with gpt2 these follow from the others */
         double rope_theta, norm_epsilon;
+        char from[JOB_PATH_SIZE]; /* folder with the first parameters; empty: from the seed */
     } model;
     struct {
         enum job_format format;

@@ -146,12 +146,17 @@ int state_take_unit(struct state *state, unsigned index, struct error *error)
     return 0;
 }
 
-int state_initialize(struct state *state, unsigned first, unsigned count, struct error *error)
+void state_begin(struct state *state)
 {
     state->applied_step = 0;
     state->holds = false;
     freeze_init(&state->freeze);
     memset(&state->committed, 0, sizeof(state->committed));
+}
+
+int state_initialize(struct state *state, unsigned first, unsigned count, struct error *error)
+{
+    state_begin(state);
     for (unsigned unit = first; unit < first + count; unit++) {
         size_t elements = state->units[unit].layout.count;
         AUTO_FREE float *host = malloc(elements * sizeof(float));

@@ -53,6 +53,9 @@ void state_drop_unit(struct state *state, unsigned index);
 /** state_drop_all() - hold nothing */
 void state_drop_all(struct state *state);
 
+/** state_begin() - step 0: nothing applied, held or frozen; units stay as they are */
+void state_begin(struct state *state);
+
 /** state_initialize() - [first, first + count) as the seed makes them, at step 0; what else is held
  * must be at step 0 too */
 int state_initialize(struct state *state, unsigned first, unsigned count,

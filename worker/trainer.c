@@ -19,6 +19,7 @@
 #include "elastic/start_time.h"
 #include "worker/control_server.h"
 #include "worker/handover.h"
+#include "worker/pretrained.h"
 #include "worker/restore.h"
 #include "worker/session.h"
 #include "worker/spread.h"
@@ -265,6 +266,8 @@ static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *e
 
     if (plan->source == PLAN_SOURCE_CHECKPOINT)
         return restore(trainer, first, count, error);
+    if (trainer->spec.model.from[0])
+        return pretrained_units(trainer->state, first, count, error);
     return state_initialize(trainer->state, first, count, error);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/reader.h"
 #include "integration/worker_crew.h"
 
 #define STEPS 14
@@ -20,13 +21,13 @@
 
 static struct job_spec small_job(const char *family)
 {
-    char text[2048];
+    char text[4096];
     struct job_spec spec;
     struct error error = {0};
 
     snprintf(text, sizeof(text),
              "{\"name\":\"layouts\",\"model\":{%s,\"layers\":3,\"width\":32,\"context\":16,"
-             "\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
+             "\"vocab\":256},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
              "/elastic\",\"validation\":0.1},\"train\":{\"steps\":14,\"lanes\":6,\"micro_batch\":2,"
              "\"micro_batches_per_lane\":2,\"seed\":7,\"optimizer\":{\"lr\":0.01,\"warmup\":2}},"
              "\"elastic\":{\"freeze\":{\"policy\":\"gradient\",\"every\":5}},"
@@ -41,22 +42,27 @@ static struct job_spec small_job(const char *family)
     return spec;
 }
 
+static void train(struct crew *crew, const struct job_spec *spec, unsigned stages,
+                  unsigned replicas)
+{
+    crew_init(crew, spec);
+    for (unsigned slot = 0; slot < stages * replicas; slot++)
+        crew_spawn(crew, slot);
+    struct plan *plan = crew_plan(crew, stages, replicas);
+    crew_send(crew, plan, CONTROL_SWITCH);
+    crew_pump(crew, crew_finished, NULL, 120);
+    plan_free(plan);
+}
+
 static char *run_layout(const char *family, unsigned stages, unsigned replicas, char ret_digest[33])
 {
     struct job_spec spec = small_job(family);
     struct crew crew;
-    struct plan *plan;
     char *exact;
 
-    crew_init(&crew, &spec);
-    for (unsigned slot = 0; slot < stages * replicas; slot++)
-        crew_spawn(&crew, slot);
-    plan = crew_plan(&crew, stages, replicas);
-    crew_send(&crew, plan, CONTROL_SWITCH);
-    crew_pump(&crew, crew_finished, NULL, 120);
+    train(&crew, &spec, stages, replicas);
     exact = crew_exact(&crew, 0);
     crew_digest(&crew, STEPS, ret_digest);
-    plan_free(plan);
     crew_done(&crew);
     return exact;
 }
@@ -96,10 +102,29 @@ static void test_so_does_llama(void **state)
     expect_same_bits(LLAMA, layouts, ARRAY_COUNT(layouts));
 }
 
+/* A job that begins with what another one left, in a folder that Hugging Face's tools read. */
+static void test_so_does_a_job_from_a_folder(void **state)
+{
+    static const unsigned layouts[][2] = {{2, 2}};
+    struct job_spec spec = small_job(LLAMA);
+    struct crew crew;
+    char family[2048], folder[512], checkpoint[1024];
+
+    (void)state;
+    train(&crew, &spec, 1, 1);
+    snprintf(folder, sizeof(folder), "%s/checkpoints", crew.dir);
+    checkpoint_path(folder, STEPS, checkpoint);
+    /* freezing has untied the table */
+    snprintf(family, sizeof(family), LLAMA ",\"tied\":false,\"from\":\"%s\"", checkpoint);
+    expect_same_bits(family, layouts, ARRAY_COUNT(layouts));
+    crew_done(&crew);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_layout_gives_the_same_bits),
-                                       cmocka_unit_test(test_so_does_llama)};
+                                       cmocka_unit_test(test_so_does_llama),
+                                       cmocka_unit_test(test_so_does_a_job_from_a_folder)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,51 @@ static void source_path(const char *below, char *ret_path, size_t path_size)
     snprintf(ret_path, path_size, FIRN_SOURCE "/%s", below);
 }
 
+#define LLAMA_CONFIG                                                                               \
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "                  \
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 50, "          \
+    "\"vocab_size\": 300, \"rope_theta\": 500000.0, \"tie_word_embeddings\": false}"
+
+static void write_config(const char *text, char ret_path[256])
+{
+    struct error error = {0};
+    snprintf(ret_path, 256, "%s/config.json", folder);
+    assert_int_equal(file_replace(ret_path, text, strlen(text), 0600, &error), 0);
+}
+
+static void test_a_models_folder_says_what_the_file_does_not(void **state)
+{
+    (void)state;
+    struct error error;
+    char path[256];
+    write_config(LLAMA_CONFIG, path);
+    assert_int_equal(load("name: x\nmodel: {from: ., context: 64}\ndata: {path: a}\n"
+                          "train: {steps: 1}\n",
+                          &error),
+                     0);
+    assert_string_equal(spec.model.family, "llama");
+    assert_int_equal(spec.model.layers, 3);
+    assert_int_equal(spec.model.kv_heads, 2);
+    assert_int_equal(spec.model.hidden, 50);
+    assert_int_equal(spec.model.context, 64);
+    assert_int_equal(spec.model.vocab, 300);
+    assert_false(spec.model.tied);
+    assert_true(spec.model.rope_theta == 500000 && spec.model.norm_epsilon == 1e-6);
+    assert_non_null(strstr(spec.model.from, folder));
+
+    assert_int_equal(load("name: x\nmodel: {from: ., context: 64, layers: 2}\ndata: {path: a}\n"
+                          "train: {steps: 1}\n",
+                          &error),
+                     -EINVAL);
+    assert_non_null(strstr(error.text, "model.layers: 2 here, 3 in config.json"));
+    unlink(path);
+    assert_int_equal(load("name: x\nmodel: {from: ., context: 64}\ndata: {path: a}\n"
+                          "train: {steps: 1}\n",
+                          &error),
+                     -ENOENT);
+    assert_non_null(strstr(error.text, "config.json"));
+}
+
 static void test_every_example_is_a_job(void **state)
 {
     (void)state;
@@ -170,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_messages_have_file_and_line),
         cmocka_unit_test(test_a_path_that_becomes_too_long),
         cmocka_unit_test(test_files_that_cannot_be_read),
+        cmocka_unit_test(test_a_models_folder_says_what_the_file_does_not),
         cmocka_unit_test(test_every_example_is_a_job),
         cmocka_unit_test(test_every_example_of_the_guide_is_a_job),
     };

@@ -1,0 +1,39 @@
+#include "ctl/job_pretrained.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "checkpoint/model_folder.h"
+#include "elastic/huggingface.h"
+
+static int fill(json_t *model, const char *path, struct error *error)
+{
+    AUTO_JSON json_t *config = NULL;
+    AUTO_JSON json_t *keys = NULL;
+    int r = model_folder_config(path, &config, error);
+
+    if (r == 0)
+        r = huggingface_model(config, &keys, error);
+    if (r == 0 && json_object_update_missing(model, keys) < 0)
+        r = error_set(error, -ENOMEM, "no memory for config.json");
+    return r < 0 ? r : huggingface_agree(keys, model, error);
+}
+
+int job_pretrained_fill(json_t *root, const char *folder, struct error *error)
+{
+    json_t *model = json_object_get(root, "model");
+    const char *from = json_string_value(json_object_get(model, "from"));
+    char path[4096];
+
+    if (from == NULL || from[0] == '\0')
+        return 0;
+    int length = from[0] == '/' ? snprintf(path, sizeof(path), "%s", from)
+                                : snprintf(path, sizeof(path), "%s/%s", folder, from);
+    if (length >= (int)sizeof(path))
+        return error_set(error, -ENAMETOOLONG, "model.from: the path is too long");
+    int r = fill(model, path, error);
+    if (r < 0)
+        error_prefix(error, "model.from %s: ", path);
+    return r;
+}

@@ -1,0 +1,17 @@
+/* Keys of `model` that a job file leaves to the folder of `model.from`. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+/**
+ * job_pretrained_fill() - put what the folder's config.json decides where the job file is silent
+ * @root: a job's tree, changed; without model.from nothing happens
+ * @folder: where relative paths begin
+ *
+ * -EINVAL: config.json contradicts the job file, or describes what firn does not do; errors of
+ * reading it; -ENOMEM.
+ */
+int job_pretrained_fill(json_t *root, const char *folder, struct error *error) CHECK_RESULT;

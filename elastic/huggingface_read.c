@@ -1,0 +1,224 @@
+/*
+ * From config.json to the keys of a job's model. What firn does not compute is refused by the name
+ * of its key, so that nothing is trained as something that it is not.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "elastic/huggingface.h"
+
+/* Ours and theirs; what stands where theirs is missing or null, NULL: it must be there. */
+struct translation {
+    const char *ours, *theirs, *fallback_json;
+};
+
+static const struct translation gpt2_keys[] = {
+    {"layers", "n_layer", NULL},
+    {"width", "n_embd", NULL},
+    {"heads", "n_head", NULL},
+    {"context", "n_positions", NULL}, /* positions have a table of that length */
+    {"vocab", "vocab_size", NULL},
+    {"norm_epsilon", "layer_norm_epsilon", "1e-5"},
+    {"tied", "tie_word_embeddings", "true"},
+};
+
+static const struct translation llama_keys[] = {
+    {"layers", "num_hidden_layers", NULL},    {"width", "hidden_size", NULL},
+    {"heads", "num_attention_heads", NULL},   {"vocab", "vocab_size", NULL},
+    {"hidden", "intermediate_size", NULL},    {"norm_epsilon", "rms_norm_eps", "1e-6"},
+    {"tied", "tie_word_embeddings", "false"},
+};
+
+/* What has one value here; others are refused. */
+struct demand {
+    const char *theirs, *only_json, *also_json;
+};
+
+static const struct demand gpt2_demands[] = {
+    {"activation_function", "\"gelu_new\"", "\"gelu_pytorch_tanh\""},
+    {"scale_attn_weights", "true", NULL},
+    {"scale_attn_by_inverse_layer_idx", "false", NULL},
+    {"add_cross_attention", "false", NULL},
+};
+
+static const struct demand llama_demands[] = {
+    {"hidden_act", "\"silu\"", "\"swish\""},
+    {"attention_bias", "false", NULL},
+    {"mlp_bias", "false", NULL},
+    {"partial_rotary_factor", "1.0", "1"},
+};
+
+/* NULL where it is missing or null. */
+static const json_t *value_of(const json_t *config, const char *key)
+{
+    const json_t *value = json_object_get(config, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+static bool is_json(const json_t *value, const char *text)
+{
+    AUTO_JSON json_t *wanted = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    return wanted != NULL && json_equal(value, wanted);
+}
+
+static int refuse(const char *key, const json_t *value, const char *what, struct error *error)
+{
+    AUTO_FREE char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    return error_set(error, -EINVAL, "config.json: %s: %.80s is not supported; %s", key,
+                     text != NULL ? text : "?", what);
+}
+
+static int check_demands(const json_t *config, const struct demand *demands, size_t count,
+                         struct error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = value_of(config, demands[i].theirs);
+        char what[64];
+        snprintf(what, sizeof(what), "only %s is", demands[i].only_json);
+        if (value != NULL && !is_json(value, demands[i].only_json) &&
+            !is_json(value, demands[i].also_json))
+            return refuse(demands[i].theirs, value, what, error);
+    }
+    return 0;
+}
+
+static int put(json_t *model, const char *key, json_t *value, struct error *error)
+{
+    return json_object_set_new(model, key, value) < 0
+               ? error_set(error, -ENOMEM, "no memory for config.json")
+               : 0;
+}
+
+static int translate(const json_t *config, const struct translation *keys, size_t count,
+                     json_t *model, struct error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = value_of(config, keys[i].theirs);
+        if (value == NULL && keys[i].fallback_json == NULL)
+            return error_set(error, -EINVAL, "config.json: %s is missing", keys[i].theirs);
+        json_t *copy = value != NULL ? json_deep_copy(value)
+                                     : json_loads(keys[i].fallback_json, JSON_DECODE_ANY, NULL);
+        int r = put(model, keys[i].ours, copy, error);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* "rope_scaling" until transformers 4, "rope_parameters" with the base in it since 5. */
+static int take_rotary(const json_t *config, json_t *model, struct error *error)
+{
+    static const char *const sections[] = {"rope_scaling", "rope_parameters"};
+    static const char *const types[] = {"rope_type", "type"};
+    const json_t *theta = value_of(config, "rope_theta");
+
+    for (size_t i = 0; i < ARRAY_COUNT(sections); i++) {
+        const json_t *section = value_of(config, sections[i]);
+        for (size_t k = 0; section != NULL && k < ARRAY_COUNT(types); k++) {
+            const json_t *type = value_of(section, types[k]);
+            if (type != NULL && !is_json(type, "\"default\""))
+                return refuse(sections[i], type, "only a rotary embedding without scaling is",
+                              error);
+        }
+        if (theta == NULL)
+            theta = value_of(section, "rope_theta");
+    }
+    return put(model, "rope_theta", theta != NULL ? json_deep_copy(theta) : json_real(10000.0),
+               error);
+}
+
+/* Sizes that follow from others where they are not given. */
+static int take_heads(const json_t *config, json_t *model, struct error *error)
+{
+    const json_t *kv_heads = value_of(config, "num_key_value_heads");
+    const json_t *head_width = value_of(config, "head_dim");
+    json_int_t heads = json_integer_value(json_object_get(model, "heads"));
+    json_int_t width = json_integer_value(json_object_get(model, "width"));
+    int r = put(model, "kv_heads",
+                kv_heads != NULL ? json_deep_copy(kv_heads) : json_integer(heads), error);
+
+    if (r < 0)
+        return r;
+    if (head_width == NULL && (heads < 1 || width % heads != 0))
+        return error_set(error, -EINVAL,
+                         "config.json: num_attention_heads do not divide hidden_size, and there is "
+                         "no head_dim");
+    return put(model, "head_width",
+               head_width != NULL ? json_deep_copy(head_width) : json_integer(width / heads),
+               error);
+}
+
+static int gpt2_model(const json_t *config, json_t *model, struct error *error)
+{
+    const json_t *inner = value_of(config, "n_inner");
+    int r = check_demands(config, gpt2_demands, ARRAY_COUNT(gpt2_demands), error);
+
+    if (r == 0)
+        r = translate(config, gpt2_keys, ARRAY_COUNT(gpt2_keys), model, error);
+    if (r == 0 && inner != NULL)
+        r = put(model, "hidden", json_deep_copy(inner), error);
+    return r;
+}
+
+static int llama_model(const json_t *config, json_t *model, struct error *error)
+{
+    int r = check_demands(config, llama_demands, ARRAY_COUNT(llama_demands), error);
+
+    if (r == 0)
+        r = translate(config, llama_keys, ARRAY_COUNT(llama_keys), model, error);
+    if (r == 0)
+        r = take_rotary(config, model, error);
+    return r < 0 ? r : take_heads(config, model, error);
+}
+
+int huggingface_model(const json_t *config, json_t **ret_keys, struct error *error)
+{
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    AUTO_JSON json_t *model = json_object();
+    int r;
+
+    if (type == NULL)
+        return error_set(error, -EINVAL, "config.json: model_type is missing");
+    r = put(model, "family", json_string(type), error);
+    if (r < 0)
+        return r;
+    if (strcmp(type, "gpt2") == 0)
+        r = gpt2_model(config, model, error);
+    else if (strcmp(type, "llama") == 0)
+        r = llama_model(config, model, error);
+    else
+        r = refuse("model_type", json_object_get(config, "model_type"), "only gpt2 and llama are",
+                   error);
+    if (r == 0)
+        *ret_keys = json_incref(model);
+    return r;
+}
+
+/* 1e4 and 10000 are one number. */
+static bool same(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b)) {
+        double x = json_number_value(a), y = json_number_value(b);
+        return x <= y && x >= y;
+    }
+    return json_equal(a, b);
+}
+
+int huggingface_agree(const json_t *keys, const json_t *section, struct error *error)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)keys, key, value)
+    {
+        const json_t *here = json_object_get(section, key);
+        AUTO_FREE char *ours = json_dumps(here, JSON_ENCODE_ANY | JSON_COMPACT);
+        AUTO_FREE char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        if (!same(here, value))
+            return error_set(error, -EINVAL, "model.%s: %.80s here, %.80s in config.json", key,
+                             ours != NULL ? ours : "nothing", theirs != NULL ? theirs : "?");
+    }
+    return 0;
+}

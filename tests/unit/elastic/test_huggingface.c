@@ -1,0 +1,143 @@
+/* config.json in both directions, and what of it is refused. */
+#include "elastic/huggingface.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+
+static json_t *parse(const char *text)
+{
+    AUTO_FREE char *copy = strdup(text);
+    for (char *c = copy; *c != '\0'; c++)
+        if (*c == '\'')
+            *c = '"';
+    json_t *tree = json_loads(copy, 0, NULL);
+    assert_non_null(tree);
+    return tree;
+}
+
+static void expect_keys(const char *config_text, const char *keys_text)
+{
+    struct error error = {0};
+    AUTO_JSON json_t *config = parse(config_text);
+    AUTO_JSON json_t *wanted = parse(keys_text);
+    AUTO_JSON json_t *keys = NULL;
+    if (huggingface_model(config, &keys, &error) != 0)
+        fail_msg("%s", error.text);
+    AUTO_FREE char *found = json_text_sorted(keys);
+    AUTO_FREE char *expected = json_text_sorted(wanted);
+    assert_string_equal(found, expected);
+}
+
+static void expect_refused(const char *base, const char *change, const char *text)
+{
+    struct error error = {0};
+    AUTO_JSON json_t *config = parse(base);
+    AUTO_JSON json_t *changed = parse(change);
+    AUTO_JSON json_t *keys = NULL;
+    assert_int_equal(json_object_update(config, changed), 0);
+    assert_int_equal(huggingface_model(config, &keys, &error), -EINVAL);
+    if (strstr(error.text, text) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error.text, text);
+}
+
+#define GPT2                                                                                       \
+    "{'model_type':'gpt2','n_layer':2,'n_embd':8,'n_head':2,'n_positions':16,'vocab_size':256,"    \
+    "'activation_function':'gelu_new','layer_norm_epsilon':1e-05,'n_inner':null}"
+#define LLAMA                                                                                      \
+    "{'model_type':'llama','num_hidden_layers':2,'hidden_size':32,'num_attention_heads':4,"        \
+    "'num_key_value_heads':2,'head_dim':10,'intermediate_size':50,'vocab_size':256,"               \
+    "'hidden_act':'silu','rms_norm_eps':1e-06,'rope_theta':500000.0,'rope_scaling':null,"          \
+    "'attention_bias':false,'max_position_embeddings':2048,'tie_word_embeddings':true}"
+
+static void test_gpt2(void **state)
+{
+    (void)state;
+    expect_keys(GPT2, "{'family':'gpt2','layers':2,'width':8,'heads':2,'context':16,'vocab':256,"
+                      "'norm_epsilon':1e-5,'tied':true}");
+}
+
+static void test_llama(void **state)
+{
+    (void)state;
+    expect_keys(LLAMA, "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':2,"
+                       "'head_width':10,'hidden':50,'vocab':256,'norm_epsilon':1e-6,"
+                       "'rope_theta':500000.0,'tied':true}");
+}
+
+/* What transformers writes today, and what older files leave out. */
+static void test_llama_of_other_versions(void **state)
+{
+    (void)state;
+    expect_keys("{'model_type':'llama','num_hidden_layers':2,'hidden_size':32,"
+                "'num_attention_heads':4,'intermediate_size':50,'vocab_size':256,"
+                "'rope_parameters':{'rope_type':'default','rope_theta':77.0}}",
+                "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':4,'head_width':8,"
+                "'hidden':50,'vocab':256,'norm_epsilon':1e-6,'rope_theta':77.0,'tied':false}");
+}
+
+static void test_what_is_not_computed_is_refused(void **state)
+{
+    (void)state;
+    expect_refused(LLAMA, "{'attention_bias':true}", "attention_bias: true is not supported");
+    expect_refused(LLAMA, "{'mlp_bias':true}", "mlp_bias: true");
+    expect_refused(LLAMA, "{'hidden_act':'gelu'}", "hidden_act: \"gelu\"");
+    expect_refused(LLAMA, "{'rope_scaling':{'rope_type':'llama3','factor':8.0}}",
+                   "rope_scaling: \"llama3\" is not supported");
+    expect_refused(LLAMA, "{'rope_scaling':{'type':'linear','factor':2.0}}",
+                   "rope_scaling: \"linear\"");
+    expect_refused(LLAMA, "{'rope_parameters':{'rope_type':'yarn'}}", "rope_parameters: \"yarn\"");
+    expect_refused(LLAMA, "{'model_type':'mistral'}", "model_type: \"mistral\"");
+    expect_refused(LLAMA, "{'hidden_size':null}", "hidden_size is missing");
+    expect_refused(LLAMA, "{'head_dim':null,'num_attention_heads':5}", "head_dim");
+    expect_refused(GPT2, "{'activation_function':'relu'}", "activation_function: \"relu\"");
+    expect_refused(GPT2, "{'scale_attn_by_inverse_layer_idx':true}", "inverse_layer_idx");
+    expect_refused(GPT2, "{'n_layer':null}", "n_layer is missing");
+}
+
+static void expect_round_trip(const char *model)
+{
+    char text[512];
+    static struct job_spec spec;
+    struct error error = {0};
+    snprintf(text, sizeof(text), "{'name':'x','model':%s,'data':{'path':'/d'},'train':{'steps':1}}",
+             model);
+    AUTO_JSON json_t *tree = parse(text);
+    if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error) != 0)
+        fail_msg("%s", error.text);
+    AUTO_JSON json_t *config = huggingface_config(&spec, true);
+    AUTO_JSON json_t *keys = NULL;
+    AUTO_JSON json_t *encoded = job_spec_encode(&spec);
+    assert_int_equal(huggingface_model(config, &keys, &error), 0);
+    assert_int_equal(huggingface_agree(keys, json_object_get(encoded, "model"), &error), 0);
+    json_object_set_new(json_object_get(encoded, "model"), "layers", json_integer(7));
+    assert_int_equal(huggingface_agree(keys, json_object_get(encoded, "model"), &error), -EINVAL);
+    assert_non_null(strstr(error.text, "model.layers: 7 here, 3 in config.json"));
+}
+
+static void test_what_is_written_is_read_again(void **state)
+{
+    (void)state;
+    expect_round_trip("{'layers':3,'width':32,'heads':4,'context':16}");
+    expect_round_trip("{'family':'llama','layers':3,'width':32,'heads':4,'kv_heads':2,"
+                      "'head_width':10,'hidden':50,'context':16,'rope_theta':123456.5,"
+                      "'norm_epsilon':1e-6}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gpt2),
+        cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_llama_of_other_versions),
+        cmocka_unit_test(test_what_is_not_computed_is_refused),
+        cmocka_unit_test(test_what_is_written_is_read_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
