@@ -94,7 +94,7 @@ static int add_file(struct model_folder *model, const char *name, struct error *
 static int add_indexed_files(struct model_folder *model, struct error *error)
 {
     AUTO_JSON json_t *index = NULL;
-    json_t *map, *file;
+    json_t *map = NULL, *file;
     const char *name;
     int r = read_json(model->folder, INDEX_NAME, INDEX_MAX, &index, error);
 

@@ -39,9 +39,12 @@ int state_new(const struct job_spec *spec, const struct kernel *kernel,
     struct state *state = calloc(1, sizeof(*state));
     unsigned unit_count = model_unit_count(&model);
     struct state_unit *units = calloc(unit_count, sizeof(*units));
-    if (!state || !units) {
+    struct kernel_adamw_tensor *step_tensors =
+        calloc((size_t)unit_count * UNIT_TENSORS_MAX, sizeof(*step_tensors));
+    if (!state || !units || !step_tensors) {
         free(state);
         free(units);
+        free(step_tensors);
         return error_set(error, -ENOMEM, "no memory for the training state");
     }
     *state = (struct state){.spec = spec,
@@ -49,7 +52,8 @@ int state_new(const struct job_spec *spec, const struct kernel *kernel,
                             .kernel = kernel,
                             .device = device,
                             .unit_count = unit_count,
-                            .units = units};
+                            .units = units,
+                            .step_tensors = step_tensors};
     for (unsigned unit = 0; unit < unit_count; unit++)
         model_unit_layout(&state->model, unit, &units[unit].layout);
     freeze_init(&state->freeze);
@@ -63,6 +67,7 @@ void state_free(struct state *state)
         return;
     state_drop_all(state);
     free(state->units);
+    free(state->step_tensors);
     free(state);
 }
 
@@ -180,12 +185,11 @@ static float clip_scale(const struct job_spec *spec, const struct step_record *r
     return (float)(clip / norm);
 }
 
-/* A tensor's stream is its place in the model: the same on every layout. */
-static void apply_unit(struct state *state, unsigned index, const float *gradient,
-                       const struct kernel_adamw *options)
+/* A tensor's stream is its place in the model: the same on every layout. Returns how many. */
+static unsigned list_tensors(const struct state *state, unsigned index, const float *gradient,
+                             struct kernel_adamw_tensor *tensors)
 {
     const struct state_unit *unit = &state->units[index];
-    struct kernel_adamw_tensor tensors[UNIT_TENSORS_MAX];
 
     for (unsigned i = 0; i < unit->layout.tensor_count; i++) {
         const struct unit_tensor *tensor = &unit->layout.tensors[i];
@@ -199,7 +203,7 @@ static void apply_unit(struct state *state, unsigned index, const float *gradien
             .stream = (uint64_t)index * UNIT_TENSORS_MAX + i,
             .decay = tensor->decay};
     }
-    state->kernel->adamw(state->device, tensors, unit->layout.tensor_count, options);
+    return unit->layout.tensor_count;
 }
 
 void state_apply(struct state *state, const struct step_record *record, float *const *gradients)
@@ -214,12 +218,13 @@ void state_apply(struct state *state, const struct step_record *record, float *c
         .gradient_scale = clip_scale(spec, record),
         .step = record->step,
     };
-    unsigned frozen = state_frozen_units(state);
+    unsigned frozen = state_frozen_units(state), count = 0;
 
     assert(record->step == state->applied_step + 1);
     for (unsigned unit = frozen; unit < state->unit_count; unit++)
         if (gradients[unit])
-            apply_unit(state, unit, gradients[unit], &options);
+            count += list_tensors(state, unit, gradients[unit], state->step_tensors + count);
+    state->kernel->adamw(state->device, state->step_tensors, count, &options);
     state->applied_step = record->step;
     state->committed = *record;
     state->holds = false;

@@ -30,6 +30,7 @@ struct state {
     struct kernel_device *device; /* borrowed */
     unsigned unit_count;
     struct state_unit *units;
+    struct kernel_adamw_tensor *step_tensors; /* room for all of one optimizer step */
 
     uint64_t applied_step;
     struct freeze_state freeze;

@@ -146,7 +146,8 @@ static adamw_factors factors_of(const struct kernel_adamw *options)
     return f;
 }
 
-#define ENTRIES_MAX 256 /* of one launch; a stage with more takes several */
+/* Of one launch: a stage of 80 layers has fewer; what has more takes several. */
+#define ENTRIES_MAX 1024
 
 template <typename T>
 static void launch(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,

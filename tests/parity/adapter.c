@@ -396,33 +396,42 @@ static void cross_entropy_fused(struct kernel_device *d, float *losses, void *lo
     drop(on_device);
 }
 
-static void adamw_one(struct kernel_device *d, const struct kernel_adamw_tensor *tensor,
-                      const struct kernel_adamw *options)
+static struct kernel_adamw_tensor adamw_in(const struct kernel_adamw_tensor *host)
 {
-    struct kernel_adamw_tensor t = *tensor;
-    float *gradient = values_in(tensor->gradient, t.count);
+    struct kernel_adamw_tensor t = *host;
 
-    t.parameter = values_in(tensor->parameter, t.count);
-    t.first_moment = values_in(tensor->first_moment, t.count);
-    t.second_moment = values_in(tensor->second_moment, t.count);
+    t.parameter = values_in(host->parameter, t.count);
+    t.first_moment = values_in(host->first_moment, t.count);
+    t.second_moment = values_in(host->second_moment, t.count);
     t.weight = activations_new(t.count);
-    t.gradient = gradient;
-    inner->adamw(d, &t, 1, options);
-    values_out(tensor->parameter, t.parameter, t.count);
-    values_out(tensor->first_moment, t.first_moment, t.count);
-    values_out(tensor->second_moment, t.second_moment, t.count);
-    if (tensor->weight)
-        activations_out(tensor->weight, t.weight, t.count);
+    t.gradient = values_in(host->gradient, t.count);
+    return t;
+}
+
+static void adamw_out(const struct kernel_adamw_tensor *host, const struct kernel_adamw_tensor *t)
+{
+    values_out(host->parameter, t->parameter, t->count);
+    values_out(host->first_moment, t->first_moment, t->count);
+    values_out(host->second_moment, t->second_moment, t->count);
+    if (host->weight)
+        activations_out(host->weight, t->weight, t->count);
     else
-        drop(t.weight);
-    drop(gradient);
+        drop(t->weight);
+    drop(t->gradient);
 }
 
 static void adamw(struct kernel_device *d, const struct kernel_adamw_tensor *tensors,
                   size_t tensor_count, const struct kernel_adamw *options)
 {
+    struct kernel_adamw_tensor *on_device = calloc(tensor_count, sizeof(*on_device));
+
+    assert_non_null(on_device);
     for (size_t i = 0; i < tensor_count; i++)
-        adamw_one(d, &tensors[i], options);
+        on_device[i] = adamw_in(&tensors[i]);
+    inner->adamw(d, on_device, tensor_count, options);
+    for (size_t i = 0; i < tensor_count; i++)
+        adamw_out(&tensors[i], &on_device[i]);
+    free(on_device);
 }
 
 static double norm_squared(struct kernel_device *d, const float *values, size_t count)

@@ -65,6 +65,56 @@ static void check_zeros_stay(const struct backend *backend)
     assert_memory_equal(parameter, zeros, sizeof(zeros));
 }
 
+/* More tensors than one launch takes, of many sizes, some of them empty: as one after another. */
+static void check_many(const struct backend *backend)
+{
+    enum { TENSORS = 1100, ELEMENTS = 6000 };
+    static struct kernel_adamw_tensor tensors[TENSORS];
+    const struct kernel_adamw options = {.lr = 0.01f,
+                                         .beta1 = 0.9f,
+                                         .beta2 = 0.95f,
+                                         .epsilon = 1e-8f,
+                                         .weight_decay = 0.1f,
+                                         .gradient_scale = 0.5f,
+                                         .step = 2};
+    size_t used = 0, total = 10 * TENSORS + ELEMENTS;
+    struct tensor p = tensor_random(total, 1, 1), want = tensor_random(total, 1, 1);
+    struct tensor first = tensor_random(total, 0, 0), second = tensor_random(total, 0, 0);
+    struct tensor gradient = tensor_random(total, 2, 0.1f);
+
+    for (size_t i = 0; i < TENSORS; i++) {
+        size_t count = i == TENSORS - 2 ? ELEMENTS : i % 11;
+        tensors[i] = (struct kernel_adamw_tensor){.parameter = p.f32 + used,
+                                                  .first_moment = first.f32 + used,
+                                                  .second_moment = second.f32 + used,
+                                                  .gradient = gradient.f32 + used,
+                                                  .count = count,
+                                                  .stream = i,
+                                                  .decay = i % 2 == 0};
+        struct kernel_adamw alone = options;
+        alone.weight_decay = i % 2 == 0 ? options.weight_decay : 0;
+        oracle_adamw(want.f64 + used, first.f64 + used, second.f64 + used, gradient.f64 + used,
+                     count, &alone);
+        used += count;
+    }
+    assert_true(used <= total);
+    backend->kernel->adamw(backend->device, tensors, TENSORS, &options);
+    assert_near(p.f32, want.f64, used, 1e-6);
+    assert_near(first.f32, first.f64, used, 1e-7);
+    assert_near(second.f32, second.f64, used, 1e-8);
+    tensor_free(&p);
+    tensor_free(&want);
+    tensor_free(&first);
+    tensor_free(&second);
+    tensor_free(&gradient);
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    backend_each(check_many);
+}
+
 static void test_adamw(void **state)
 {
     (void)state;
@@ -82,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adamw),
         cmocka_unit_test(test_zeros_stay),
+        cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
