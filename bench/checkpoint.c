@@ -2,31 +2,30 @@
  * What a checkpoint costs the training that it saves: GPT-2 124M with AdamW (1.5 GB), through the
  * worker's own step loop calls (worker/snapshot.h, worker/restore.h).
  *
- *   bandwidth  nothing else runs: from the beginning of a save to its commit on disk, beside fio
+ *   save       nothing else runs: from the beginning of a save to its commit on disk, beside fio
  *              writing files of the same sizes with O_DIRECT, the same blocks and depth, flush
- *              included, in the same rounds
- *   restore    the whole state back, every byte verified, beside fio reading its files
- *   stall      training goes on: how long the step loop is held up by each checkpoint, and how much
- *              longer the steps take while it is written than the steps just before
+ *              included, in the same rounds; then the whole state back, every byte verified, beside
+ *              fio reading its files
+ *   torch      the same state saved by torch.distributed.checkpoint.async_save, in turns with ours,
+ *              where --torch names bench/checkpoint_torch.py and PyTorch is there (FIRN_PYTHON)
+ *   training   training goes on: how long the step loop is held up by each checkpoint, how much
+ *              longer the steps take, and how much processor time a checkpoint takes from them
+ *              (bench/disturbance.h); then the same with a small model (50 MB), whose steps are
+ *              shorter than a save
+ *   drift      how much memory the process has gained after many saves of the full size
  *
- *   drift      a small model (50 MB), whose steps are shorter than a save: the stall of many
- *              checkpoints, and how much memory the process has gained after them
- *   torch      the same state saved by torch.distributed.checkpoint.async_save, in turns, where
- *              --torch names bench/checkpoint_torch.py and PyTorch is there (FIRN_PYTHON)
- *
- * About 4 GB of disk below --folder (TMPDIR, else /tmp), removed at the end.
+ * --parts says which of them, all without it. About 4 GB of disk below --folder (TMPDIR, else
+ * /tmp), removed at the end.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
+#include "bench/disturbance.h"
 #include "bench/fio.h"
-#include "bench/measure.h"
 #include "bench/peer.h"
-#include "bench/rig.h"
 #include "checkpoint/io.h"
 #include "checkpoint/manifest.h"
 #include "worker/restore.h"
@@ -35,69 +34,17 @@
 #define DEPTH       8
 #define BLOCK_BYTES ((size_t)4 << 20)
 #define FILES_MAX   4
-#define POLL_NS     (20 * NS_PER_MS)
-#define GIVE_UP_S   120.0
+
+#define UNDISTURBED_STEPS 2  /* between checkpoints */
+#define DRIFT_WARM        20 /* saves until every pool and arena has its size */
 
 struct bench {
-    struct rig *rig;
-    struct snapshot *snapshot;
-    char folder[300], path[JOB_PATH_SIZE]; /* of checkpoints; of the last one */
+    struct saving saving;
     size_t sizes[FILES_MAX];
     unsigned file_count;
-    uint64_t size_bytes;
-    struct samples save, restore, fio_write, fio_read;
-    struct samples stall, step, step_saving, extra;
+    struct samples save, save_cpu, restore, fio_write, fio_read;
     struct samples torch_save, torch_stall;
 };
-
-/* ---- saving ---- */
-
-static void begin(struct bench *bench)
-{
-    struct error error = {0};
-
-    if (snapshot_begin(bench->snapshot, bench->rig->plan, 0, &error))
-        measure_die("%s", error.text);
-}
-
-/* Whether the checkpoint that was begun is on disk; @deadline_ns as snapshot_poll(). */
-static bool committed(struct bench *bench, uint64_t deadline_ns)
-{
-    struct control_checkpoint result = {0};
-    struct error error = {0};
-
-    if (snapshot_poll(bench->snapshot, deadline_ns, &error) < 0)
-        measure_die("%s", error.text);
-    snapshot_commit(bench->snapshot, snapshot_durable_step(bench->snapshot));
-    int status = snapshot_take_result(bench->snapshot, &result, &error);
-    if (status < 0)
-        measure_die("%s", error.text);
-    if (status == 0)
-        return false;
-    bench->size_bytes = result.size_bytes;
-    snprintf(bench->path, sizeof(bench->path), "%s", result.path);
-    snapshot_retain(bench->snapshot, result.step, result.step);
-    return true;
-}
-
-static void await_commit(struct bench *bench)
-{
-    double began = measure_now();
-
-    while (!committed(bench, clock_monotonic_ns() + POLL_NS))
-        if (measure_now() - began > GIVE_UP_S)
-            measure_die("a checkpoint took more than %.0f s", GIVE_UP_S);
-}
-
-static double save(struct bench *bench)
-{
-    double began = measure_now();
-
-    begin(bench);
-    snapshot_release(bench->snapshot);
-    await_commit(bench);
-    return measure_now() - began;
-}
 
 /* ---- the files of the last checkpoint ---- */
 
@@ -106,7 +53,7 @@ static void list_files(struct bench *bench)
     struct manifest manifest = {0};
     struct error error = {0};
 
-    if (manifest_load(bench->path, NULL, &manifest, &error))
+    if (manifest_load(bench->saving.path, NULL, &manifest, &error))
         measure_die("%s", error.text);
     bench->file_count = 0;
     for (size_t i = 0; i < manifest.file_count; i++)
@@ -121,11 +68,11 @@ static void forget_files(const struct bench *bench)
     struct manifest manifest = {0};
     struct error error = {0};
 
-    if (manifest_load(bench->path, NULL, &manifest, &error))
+    if (manifest_load(bench->saving.path, NULL, &manifest, &error))
         measure_die("%s", error.text);
     for (size_t i = 0; i < manifest.file_count; i++) {
         char path[JOB_PATH_SIZE + MANIFEST_FILE_SIZE + 2];
-        snprintf(path, sizeof(path), "%s/%s", bench->path, manifest.files[i].name);
+        snprintf(path, sizeof(path), "%s/%s", bench->saving.path, manifest.files[i].name);
         AUTO_CLOSE int descriptor = open(path, O_RDONLY | O_CLOEXEC);
         if (descriptor >= 0)
             posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
@@ -137,12 +84,12 @@ static void forget_files(const struct bench *bench)
 
 static double restore(struct bench *bench)
 {
-    struct rig *rig = bench->rig;
+    struct rig *rig = bench->saving.rig;
     struct error error = {0};
 
     forget_files(bench);
     double began = measure_now();
-    if (restore_units(rig->state, bench->path, 0, rig->state->unit_count, &error))
+    if (restore_units(rig->state, bench->saving.path, 0, rig->state->unit_count, &error))
         measure_die("%s", error.text);
     return measure_now() - began;
 }
@@ -185,7 +132,7 @@ static void torch_save(struct bench *bench, struct peer *torch)
 static void measure_bandwidth(struct bench *bench, unsigned rounds, struct peer *torch)
 {
     const char *why;
-    struct fio_request request = {.folder = bench->rig->folder,
+    struct fio_request request = {.folder = bench->saving.rig->folder,
                                   .engine =
                                       io_probe(&why) == io_uring_table() ? "io_uring" : "psync",
                                   .sizes = bench->sizes,
@@ -193,58 +140,25 @@ static void measure_bandwidth(struct bench *bench, unsigned rounds, struct peer 
                                   .block_bytes = BLOCK_BYTES};
 
     for (unsigned i = 0; i < rounds; i++) {
-        rig_step(bench->rig, NULL); /* another step has another name */
-        samples_add(&bench->save, save(bench));
+        rig_step(bench->saving.rig, NULL); /* another step has another name */
+        double cpu = measure_cpu();
+        samples_add(&bench->save, saving_save(&bench->saving));
+        samples_add(&bench->save_cpu, measure_cpu() - cpu);
         list_files(bench);
         request.file_count = bench->file_count;
         add_positive(&bench->fio_write, fio_write(&request));
-        struct hash128 saved = state_hash(bench->rig->state);
+        struct hash128 saved = state_hash(bench->saving.rig->state);
         samples_add(&bench->restore, restore(bench));
-        if (!hash128_equal(saved, state_hash(bench->rig->state)))
+        if (!hash128_equal(saved, state_hash(bench->saving.rig->state)))
             measure_die("what was restored is not what was saved");
         add_positive(&bench->fio_read, fio_read(&request));
         fio_remove(&request);
         torch_save(bench, torch);
-        rig_renew(bench->rig); /* the restored units lie elsewhere */
+        rig_renew(bench->saving.rig); /* the restored units lie elsewhere */
     }
 }
 
-/* ---- stall ---- */
-
-static double timed_step(struct bench *bench, double *stall)
-{
-    double began = measure_now(), waited = rig_step(bench->rig, stall ? bench->snapshot : NULL);
-
-    if (stall)
-        *stall += waited;
-    return measure_now() - began;
-}
-
-/* @steps undisturbed ones, then a checkpoint and the steps until it is on disk. */
-static void save_while_training(struct bench *bench, unsigned steps)
-{
-    struct samples before = {0};
-    double stall, extra = 0.0;
-
-    for (unsigned i = 0; i < steps; i++)
-        samples_add(&before, timed_step(bench, NULL));
-    double undisturbed = samples_median(&before), began = measure_now();
-    begin(bench);
-    stall = measure_now() - began;
-    extra = stall;
-    do {
-        double step = timed_step(bench, &stall);
-        samples_add(&bench->step_saving, step);
-        extra += step - undisturbed;
-    } while (!committed(bench, 0));
-    samples_add(&bench->step, undisturbed);
-    samples_add(&bench->stall, stall);
-    samples_add(&bench->extra, extra);
-}
-
 /* ---- drift ---- */
-
-#define DRIFT_WARM 20 /* saves until every pool and arena has its size */
 
 static double resident_bytes(void)
 {
@@ -256,6 +170,32 @@ static double resident_bytes(void)
     fclose(file);
     return (double)strtoul(second, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
 }
+
+/* The state stays the same; only its step, and so its folder, is another one. */
+static void measure_drift(struct measure *measure, struct saving *saving, unsigned saves)
+{
+    static struct samples seconds;
+    double before = 0;
+
+    for (unsigned i = 0; i < saves + DRIFT_WARM; i++) {
+        if (i == DRIFT_WARM)
+            before = resident_bytes();
+        saving->rig->state->applied_step++;
+        double took = saving_save(saving);
+        if (i >= DRIFT_WARM)
+            samples_add(&seconds, took);
+    }
+    double drift = resident_bytes() - before;
+    printf(
+        "drift    %+.1f MiB after %u saves of %.0f MB (aim: 64 MiB), one behind the other; p50 %.2f s, "
+        "p99 %.2f s\n",
+        drift / 1048576, saves, (double)saving->size_bytes / 1e6, samples_quantile(&seconds, 0.5),
+        samples_quantile(&seconds, 0.99));
+    measure_number(measure, "drift_bytes", drift);
+    measure_samples(measure, "drift_save_seconds", &seconds);
+}
+
+/* ---- training ---- */
 
 static struct rig_options small_model(unsigned threads, const char *folder)
 {
@@ -269,37 +209,25 @@ static struct rig_options small_model(unsigned threads, const char *folder)
                                 .folder = folder};
 }
 
-static void measure_drift(struct measure *measure, const struct rig_options *options,
-                          unsigned saves)
+static void measure_training(struct measure *measure, struct saving *saving, unsigned rounds,
+                             unsigned threads, const char *prefix)
 {
-    static struct bench bench;
-    struct error error = {0};
-    double before = 0;
+    static struct disturbance disturbance;
 
-    bench.rig = rig_open(options);
-    snprintf(bench.folder, sizeof(bench.folder), "%s/checkpoints", bench.rig->folder);
-    const struct snapshot_options snapshots = {.folder = bench.folder, .node = "bench"};
-    if (snapshot_new(bench.rig->state, &snapshots, &bench.snapshot, &error))
-        measure_die("%s", error.text);
-    for (unsigned i = 0; i < saves + DRIFT_WARM; i++) {
-        if (i == DRIFT_WARM) {
-            before = resident_bytes();
-            bench.stall.count = 0;
-        }
-        save_while_training(&bench, 1);
-    }
-    double drift = resident_bytes() - before;
-    printf(
-        "drift    %+.1f MiB after %u saves of %.0f MB (aim: 64 MiB); stall p50 %.1f ms, p99 %.1f "
-        "ms, step %.1f ms\n",
-        drift / 1048576, saves, (double)bench.size_bytes / 1e6,
-        1e3 * samples_quantile(&bench.stall, 0.5), 1e3 * samples_quantile(&bench.stall, 0.99),
-        1e3 * samples_median(&bench.step));
-    measure_number(measure, "drift_bytes", drift);
-    measure_samples(measure, "small_stall_seconds", &bench.stall);
-    measure_number(measure, "small_stall_p99_seconds", samples_quantile(&bench.stall, 0.99));
-    snapshot_free(bench.snapshot);
-    rig_close(bench.rig);
+    disturbance = (struct disturbance){0};
+    disturbance_measure(&disturbance, saving, rounds, UNDISTURBED_STEPS);
+    disturbance_report(&disturbance, saving, threads, measure, prefix);
+}
+
+static void measure_small(struct measure *measure, const struct rig_options *options,
+                          unsigned rounds)
+{
+    static struct saving saving;
+
+    saving_open(&saving, rig_open(options));
+    measure_training(measure, &saving, rounds, options->thread_count, "small_");
+    saving_close(&saving);
+    rig_close(saving.rig);
 }
 
 /* ---- report ---- */
@@ -307,7 +235,7 @@ static void measure_drift(struct measure *measure, const struct rig_options *opt
 static void report_transfer(struct measure *measure, const struct bench *bench, const char *name,
                             const struct samples *ours, const struct samples *fio)
 {
-    double bytes = (double)bench->size_bytes, seconds = samples_median(ours);
+    double bytes = (double)bench->saving.size_bytes, seconds = samples_median(ours);
     char key[64];
 
     printf("%-8s %.2f GB in %.2f s: %.2f GB/s", name, bytes / 1e9, seconds, bytes / 1e9 / seconds);
@@ -324,28 +252,11 @@ static void report_transfer(struct measure *measure, const struct bench *bench, 
     printf("\n");
 }
 
-static void report_training(struct measure *measure, const struct bench *bench)
+static void report_processors(struct measure *measure, const struct bench *bench)
 {
-    double step = samples_median(&bench->step), saving = samples_median(&bench->step_saving);
-
-    printf("stall    p50 %.1f ms, p99 %.1f ms of %u checkpoints (aim: p99 10 ms)\n",
-           1e3 * samples_quantile(&bench->stall, 0.5), 1e3 * samples_quantile(&bench->stall, 0.99),
-           bench->stall.count);
-    printf(
-        "steps    %.0f ms, while saving %.0f ms: %+.0f %%; a checkpoint costs %.2f s of training\n",
-        1e3 * step, 1e3 * saving, 100 * (saving / step - 1), samples_median(&bench->extra));
-    printf("         mean step while saving %+.1f %%, worst %+.0f %%\n",
-           100 * (samples_mean(&bench->step_saving) / samples_mean(&bench->step) - 1),
-           100 * (samples_quantile(&bench->step_saving, 1.0) / step - 1));
-    measure_number(measure, "step_saving_mean_slowdown",
-                   samples_mean(&bench->step_saving) / samples_mean(&bench->step) - 1);
-    measure_number(measure, "step_saving_worst_slowdown",
-                   samples_quantile(&bench->step_saving, 1.0) / step - 1);
-    measure_samples(measure, "stall_seconds", &bench->stall);
-    measure_number(measure, "stall_p99_seconds", samples_quantile(&bench->stall, 0.99));
-    measure_samples(measure, "step_seconds", &bench->step);
-    measure_samples(measure, "step_saving_seconds", &bench->step_saving);
-    measure_samples(measure, "checkpoint_extra_seconds", &bench->extra);
+    printf("         of processors %.2f s, %.1f GB/s\n", samples_median(&bench->save_cpu),
+           (double)bench->saving.size_bytes / 1e9 / samples_median(&bench->save_cpu));
+    measure_samples(measure, "save_cpu_seconds", &bench->save_cpu);
 }
 
 static void report_torch(struct measure *measure, const struct bench *bench,
@@ -369,45 +280,50 @@ static struct peer *start_torch(int argc, char **argv, const struct bench *bench
     const char *python = getenv("FIRN_PYTHON");
     char folder[320];
 
-    snprintf(folder, sizeof(folder), "%s/torch", bench->rig->folder);
+    snprintf(folder, sizeof(folder), "%s/torch", bench->saving.rig->folder);
     const char *const command[] = {python ? python : "python3", script, folder, NULL};
     return script ? peer_start(command) : NULL;
+}
+
+static void measure_saves(struct measure *measure, struct bench *bench, unsigned rounds, int argc,
+                          char **argv)
+{
+    struct peer *torch = start_torch(argc, argv, bench);
+
+    measure_bandwidth(bench, rounds, torch);
+    report_transfer(measure, bench, "save", &bench->save, &bench->fio_write);
+    report_processors(measure, bench);
+    report_transfer(measure, bench, "restore", &bench->restore, &bench->fio_read);
+    report_torch(measure, bench, torch);
+    peer_stop(torch);
 }
 
 int main(int argc, char **argv)
 {
     static struct bench bench;
+    const char *parts = measure_option(argc, argv, "--parts", "save,training,drift");
     unsigned rounds = measure_count(argc, argv, "--rounds", 3);
-    unsigned checkpoints = measure_count(argc, argv, "--checkpoints", 6);
+    unsigned checkpoints = measure_count(argc, argv, "--checkpoints", 40);
     unsigned threads = measure_count(argc, argv, "--threads", 2);
     unsigned saves = measure_count(argc, argv, "--saves", 200);
     struct rig_options options = rig_gpt2_124m(threads);
-    struct error error = {0};
 
     setvbuf(stdout, NULL, _IOLBF, 0); /* it takes minutes: what is known is shown */
     options.folder = measure_option(argc, argv, "--folder", NULL);
     struct measure *measure = measure_begin(
         "checkpoint", "saving and restoring GPT-2 124M with AdamW beside fio, and beside training",
         argc, argv);
-    bench.rig = rig_open(&options);
-    snprintf(bench.folder, sizeof(bench.folder), "%s/checkpoints", bench.rig->folder);
-    const struct snapshot_options snapshot_options = {.folder = bench.folder, .node = "bench"};
-    if (snapshot_new(bench.rig->state, &snapshot_options, &bench.snapshot, &error))
-        measure_die("%s", error.text);
-
-    struct peer *torch = start_torch(argc, argv, &bench);
-    measure_bandwidth(&bench, rounds, torch);
-    report_transfer(measure, &bench, "save", &bench.save, &bench.fio_write);
-    report_transfer(measure, &bench, "restore", &bench.restore, &bench.fio_read);
-    report_torch(measure, &bench, torch);
-    peer_stop(torch);
-    for (unsigned i = 0; i < checkpoints; i++)
-        save_while_training(&bench, 2);
-    report_training(measure, &bench);
-
-    snapshot_free(bench.snapshot);
-    rig_close(bench.rig);
+    saving_open(&bench.saving, rig_open(&options));
+    if (strstr(parts, "save"))
+        measure_saves(measure, &bench, rounds, argc, argv);
+    if (strstr(parts, "training"))
+        measure_training(measure, &bench.saving, checkpoints, threads, "");
+    if (strstr(parts, "drift"))
+        measure_drift(measure, &bench.saving, saves);
+    saving_close(&bench.saving);
+    rig_close(bench.saving.rig);
     options = small_model(threads, options.folder);
-    measure_drift(measure, &options, saves);
+    if (strstr(parts, "training"))
+        measure_small(measure, &options, saves);
     return measure_end(measure);
 }

@@ -126,6 +126,32 @@ class Checkpoints(JobTest):
             self.assertTrue(os.path.isfile(first["path"] + "/manifest.json"))
             self.assert_exact(job)
 
+    def test_a_node_that_must_be_empty_soon(self):
+        """State that fits into the time goes to a peer, else into a checkpoint; no step is computed twice."""
+        with Cluster(self.id(), slots=1) as cluster:
+            job = Job(cluster).submit(stages=2, replicas=1)
+            job.wait_running(2)
+            job.wait_step(30)
+            for deadline, way in ((300, "memory"), (1, "checkpoint")):
+                plan = job.plan()
+                leaving = plan["workers"][1]["node"]
+                code, text = firnctl(cluster, "node", "drain", leaving, "--deadline", str(deadline))
+                self.assertEqual(code, 0, text)
+                cluster.wait(f"node {leaving} is empty", lambda node=leaving: not cluster.nodes[node].workers(), 30)
+                after = job.wait_running(2)
+                job.wait_step(job.step() + 20)
+                self.assertEqual(after["source"], way)
+                steps = {True: [], False: []}  # of later generations, and of those before
+                for _, line in job.lines():
+                    steps[line["generation"] > plan["generation"]].append(line["step"])
+                self.assertEqual(min(steps[True]), max(steps[False]) + 1)
+                code, text = firnctl(cluster, "node", "resume", leaving)
+                self.assertEqual(code, 0, text)
+            said = [event["text"] for event in job.events("plan") if ": checkpoint" in event["text"]]
+            self.assertEqual(len(said), 1, said)
+            self.assertIn(f"node {leaving} goes in", said[0])
+            self.end(job)
+
     def test_firnctl_removes_what_may_go(self):
         with Cluster(self.id()) as cluster:
             job = self.paused(cluster, 3 * CHECKPOINT_EVERY + 10)
