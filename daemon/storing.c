@@ -153,6 +153,7 @@ static int start(struct storing *storing, const struct job *job,
 {
     const struct config *config = storing->daemon->config;
     AUTO_FREE struct checkpoint_remote_node *nodes = NULL;
+    struct checkpoint_remote_options remote = {0};
     char path[1024];
     struct object_task_options options = {
         .kind = OBJECT_TASK_SEND,
@@ -168,7 +169,6 @@ static int start(struct storing *storing, const struct job *job,
     };
 
     if (record->shares[0]) { /* our part of it is in our own folder */
-        struct checkpoint_remote_options remote = {0};
         int status = peers_reach(job, &remote, &nodes);
         if (status)
             return status;
@@ -176,7 +176,6 @@ static int start(struct storing *storing, const struct job *job,
         options.folder = path;
         options.node = config->node;
         options.remote = &remote;
-        return object_task_start(&options, &storing->task);
     }
     return object_task_start(&options, &storing->task);
 }

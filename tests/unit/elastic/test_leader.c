@@ -100,6 +100,46 @@ static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
     cluster_free(cluster);
 }
 
+/* Not from step 0: they may come back, or what they have is in an object store. */
+static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
+{
+    (void)state;
+    static struct leader_node nodes[CLUSTER_NODES];
+    static struct node_report reports[CLUSTER_NODES];
+    struct cluster *cluster = cluster_new(1, 3, 2);
+    struct leader_view view;
+    struct leader_decision decision;
+    struct error error;
+    cluster->quiet_leader = true;
+    cluster_run(cluster, 1);
+    build_view(cluster, &view, nodes, reports);
+    snprintf(view.checkpoint.missing, sizeof(view.checkpoint.missing), "node x or y");
+    struct leader_memory memory = {0};
+    assert_int_equal(leader_decide(&view, &memory, &decision, &error), 0);
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_true(decision.misses_checkpoint);
+    assert_string_equal(decision.text, "waits for node x or y");
+    view.checkpoint.missing[0] = '\0';
+    assert_int_equal(leader_decide(&view, &memory, &decision, &error), 0);
+    assert_false(decision.misses_checkpoint);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);
+    plan_free(decision.plan);
+    cluster_free(cluster);
+}
+
+/* Those who leave have its newest checkpoint, which may be on its way into an object store. */
+static void an_empty_plan_says_where_files_lie(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    cluster->spec.checkpoint.copies = 2;
+    cluster->desired = JOB_DESIRED_PAUSED;
+    cluster_until(cluster, 5, cluster->plan->worker_count == 0);
+    assert_int_equal(cluster->plan->store_count, 3);
+    assert_int_equal(copies_writer_count(cluster->plan), 0);
+    cluster_free(cluster);
+}
+
 static void nothing_happens_while_nothing_happens(void **state)
 {
     (void)state;
@@ -611,6 +651,8 @@ int main(void)
         cmocka_unit_test(a_job_starts_when_there_are_slots),
         cmocka_unit_test(a_job_begins_from_a_checkpoint_behind_its_generation),
         cmocka_unit_test(unlike_nodes_do_not_share_a_job),
+        cmocka_unit_test(a_job_whose_checkpoints_are_away_waits_for_their_nodes),
+        cmocka_unit_test(an_empty_plan_says_where_files_lie),
         cmocka_unit_test(nothing_happens_while_nothing_happens),
         cmocka_unit_test(a_killed_worker_costs_no_checkpoint),
         cmocka_unit_test(a_killed_node_is_left_behind_and_taken_back),
