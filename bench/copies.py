@@ -49,7 +49,7 @@ def run(cluster, name, copies):
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 2
     report = Report("copies", "checkpoints in one shared folder and with a copy on each of two nodes")
-    with Cluster(2, 1) as cluster:
+    with Cluster(2, 1, "--own-disks") as cluster:
         results = {1: [], 2: []}
         for turn in range(rounds):
             for copies, runs in results.items():

@@ -24,16 +24,17 @@ def median(values):
 class Cluster:
     """A local cluster in a folder of its own, stopped and removed at the end, with one job on it."""
 
-    def __init__(self, nodes, slots):
+    def __init__(self, nodes, slots, *flags):
         self.folder = tempfile.mkdtemp(prefix="firn-bench-")
         self.job = None
         self.nodes, self.slots, self.workers = nodes, slots, nodes * slots
+        self.flags = flags
         self.environment = dict(os.environ)
 
     def __enter__(self):
         began = time.monotonic()
         self.firnctl("local", "up", "--dir", self.folder, "--nodes", str(self.nodes), "--slots",
-                     str(self.slots))
+                     str(self.slots), *self.flags)
         self.up_seconds = time.monotonic() - began
         for line in self.firnctl("local", "env", "--dir", self.folder).splitlines():
             name, _, value = line.removeprefix("export ").partition("=")

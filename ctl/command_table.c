@@ -24,6 +24,9 @@ static const struct flag threads = {
 static const struct flag memory = {
     "memory", "MIB",    FLAG_NUMBER,
     1,        1u << 30, "memory that a slot offers to plans (else its share of the machine)"};
+static const struct flag own_disks = {
+    "own-disks", NULL, FLAG_SWITCH,
+    0,           0,    "a checkpoint folder for each node, as checkpoint.copies wants it"};
 static const struct flag daemon_only = {
     "daemon-only", NULL, FLAG_SWITCH, 0, 0, "kill firnd, leave its workers running"};
 static const struct flag deadline = {"deadline", "SECONDS", FLAG_NUMBER,
@@ -104,7 +107,7 @@ const struct command commands[] = {
          "below DIR.\nReturns when every node is ready. On a folder that has been up before "
          "the data is still there and\nthe jobs go on. Then: eval \"$(firnctl local env "
          "--dir DIR)\"",
-     .flags = {&dir, &nodes, &slots, &threads, &memory},
+     .flags = {&dir, &nodes, &slots, &threads, &memory, &own_disks},
      .run = run_local_up},
     {.name = "local down",
      .operands = "",

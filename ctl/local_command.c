@@ -97,6 +97,7 @@ static int describe_new(const struct arguments *arguments, const char *dir,
         .slots = (unsigned)arguments_number(arguments, "slots", SLOTS_DEFAULT),
         .threads = (unsigned)arguments_number(arguments, "threads", THREADS_DEFAULT),
         .memory_mb = (unsigned)arguments_number(arguments, "memory", 0),
+        .own_disks = arguments_has(arguments, "own-disks"),
         .node_count = (unsigned)arguments_number(arguments, "nodes", NODES_DEFAULT),
     };
     strcpy(ret_cluster->dir, dir);
@@ -123,7 +124,8 @@ static int check_same_shape(const struct arguments *arguments, const struct loca
     if (arguments_number(arguments, "nodes", cluster->node_count) == cluster->node_count &&
         arguments_number(arguments, "slots", cluster->slots) == cluster->slots &&
         arguments_number(arguments, "threads", cluster->threads) == cluster->threads &&
-        arguments_number(arguments, "memory", cluster->memory_mb) == cluster->memory_mb)
+        arguments_number(arguments, "memory", cluster->memory_mb) == cluster->memory_mb &&
+        (!arguments_has(arguments, "own-disks") || cluster->own_disks))
         return 0;
     return error_set(error, -EBUSY,
                      "the cluster in %s is up with %u nodes of %u slots (%u threads); "

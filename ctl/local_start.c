@@ -166,7 +166,8 @@ static int spawn_node(struct local_cluster *cluster, struct local_node *node, co
     local_endpoints(cluster, endpoints);
     snprintf(data, sizeof(data), "%s/nodes/%s", cluster->dir, node->name);
     snprintf(run, sizeof(run), "%s/%s", cluster->run_root, node->name);
-    snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", cluster->dir);
+    snprintf(checkpoints, sizeof(checkpoints), "%s%s%s/checkpoints", cluster->dir,
+             cluster->own_disks ? "/nodes/" : "", cluster->own_disks ? node->name : "");
     snprintf(http, sizeof(http), "127.0.0.1:%u", node->http_port);
     snprintf(port, sizeof(port), "%u", node->link_port);
     snprintf(slots, sizeof(slots), "%u", cluster->slots);

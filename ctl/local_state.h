@@ -23,6 +23,7 @@ struct local_cluster {
     char run_root[LOCAL_PATH_SIZE]; /* sockets: DIR/run, or a short folder where DIR is too long */
     unsigned slots, threads;
     unsigned memory_mb; /* that a slot offers to plans; 0: its share of the machine */
+    bool own_disks;     /* each node has a checkpoint folder of its own; else all share one */
     unsigned etcd_port, etcd_peer_port;
     struct process etcd;
     unsigned node_count;
