@@ -27,9 +27,10 @@ build: packages ## build everything into build/, programs into build/bin/
 	$(call compile,release,build)
 
 # Tests of whole clusters live on real clocks: a machine that stands still for seconds may fail one, twice in
-# a row is a defect.
+# a row is a defect. All others pass at once.
 test: build ## run every test but the slow ones, which `make chaos` runs
-	ctest --test-dir build --output-on-failure -j2 -LE slow --repeat until-pass:3
+	ctest --test-dir build --output-on-failure -j2 -LE slow -E '^integration_'
+	ctest --test-dir build --output-on-failure -j2 -LE slow -R '^integration_' --repeat until-pass:3
 
 # Seeds differ from day to day; SEEDS=A..B sets them, SECONDS the processor time of each process.
 SOAK    := $(shell date +%s)

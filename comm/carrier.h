@@ -34,7 +34,8 @@ struct carrier_move {
 };
 
 struct carrier_operations {
-    const char *name; /* "mesh", "nccl": for the log */
+    const char *name;   /* "mesh", "nccl": for the log */
+    bool device_memory; /* it moves memory of the device; others move the host's */
     /*
      * Post @moves in their order; their data is borrowed until wait() of their request. One request
      * a move goes to ret_requests, in the order of the moves.
@@ -51,6 +52,8 @@ struct carrier_operations {
      * Return: 0; -ECONNRESET, -ETIMEDOUT, -EMSGSIZE: the carrier has failed, for all of its ranks.
      */
     int (*wait)(struct carrier *carrier, struct carrier_request *request) CHECK_RESULT;
+    /* Whether wait() would return at once. NULL: nobody knows. */
+    bool (*test)(struct carrier *carrier, struct carrier_request *request);
     /* Fail it with @reason, for all of its ranks; nobody waits any more. From any thread. */
     void (*abort)(struct carrier *carrier, const char *reason);
     /* Every request must have been waited for. */
@@ -76,6 +79,11 @@ CHECK_RESULT static inline int carrier_complete(struct carrier *carrier,
 
     *request = NULL;
     return taken ? carrier->operations->wait(carrier, taken) : 0;
+}
+
+static inline bool carrier_test(struct carrier *carrier, struct carrier_request *request)
+{
+    return carrier->operations->test && carrier->operations->test(carrier, request);
 }
 
 static inline void carrier_abort(struct carrier *carrier, const char *reason)

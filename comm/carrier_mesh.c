@@ -40,6 +40,12 @@ static int wait_for(struct carrier *carrier, struct carrier_request *request)
     return mesh_wait((struct mesh_request *)request, UINT64_MAX); /* heartbeats watch the peers */
 }
 
+static bool test(struct carrier *carrier, struct carrier_request *request)
+{
+    (void)carrier;
+    return mesh_test((struct mesh_request *)request);
+}
+
 static void abort_mesh(struct carrier *carrier, const char *reason)
 {
     mesh_abort(mesh_of(carrier), reason);
@@ -54,6 +60,7 @@ static const struct carrier_operations mesh_operations = {
     .name = "mesh",
     .post = post,
     .wait = wait_for,
+    .test = test,
     .abort = abort_mesh,
     .free = free_carrier,
 };

@@ -213,6 +213,15 @@ static int wait_for(struct carrier *carrier, struct carrier_request *request)
     return status;
 }
 
+static bool test(struct carrier *carrier, struct carrier_request *request)
+{
+    struct carrier_nccl *nccl = nccl_of(carrier);
+    struct batch *batch = (struct batch *)request;
+
+    return batch->complete || nccl->device.mark_passed(nccl->device.context, batch->mark) ||
+           nccl_ended(nccl->clique);
+}
+
 static void abort_nccl(struct carrier *carrier, const char *reason)
 {
     nccl_abort(nccl_of(carrier)->clique, reason);
@@ -236,8 +245,10 @@ static void free_nccl(struct carrier *carrier)
 
 static const struct carrier_operations nccl_operations = {
     .name = "nccl",
+    .device_memory = true,
     .post = post,
     .wait = wait_for,
+    .test = test,
     .abort = abort_nccl,
     .free = free_nccl,
 };

@@ -278,6 +278,14 @@ void nccl_abort(struct nccl_clique *clique, const char *reason)
     pthread_mutex_unlock(&clique->mutex);
 }
 
+bool nccl_ended(struct nccl_clique *clique)
+{
+    pthread_mutex_lock(&clique->mutex);
+    bool ended = clique->watch.phase != NCCL_OPEN;
+    pthread_mutex_unlock(&clique->mutex);
+    return ended;
+}
+
 void nccl_clique_free(struct nccl_clique *clique)
 {
     if (!clique)

@@ -98,5 +98,8 @@ int nccl_exchange(struct nccl_clique *clique, unsigned communicator, const struc
 int nccl_wait(struct nccl_clique *clique, bool (*complete)(void *context), void *context,
               uint64_t deadline_ns, struct error *error) CHECK_RESULT;
 
+/** nccl_ended() - it has failed or was aborted: nothing is waited for any more */
+bool nccl_ended(struct nccl_clique *clique);
+
 /** nccl_abort() - from any thread: end the clique; returns at once */
 void nccl_abort(struct nccl_clique *clique, const char *reason);

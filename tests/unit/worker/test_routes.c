@@ -7,6 +7,7 @@
 #include "unit/comm/mesh_harness.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 
 #include "unit/comm/fake_nccl.h"
 #include "worker/routes.h"
@@ -116,6 +117,8 @@ static void move_one(struct worker *worker, struct carrier *carrier, bool receiv
     struct carrier_request *request;
     int status = carrier_post(carrier, &move, 1, &request);
 
+    while (!status && !carrier_test(carrier, request))
+        sched_yield();
     if (!status)
         status = carrier_complete(carrier, &request);
     worker->wrong += status != 0 || (receive && value != VALUE(peer));
@@ -150,8 +153,11 @@ static void *run_worker(void *context)
                                            .failure_timeout_ns = LONG_NS};
 
     worker->status = routes_open(&options, &routes, &worker->error);
-    for (unsigned i = 0; i < ROUTES && !worker->status; i++)
-        worker->carriers[i] = routes.carriers[i]->operations->name[0];
+    for (unsigned i = 0; i < ROUTES && !worker->status; i++) {
+        const struct carrier_operations *operations = routes.carriers[i]->operations;
+        worker->carriers[i] = operations->name[0];
+        worker->wrong += operations->device_memory != (worker->carriers[i] == 'n');
+    }
     if (!worker->status)
         move_on_all(worker, &routes);
     pthread_barrier_wait(worker->barrier); /* as a commit is: all tensors have arrived */
