@@ -143,7 +143,8 @@ struct kernel {
                      const void *from, size_t size_bytes);
     /* A queue as other libraries know it, a cudaStream_t; NULL: there is none (cpu). */
     void *(*stream)(struct kernel_device *device, enum kernel_queue queue);
-    /* What names the device among all; false: it has no name of its own (cpu). */
+    /* What names the device among all; false: it has no name of its own (cpu, an
+       emulated one). */
     bool (*uuid)(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE]);
     /* one line a fact about what the results depend on: device, libraries, chosen algorithms */
     void (*describe)(struct kernel_device *device, char *ret_text, size_t size);

@@ -295,8 +295,10 @@ void *cuda_queue_stream(struct kernel_device *device, enum kernel_queue queue)
 
 bool cuda_uuid(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE])
 {
+    static const uint8_t none[KERNEL_UUID_SIZE] = {};
+
     memcpy(ret_uuid, device->uuid, KERNEL_UUID_SIZE);
-    return true;
+    return memcmp(ret_uuid, none, sizeof(none)) != 0;
 }
 
 void cuda_transfer(struct kernel_device *device, enum kernel_queue queue, void *to,

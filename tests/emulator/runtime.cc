@@ -29,7 +29,7 @@ cudaError_t cudaGetDeviceCount(int *ret_count)
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret_properties, int index)
 {
     snprintf(ret_properties->name, sizeof(ret_properties->name), "emulator %d", index);
-    memset(ret_properties->uuid.bytes, index + 1, sizeof(ret_properties->uuid.bytes));
+    memset(&ret_properties->uuid, 0, sizeof(ret_properties->uuid)); /* no GPU: nothing for NCCL */
     ret_properties->major = 9;
     ret_properties->minor = 0;
     return cudaSuccess;
