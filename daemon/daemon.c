@@ -1,11 +1,11 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
@@ -132,6 +132,15 @@ static int watch_signals(struct daemon *daemon)
 
 /* ---- start and end ---- */
 
+/* A process's own lock, not flock(): who was forked for a worker and has not become one yet would
+ * keep that for a moment after the daemon's death, and a restart right away would be refused. */
+static bool take_lock(int file)
+{
+    const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(file, F_SETLK, &whole) == 0;
+}
+
 /*
  * One firnd a data folder: the lock says that the daemon which wrote the incarnation file before is
  * dead, so its registration may be taken over at once instead of after its lease.
@@ -149,7 +158,7 @@ static int lock_data_dir(struct daemon *daemon, uint64_t *ret_takeover, int *ret
     *ret_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (*ret_lock < 0)
         return error_set(error, -errno, "opening %s: %s", path, strerror(errno));
-    if (flock(*ret_lock, LOCK_EX | LOCK_NB))
+    if (!take_lock(*ret_lock))
         return error_set(error, -EBUSY, "another firnd uses %s: one data_dir a daemon",
                          config->data_dir);
     if (pread(*ret_lock, text, sizeof(text) - 1, 0) > 0)

@@ -29,15 +29,19 @@ class Phases(JobTest):
         worker = workers[0 if place in ROOT_ONLY else self.turn % len(workers)]
         return job.cluster.nodes[worker["node"]], worker["slot"]
 
-    def scale_until(self, job, order):
-        """A layout that changes between two sizes: whoever is left out in one is wanted in the next."""
+    def die_in_a_switch(self, job, place, number):
+        """Layouts of two sizes change, and another worker is ordered to die in each: not everybody has state
+        to hand over in every change."""
         for devices in (4, 6) * 4:
+            node, slot = self.victim(job, place)
+            order = Order(job, node, slot, place, number)
             job.ask(devices=devices)
-            job.cluster.wait(f"{order.what}, or {devices} workers", lambda: order.carried_out() or
-                             self.settled(job, devices))
+            job.cluster.wait(f"{order.what}, or {devices} workers", lambda order=order, devices=devices:
+                             order.carried_out() or self.settled(job, devices))
             if order.carried_out():
                 return
-        self.fail(f"nobody came by: {order.what}")
+            order.withdraw()
+        self.fail(f"nobody came by: {place}")
 
     @staticmethod
     def settled(job, devices):
@@ -46,10 +50,10 @@ class Phases(JobTest):
 
     def die(self, job, place, number):
         """One worker dies there; the others go on, and it comes back."""
-        node, slot = self.victim(job, place)
         if place in SWITCH:
-            self.scale_until(job, Order(job, node, slot, place, number))
+            self.die_in_a_switch(job, place, number)
         else:
+            node, slot = self.victim(job, place)
             order = Order(job, node, slot, place, number, job.step() + 1)
             job.cluster.wait(order.what, order.carried_out)
         job.wait_step(job.step() + 10)

@@ -22,26 +22,6 @@
 #define BEFORE 8
 #define NEWEST 12
 
-static struct job_spec small_job(void)
-{
-    static const char text[] =
-        "{\"name\":\"restore\",\"model\":{\"family\":\"gpt2\",\"layers\":3,\"width\":32,\"heads\":2,"
-        "\"context\":16,\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
-        "/elastic\",\"validation\":0.1},\"train\":{\"steps\":12,\"lanes\":4,\"micro_batch\":2,"
-        "\"micro_batches_per_lane\":1,\"seed\":7,\"optimizer\":{\"lr\":0.01,\"warmup\":2}},"
-        "\"elastic\":{\"freeze\":{\"policy\":\"gradient\",\"every\":5}},"
-        "\"checkpoint\":{\"every\":0,\"keep\":9},\"evaluate\":{\"every\":4,\"batches\":2}}";
-    struct job_spec spec;
-    struct error error = {0};
-    json_t *tree = json_loads(text, 0, NULL);
-
-    assert_non_null(tree);
-    if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error))
-        fail_msg("%s", error.text);
-    json_decref(tree);
-    return spec;
-}
-
 static void path_of(const struct crew *crew, uint64_t step, char ret_path[1024])
 {
     char folder[512];
@@ -144,7 +124,7 @@ static void assert_good(const struct crew *crew, uint64_t step)
 
 static void test_damage_leads_to_the_checkpoint_before(void **state)
 {
-    struct job_spec spec = small_job();
+    struct job_spec spec = crew_job("restore", CREW_GPT2, 12, 4, 1);
     struct crew crew;
     char newest[33], again[33], path[1024], aside[1280];
 

@@ -24,23 +24,14 @@
 
 static unsigned stood, replayed;
 
-static struct job_spec small_job(void)
+static struct job_spec shadowed_job(void)
 {
-    static const char text[] =
-        "{\"name\":\"shadow\",\"model\":{\"family\":\"gpt2\",\"layers\":3,\"width\":32,\"heads\":2,"
-        "\"context\":16,\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":"
-        "\"" FIRN_SOURCE "/elastic\",\"validation\":0.1},\"train\":{\"steps\":60,\"lanes\":4,"
-        "\"micro_batch\":2,\"micro_batches_per_lane\":2,\"seed\":7,\"optimizer\":{\"lr\":0.01,"
-        "\"warmup\":2}},\"elastic\":{\"shadow\":true,\"freeze\":{\"policy\":\"gradient\","
-        "\"every\":17}},\"evaluate\":{\"every\":8,\"batches\":5}}";
-    struct job_spec spec;
-    struct error error = {0};
-    json_t *tree = json_loads(text, 0, NULL);
+    struct job_spec spec = crew_job("shadow", CREW_GPT2, STEPS, 4, 2);
 
-    assert_non_null(tree);
-    if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error))
-        fail_msg("%s", error.text);
-    json_decref(tree);
+    spec.elastic.shadow = true;
+    spec.elastic.freeze.every = 17;
+    spec.evaluate.every = 8;
+    spec.evaluate.batches = 5;
     return spec;
 }
 
@@ -206,7 +197,7 @@ static bool lose_one(struct crew *crew)
 /* WORKERS stages of one replica; workers die until one is left; it has the whole run. */
 static void run_with_losses(const char *alone, const char *digest)
 {
-    struct job_spec spec = small_job();
+    struct job_spec spec = shadowed_job();
     struct crew crew;
     struct plan *plan;
     unsigned last = 0;
@@ -240,7 +231,7 @@ static void run_with_losses(const char *alone, const char *digest)
 
 static char *run_alone(char ret_digest[33])
 {
-    struct job_spec spec = small_job();
+    struct job_spec spec = shadowed_job();
     struct crew crew;
 
     crew_init(&crew, &spec);
@@ -277,7 +268,7 @@ static void test_replicas_that_die_together_have_a_copy(void **state)
 {
     char digest[33], other_digest[33];
     AUTO_FREE char *alone = run_alone(digest);
-    struct job_spec spec = small_job();
+    struct job_spec spec = shadowed_job();
 
     (void)state;
     for (unsigned stage = 0; stage < 2; stage++) {
@@ -318,7 +309,7 @@ static void test_copies_follow_planned_switches(void **state)
 {
     char digest[33], other_digest[33];
     AUTO_FREE char *alone = run_alone(digest);
-    struct job_spec spec = small_job();
+    struct job_spec spec = shadowed_job();
 
     (void)state;
     for (unsigned leaver = 0; leaver < WORKERS; leaver++) {

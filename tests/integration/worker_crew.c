@@ -50,6 +50,31 @@ static void kill_those_left(void)
             kill(running[i], SIGKILL);
 }
 
+struct job_spec crew_job(const char *name, const char *family, unsigned steps, unsigned lanes,
+                         unsigned micro_batches_per_lane)
+{
+    char text[4096];
+    struct job_spec spec;
+    struct error error = {0};
+
+    snprintf(text, sizeof(text),
+             "{\"name\":\"%s\",\"model\":{%s,\"layers\":3,\"width\":32,\"context\":16,"
+             "\"vocab\":256},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
+             "/elastic\",\"validation\":0.1},\"train\":{\"steps\":%u,\"lanes\":%u,"
+             "\"micro_batch\":2,\"micro_batches_per_lane\":%u,\"seed\":7,"
+             "\"optimizer\":{\"lr\":0.01,\"warmup\":2}},"
+             "\"elastic\":{\"freeze\":{\"policy\":\"gradient\",\"every\":5}},"
+             "\"checkpoint\":{\"every\":0,\"keep\":9},\"evaluate\":{\"every\":4,\"batches\":2}}",
+             name, family, steps, lanes, micro_batches_per_lane);
+    json_t *tree = json_loads(text, 0, NULL);
+
+    assert_non_null(tree);
+    if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error))
+        fail_msg("%s", error.text);
+    json_decref(tree);
+    return spec;
+}
+
 void crew_init(struct crew *crew, const struct job_spec *spec)
 {
     const char *base = getenv("TMPDIR");

@@ -30,6 +30,15 @@ struct crew {
     struct crew_worker workers[CREW_MAX];
 };
 
+/**
+ * crew_job() - three layers of width 32, in steps of micro-batches of two, on
+ * sources of firn as bytes; no checkpoint but the last unless spec.checkpoint.every is set
+ * @name: also of its folders
+ * @family: members of "model": its family, its heads and what else that family needs or may have
+ */
+#define CREW_GPT2 "\"family\":\"gpt2\",\"heads\":2,\"tied\":true"
+struct job_spec crew_job(const char *name, const char *family, unsigned steps, unsigned lanes,
+                         unsigned micro_batches_per_lane);
 /** crew_init() - an empty crew in a new folder below the temporary one; @spec's data must exist */
 void crew_init(struct crew *crew, const struct job_spec *spec);
 /** crew_done() - kills what is left and removes the folder */
