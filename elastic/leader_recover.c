@@ -209,19 +209,26 @@ static void cover(bool covered[STEP_RECORD_UNITS_MAX], unsigned first, unsigned 
         covered[unit] = true;
 }
 
-/* What @report names, and what the rank that computes in the plan in force owns. */
+static void cover_report(const struct worker_report *report, bool covered[STEP_RECORD_UNITS_MAX])
+{
+    cover(covered, report->held_first_unit, report->held_unit_count);
+    cover(covered, report->old_first_unit, report->old_unit_count);
+    for (unsigned i = 0; i < report->extra_count; i++)
+        cover(covered, report->extras[i].first, report->extras[i].count);
+}
+
+/* What @report names, and what the rank that computes in the plan in force keeps. */
 static void cover_unheard(const struct leader_context *context, const struct roster_member *member,
                           bool covered[STEP_RECORD_UNITS_MAX])
 {
     const struct plan *plan = context->view->plan;
-    if (roster_has_state(member)) {
-        cover(covered, member->report->held_first_unit, member->report->held_unit_count);
-        cover(covered, member->report->old_first_unit, member->report->old_unit_count);
-    }
-    if (roster_is_worker(&context->roster, member) && member->seat == SEAT_RUNNING) {
-        const unsigned *first = &plan->stage_first_unit[(unsigned)member->rank % plan->stage_count];
-        cover(covered, first[0], first[1] - first[0]);
-    }
+    if (roster_has_state(member))
+        cover_report(member->report, covered);
+    if (!roster_is_worker(&context->roster, member) || member->seat != SEAT_RUNNING)
+        return;
+    for (unsigned unit = 0; unit < plan_unit_count(plan); unit++)
+        if (plan_keeps(plan, (unsigned)member->rank, unit))
+            cover(covered, unit, 1);
 }
 
 /*
@@ -236,8 +243,7 @@ static bool may_be_complete(const struct leader_context *context, const struct s
         const struct worker_report *report = &survivors->reports[i];
         if (report->applied_step + 1 < context->view->checkpoint.step)
             continue;
-        cover(covered, report->held_first_unit, report->held_unit_count);
-        cover(covered, report->old_first_unit, report->old_unit_count);
+        cover_report(report, covered);
     }
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];

@@ -287,6 +287,47 @@ static void patience_grows_with_what_would_be_lost(void **state)
     assert_int_equal(decision.plan->resume_step, 4);
 }
 
+/* Two stages of one replica on a and b, each with its copy at the other. */
+static void share_copies(void)
+{
+    unsigned units = job_spec_unit_count(&spec);
+    unsigned *first_unit = calloc(3, sizeof(unsigned));
+    plan->shadows = calloc(2, sizeof(*plan->shadows));
+    assert_true(first_unit && plan->shadows);
+    first_unit[1] = units / 2;
+    first_unit[2] = units;
+    free(plan->stage_first_unit);
+    plan->stage_first_unit = first_unit;
+    plan->stage_count = plan->worker_count = plan->shadow_count = 2;
+    plan->replica_count = 1;
+    plan->replica_first_lane[1] = LANES;
+    plan->shadows[0] = (struct plan_shadow){.stage = 0, .rank = 1};
+    plan->shadows[1] = (struct plan_shadow){.stage = 1, .rank = 0};
+    view.node_count = view.report_count = 2;
+}
+
+/* a is dead, and b, which has a copy of its stage, has not been heard of yet. */
+static void a_copy_is_waited_for_as_a_replica_is(void **state)
+{
+    (void)state;
+    share_copies();
+    say(0, WORKER_DEAD, 6, 0);
+    say(1, WORKER_RUNNING, 6, 9);
+    struct worker_report *report = &reports[1].workers[0];
+    report->held_first_unit = plan->stage_first_unit[1];
+    report->held_unit_count -= report->held_first_unit;
+    uint64_t seen = view.now_ns;
+    decide();
+    view.now_ns = seen + 8 * TIMEOUT_NS - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    report->phase = WORKER_STUCK;
+    report->extra_count = 1;
+    report->extras[0] = (struct report_extra){0, report->held_first_unit, true};
+    decide();
+    expect_published(9, 0);
+}
+
 /*
  * Two stages: a and b own the first, c the second. b waits for links with a, which is dead, so c
  * waits too, and has no peer to tell it.
@@ -520,6 +561,7 @@ int main(void)
         TEST(one_that_is_accused_gets_a_short_grace),
         TEST(a_late_worker_beside_one_that_spoke_is_waited_for),
         TEST(patience_grows_with_what_would_be_lost),
+        TEST(a_copy_is_waited_for_as_a_replica_is),
         TEST(those_who_wait_for_links_are_waited_for_until_they_give_up),
         TEST(waiting_in_vain_is_short),
         TEST(one_that_was_left_behind_breaks_nothing),

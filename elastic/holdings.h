@@ -1,0 +1,18 @@
+/*
+ * What a worker holds, as its report says it: ranges of units, and what each is to it.
+ */
+#pragma once
+
+#include "elastic/plan.h"
+#include "elastic/report.h"
+
+/**
+ * holdings_describe() - the unit ranges of @report, which has none yet
+ * @held: of each of @unit_count units, whether it is in memory
+ * @plan, @rank: the generation whose stage, and whose copies of other stages, the worker keeps at
+ * one step with it; NULL: none, all that it has is left from before
+ *
+ * The stage comes first: `holds` of the report speaks of it, and of copies that are kept.
+ */
+void holdings_describe(const bool *held, unsigned unit_count, const struct plan *plan,
+                       unsigned rank, struct worker_report *report);
