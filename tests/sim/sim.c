@@ -43,6 +43,13 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_DEAF_LINKS] = "deaf-links",
     [BUG_WAITS_FOR_ETCD] = "waits-for-etcd",
     [BUG_PARTIAL_LEADER] = "partial-leader",
+    [BUG_HOLD_BEFORE_SHADOW] = "hold-before-shadow",
+    [BUG_UNTOLD_SHADOW] = "untold-shadow",
+    [BUG_DROPPED_SHADOW] = "dropped-shadow",
+    [BUG_STALE_SHADOW] = "stale-shadow",
+    [BUG_CLAIMED_COPIES] = "claimed-copies",
+    [BUG_PLACED_UNHEARD] = "placed-unheard",
+    [BUG_EARLY_SWEEP] = "early-sweep",
 };
 
 static void describe_job(struct sim *sim)
@@ -92,6 +99,9 @@ static void draw_job(struct sim *sim)
         sim_chance(sim, STREAM_SETUP, 15) ? 0 : 5 + sim_random(sim, STREAM_SETUP, 30);
     sim->spec.checkpoint.keep = 1 + (unsigned)sim_random(sim, STREAM_SETUP, 3);
     sim->compute_us = 30000 + sim_random(sim, STREAM_SETUP, 120000);
+    sim->spec.elastic.shadow = sim_chance(sim, STREAM_SETUP, 35);
+    if (sim_chance(sim, STREAM_SETUP, 30))
+        sim->spec.checkpoint.copies = sim_chance(sim, STREAM_SETUP, 70) ? 2 : 3;
 }
 
 static void submit(struct sim *sim)
@@ -112,6 +122,25 @@ static void limit_memory(struct sim *sim, unsigned slots)
         sim->slot_memory = whole / 2;
     else if (slots >= 4 && sim_chance(sim, STREAM_SETUP, 60))
         sim->slot_memory = whole * 3 / 4;
+}
+
+/*
+ * Shadows matter where a stage is on one node: a pipeline that is asked for, often without
+ * replicas, or one that memory asks for, which then must have room for copies, too.
+ */
+static void make_exposed(struct sim *sim, unsigned slots)
+{
+    struct planner_unit units[SIM_UNITS];
+    unsigned stages = 2 + (unsigned)sim_random(sim, STREAM_SETUP, 2);
+    planner_units(&sim->spec, 0, 1e10, units);
+    if (slots < 3 || sim_chance(sim, STREAM_SETUP, 30)) {
+        size_t whole = stage_memory_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES));
+        sim->slot_memory = slots >= 3 ? whole * 9 / 10 : 0;
+        return;
+    }
+    sim->stages = stages;
+    if (sim_chance(sim, STREAM_SETUP, 50))
+        sim->spec.elastic.devices_max = stages;
 }
 
 static void name_node(struct sim *sim, unsigned index)
@@ -137,7 +166,11 @@ static void add_nodes(struct sim *sim)
         node->up = true;
         slots += node->slot_count;
     }
-    limit_memory(sim, slots);
+    if (sim->spec.elastic.shadow)
+        make_exposed(sim, slots);
+    else
+        limit_memory(sim, slots);
+    submit(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
         sim_firnd_start(&sim->nodes[i]);
 }
@@ -160,7 +193,6 @@ static void surround(struct sim *sim)
     sim->disk = sim_allocate(1, sizeof(*sim->disk));
     sim->store = sim_store_new(sim);
     sim->check = sim_check_new(sim);
-    submit(sim);
 }
 
 struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
@@ -172,6 +204,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     surround(sim);
     add_nodes(sim);
     sim->faults = sim_faults_new(sim);
+    sim_faults_wish(sim);
     return sim;
 }
 
@@ -184,6 +217,7 @@ struct sim *sim_new_scene(uint64_t steps, unsigned node_count, const struct sim_
     describe_job(sim);
     sim->spec.train.steps = steps;
     surround(sim);
+    submit(sim);
     sim->node_count = node_count;
     sim->nodes = sim_allocate(SIM_NODES_MAX, sizeof(*sim->nodes));
     for (unsigned i = 0; i < node_count; i++) {

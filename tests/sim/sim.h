@@ -2,10 +2,11 @@
  * firn in a bottle: a whole cluster in one process, on a clock that only events move.
  *
  * Real code: everything that decides. elastic/ (leader, agent, recovery, planner, plans and
- * reports as JSON), membership/ (election, registry), and firnd's own wiring (daemon/job.c,
- * leading.c, recording.c, view.c, mirror.c, outbox.c, suspicion.c). Simulated: the store behind
- * `struct kv`, the network, disks, processes, and the worker, whose code blocks in threads and
- * therefore is modelled as a state machine that follows worker/trainer.c line by line.
+ * reports as JSON), membership/ (election, registry), and firnd's own wiring (of daemon/: job.c,
+ * leading.c, recording.c, sweeping.c, following.c, earlier_report.c, view.c, mirror.c, outbox.c,
+ * suspicion.c). Simulated: the store behind `struct kv`, the network, disks, processes, and the
+ * worker, whose code blocks in threads and therefore is modelled as a state machine that follows
+ * worker/trainer.c line by line.
  *
  * Everything random comes from one 64-bit seed through Philox, events of one time happen in the
  * order in which they were posted, and nothing looks at the machine: a seed replays its run.
@@ -53,6 +54,13 @@ enum sim_bug {
     BUG_DEAF_LINKS,
     BUG_WAITS_FOR_ETCD,
     BUG_PARTIAL_LEADER,
+    BUG_HOLD_BEFORE_SHADOW,
+    BUG_UNTOLD_SHADOW,
+    BUG_DROPPED_SHADOW,
+    BUG_STALE_SHADOW,
+    BUG_CLAIMED_COPIES,
+    BUG_PLACED_UNHEARD,
+    BUG_EARLY_SWEEP,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];
@@ -104,6 +112,7 @@ struct sim {
     uint64_t events_max;
     uint64_t compute_us;  /* of one step, about */
     uint64_t slot_memory; /* bytes of each slot; 0: unlimited */
+    unsigned stages;      /* asked for; 0: free */
     unsigned node_count;
     struct sim_node *nodes;
     struct sim_worker **workers; /* every process that ever was, by instance */

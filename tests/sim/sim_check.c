@@ -78,6 +78,60 @@ static bool is_out_of_reach(const struct sim *sim, const struct plan *plan)
     return !served || sim->now_ns < changed_ns + LEARN_NS;
 }
 
+/* The nodes on which @plan has a replica or a shadow of @unit, a bit each. */
+static uint64_t nodes_that_keep(const struct sim *sim, const struct plan *plan, unsigned unit)
+{
+    uint64_t nodes = 0;
+    for (unsigned rank = 0; rank < plan->worker_count; rank++)
+        if (plan_keeps(plan, rank, unit))
+            nodes |= (uint64_t)1 << sim_node_index(sim, plan->workers[rank].node);
+    return nodes;
+}
+
+static uint64_t nodes_with_gradients(const struct sim *sim, const struct plan *plan, unsigned unit,
+                                     uint64_t step)
+{
+    uint64_t nodes = 0;
+    for (unsigned i = 0; i < sim->worker_count; i++) {
+        const struct sim_worker *worker = sim->workers[i]; /* it may have died since */
+        if (worker->generation == plan->generation && worker->ledger.gradients[unit] == step)
+            nodes |= (uint64_t)1 << worker->node;
+    }
+    return nodes;
+}
+
+static bool is_two(uint64_t bits)
+{
+    return (bits & (bits - 1)) != 0;
+}
+
+/* With shadows a commit proves that the gradients of every unit are on all nodes that keep it. */
+static void check_shadowed_commit(struct sim *sim, const struct plan *plan, uint64_t step)
+{
+    for (unsigned unit = 0; sim->spec.elastic.shadow && unit < SIM_UNITS; unit++)
+        if (is_two(nodes_that_keep(sim, plan, unit)) &&
+            !is_two(nodes_with_gradients(sim, plan, unit, step)))
+            sim_fail(sim,
+                     "generation %llu commits step %llu, but one node alone has its gradients of "
+                     "unit %u",
+                     (unsigned long long)plan->generation, (unsigned long long)step, unit);
+}
+
+static void note_generation(struct sim *sim, const struct plan *plan)
+{
+    struct sim_check *check = sim->check;
+    check->committing_generation = plan->generation;
+    check->replicas = plan->replica_count;
+    check->first_commit_ns = sim->now_ns;
+    check->doubled = sim->spec.elastic.shadow;
+    check->nodes = 0;
+    for (unsigned unit = 0; check->doubled && unit < SIM_UNITS; unit++) {
+        uint64_t nodes = nodes_that_keep(sim, plan, unit);
+        check->doubled = is_two(nodes);
+        check->nodes |= nodes;
+    }
+}
+
 void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim_record *record,
                       uint64_t next)
 {
@@ -106,11 +160,12 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
         sim_fail(sim, "generation %llu commits step %llu after generation %llu has committed",
                  (unsigned long long)plan->generation, (unsigned long long)record->step,
                  (unsigned long long)check->committing_generation);
-    if (plan->generation != check->committing_generation)
+    if (plan->generation != check->committing_generation) {
         sim_trace(sim, "generation %llu commits its first step, %llu",
                   (unsigned long long)plan->generation, (unsigned long long)record->step);
-    check->committing_generation = plan->generation;
-    check->replicas = plan->replica_count;
+        note_generation(sim, plan);
+    }
+    check_shadowed_commit(sim, plan, record->step);
     check->committed_ns = sim->now_ns;
     check->commits++;
 }
@@ -155,6 +210,9 @@ void sim_check_report(struct sim *sim, const struct sim_worker *worker,
 {
     const struct sim_ledger *ledger = &worker->ledger;
     uint64_t step = worker->state.applied_step;
+    if (report->checkpoint_lost)
+        sim->check->missed_ns[MIN(worker->plan->resume_step, (uint64_t)SIM_STEPS_MAX)] =
+            sim->now_ns;
     for (unsigned unit = 0; step > 0 && unit < SIM_UNITS; unit++)
         if (ledger->kept[unit] == step && !worker->state.units[unit].held)
             sim_fail(sim, "%s gave unit %u of step %llu away before its new owner had committed",
@@ -195,8 +253,9 @@ static void check_same_step(struct sim *sim, const struct sim_worker *worker)
 void sim_check_begin(struct sim *sim, const struct sim_worker *worker)
 {
     check_same_step(sim, worker);
-    for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count;
-         unit++) {
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
+        if (!plan_keeps(worker->plan, worker->rank, unit))
+            continue;
         const struct sim_unit *held = &worker->state.units[unit];
         uint64_t step = worker->state.applied_step;
         if (!held->held || held->step != step || held->hash != sim->check->history[step][unit].hash)
@@ -317,6 +376,7 @@ bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
     if (is_complete(sim))
         return true;
     check_owners(sim);
+    check->longest_wait_ns = MAX(check->longest_wait_ns, sim->now_ns - last_ns);
     if (sim->now_ns > last_ns + STALL_MAX_NS)
         sim_fail(sim, "no step was committed for %llu s with all faults over (step %llu of %llu)",
                  STALL_MAX_NS / NS_PER_SECOND, (unsigned long long)check->committed_step,

@@ -15,6 +15,13 @@ struct sim_witness {
     uint64_t ranks; /* a bit each */
 };
 
+#define SIM_SEALED_MAX 64
+
+/* When the parts of a checkpoint with copies were put together. */
+struct sim_sealed {
+    uint64_t step, generation, at_ns;
+};
+
 struct sim_check {
     struct sim_unit history[SIM_STEPS_MAX + 1][SIM_UNITS]; /* of the undisturbed run */
     uint64_t record_digests[SIM_STEPS_MAX + 1];
@@ -22,13 +29,25 @@ struct sim_check {
     uint64_t committed_step;          /* the newest that must not be lost */
     uint64_t committed_ever;
     uint64_t given_away; /* the newest generation that began after a failure: older ones are over */
-    uint64_t committing_generation;     /* the newest that has committed a step */
-    unsigned replicas;                  /* of that one */
+    uint64_t committing_generation; /* the newest that has committed a step */
+    unsigned replicas;              /* of that one */
+    /* Of that one: its nodes, a bit each, when it committed first, and whether each of its units is
+     * kept on two of them. */
+    uint64_t nodes, first_commit_ns;
+    bool doubled;
     uint64_t committed_ns;              /* when a step was committed last */
     uint64_t commits;                   /* how many, repetitions included */
+    uint64_t longest_wait_ns;           /* for a commit, when all faults were over */
     uint64_t generation, generation_ns; /* the newest plan, and when it was written */
     uint64_t newest_record;
-    uint64_t recorded_ns[SIM_STEPS_MAX + 1]; /* when a step's checkpoint was recorded last */
+    bool records_changed;                    /* by the transaction that is being carried out */
+    uint64_t recorded_ns[SIM_STEPS_MAX + 1]; /* when a step's checkpoint was recorded last, */
+    uint64_t missed_ns[SIM_STEPS_MAX + 1];   /* and when somebody found it lost */
+    bool
+        outdated[SIM_STEPS_MAX + 1]; /* its record was written when nobody waited for it any more */
+    uint64_t lost_ns[SIM_NODES_MAX]; /* when a node's disk was */
+    struct sim_sealed sealed[SIM_SEALED_MAX]; /* the oldest are overwritten */
+    unsigned sealed_count;
 
     struct sim_witness begun[16]; /* by generation: the step that it begins from */
     /* By generation: which one its last commit with a switch flag announced, after which step. */
@@ -60,6 +79,15 @@ void sim_check_frame(struct sim *sim, const struct sim_worker *worker, uint64_t 
 void sim_check_begin(struct sim *sim, const struct sim_worker *worker);
 /** a checkpoint appears on disk */
 void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoint);
+/** all parts of @step's checkpoint are together: from now on losses count */
+void sim_check_sealed(struct sim *sim, uint64_t step, uint64_t generation);
+/** a node's disk, or a checkpoint on it, is lost */
+void sim_check_disk_lost(struct sim *sim, unsigned node);
+/** what is on disks or in records has changed: every checkpoint is on as many nodes as its record
+ * says, but for those that are lost since */
+void sim_check_copies(struct sim *sim);
+/** sim_check_recorded_by() - the generation whose checkpoint of @step is recorded; 0: none */
+uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step);
 /** sim_check_newest_record() - the step of the newest record in the store; 0: none */
 uint64_t sim_check_newest_record(const struct sim *sim);
 /** a transaction of @client, sent at @sent_ns, is about to be carried out */

@@ -40,11 +40,35 @@ static bool is_any(const struct sim *sim, uint64_t step, uint64_t known_ns)
     return true;
 }
 
+static bool is_untroubled(const struct sim *sim, const struct sim_node *node)
+{
+    return node->up && node->firnd != NULL && node->firnd_pause.until_ns <= sim->now_ns &&
+           sim_reachable(sim, node->index, SIM_STORE_PLACE) &&
+           (node->disturbed_ns == 0 || node->disturbed_ns + CALM_NS <= sim->now_ns);
+}
+
+/* All of it is on nodes that the leader must know of. */
+static bool has_copies(const struct sim *sim, uint64_t step)
+{
+    uint64_t nodes = 0;
+    bool all = true;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        nodes |= is_untroubled(sim, &sim->nodes[i]) ? (uint64_t)1 << i : 0;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        all = all &&
+              sim_folders_find(sim, nodes, step, sim_check_recorded_by(sim, step), unit) != NULL;
+    return all;
+}
+
 /* Whoever planned at known_ns had heard of it, and can read it. */
 static bool is_readable(const struct sim *sim, uint64_t step, uint64_t known_ns)
 {
-    return sim_disk_find(sim, step) != NULL &&
-           sim->check->recorded_ns[MIN(step, (uint64_t)SIM_STEPS_MAX)] < known_ns;
+    uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
+    uint64_t recorded_ns = sim->check->recorded_ns[index];
+    bool there = sim->spec.checkpoint.copies > 1
+                     ? sim->check->missed_ns[index] <= recorded_ns && has_copies(sim, step)
+                     : sim_disk_find(sim, step) != NULL;
+    return there && recorded_ns < known_ns;
 }
 
 uint64_t sim_check_newest_record(const struct sim *sim)
@@ -72,20 +96,63 @@ static bool is_recorded(const struct sim *sim, uint64_t step)
 /* Somebody of whom the leader cannot but know. */
 static bool is_clearly_there(const struct sim *sim, const struct sim_worker *worker)
 {
-    const struct sim_node *node = &sim->nodes[worker->node];
     return worker->alive && !worker->unlinked && worker->pause.until_ns <= sim->now_ns &&
-           node->up && node->firnd != NULL && node->firnd_pause.until_ns <= sim->now_ns &&
-           sim_reachable(sim, worker->node, SIM_STORE_PLACE) &&
-           (node->disturbed_ns == 0 || node->disturbed_ns + CALM_NS <= sim->now_ns);
+           is_untroubled(sim, &sim->nodes[worker->node]);
+}
+
+/* It has read a checkpoint, and says so when its links are up: until then that counts, not what was
+ * made of it. */
+static bool has_only_read(const struct sim_worker *worker)
+{
+    return worker->plan != NULL && worker->plan->source != PLAN_SOURCE_MEMORY && !worker->engine;
 }
 
 static bool lives(const struct sim *sim, unsigned unit, uint64_t step)
 {
-    for (unsigned i = 0; i < sim->worker_count; i++)
-        if (is_clearly_there(sim, sim->workers[i]) && sim->workers[i]->state.units[unit].held &&
-            sim->workers[i]->state.units[unit].step == step)
+    for (unsigned i = 0; i < sim->worker_count; i++) {
+        const struct sim_worker *worker = sim->workers[i];
+        const struct sim_unit *held = &worker->state.units[unit];
+        if (is_clearly_there(sim, worker) && held->held && held->step == step &&
+            !has_only_read(worker))
             return true;
+    }
     return false;
+}
+
+/* Has anything happened to it since @since_ns, or does something last that began before? */
+static bool is_troubled(const struct sim *sim, const struct sim_node *node, uint64_t since_ns)
+{
+    return !node->up || node->firnd == NULL || node->firnd_pause.until_ns > sim->now_ns ||
+           !sim_reachable(sim, node->index, SIM_STORE_PLACE) ||
+           (node->disturbed_ns != 0 && node->disturbed_ns + CALM_NS > since_ns);
+}
+
+/*
+ * With every unit on two nodes the loss of either leaves all of them: whatever happened to one node
+ * alone since then is no reason to go back.
+ */
+static void check_shadowed(struct sim *sim, const struct plan *plan)
+{
+    const struct sim_check *check = sim->check;
+    const struct sim_node *troubled = NULL;
+    unsigned count = 0;
+    if (!check->doubled || (sim->faults->store_disturbed_ns != 0 &&
+                            sim->faults->store_disturbed_ns + CALM_NS > check->first_commit_ns))
+        return;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if ((check->nodes >> i & 1) != 0 &&
+            is_troubled(sim, &sim->nodes[i], check->first_commit_ns)) {
+            troubled = &sim->nodes[i];
+            count++;
+        }
+    if (count <= 1)
+        sim_fail(
+            sim,
+            "generation %llu goes back from step %llu to %llu although generation %llu had all "
+            "units on two nodes and at most node %s was disturbed: %s",
+            (unsigned long long)plan->generation, (unsigned long long)check->committed_step,
+            (unsigned long long)plan->resume_step, (unsigned long long)check->committing_generation,
+            troubled != NULL ? troubled->name : "none", plan->reason_text);
 }
 
 static void check_fallback(struct sim *sim, const struct plan *plan)
@@ -94,6 +161,7 @@ static void check_fallback(struct sim *sim, const struct plan *plan)
     if (sim->store->down || (disturbed_ns != 0 && disturbed_ns + CALM_NS > sim->now_ns) ||
         sim->store->late_requests_percent > 0)
         return;
+    check_shadowed(sim, plan);
     for (uint64_t step = committed; step > plan->resume_step && step + 1 >= committed; step--) {
         bool all = true;
         for (unsigned unit = 0; unit < SIM_UNITS; unit++)
@@ -125,6 +193,8 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
     struct sim_check *check = sim->check;
     if (!plan->planned)
         check->given_away = plan->generation;
+    if (plan->worker_count == 0) /* everybody leaves, with a checkpoint */
+        check->doubled = false;
     if (plan->source == PLAN_SOURCE_MEMORY) {
         check->memory_plans++;
         check_ordered_commit(sim, plan);
@@ -149,6 +219,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
     if (plan->reason == PLAN_REASON_FAILURE)
         check_fallback(sim, plan);
     check->committed_step = plan->resume_step;
+    check->doubled = false;
 }
 
 static struct plan *decode_plan(struct sim *sim, const char *text)
@@ -189,7 +260,15 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     plan_free(plan);
 }
 
-static void check_record(struct sim *sim, const struct kv_operation *operation)
+/* It was given up, or overtaken on its way: its files may be swept, and nobody reads it. */
+static bool is_outdated(const struct sim *sim, uint64_t step, uint64_t sent_ns)
+{
+    uint64_t newest = sim_check_newest_record(sim);
+    return step < newest &&
+           sent_ns <= sim->check->recorded_ns[MIN(newest, (uint64_t)SIM_STEPS_MAX)];
+}
+
+static void check_record(struct sim *sim, uint64_t sent_ns, const struct kv_operation *operation)
 {
     char key[KV_KEY_MAX];
     struct checkpoint_record record;
@@ -204,13 +283,16 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
         return;
     }
     sim_trace(sim, "CHECKPOINT of step %llu is recorded", (unsigned long long)record.step);
-    sim->check->recorded_ns[MIN(record.step, (uint64_t)SIM_STEPS_MAX)] = sim->now_ns;
+    uint64_t index = MIN(record.step, (uint64_t)SIM_STEPS_MAX);
+    sim->check->recorded_ns[index] = sim->now_ns;
+    sim->check->outdated[index] = is_outdated(sim, record.step, sent_ns);
     if (record.generation > plan->generation || record.generation < sim->check->given_away)
         sim_fail(sim, "a checkpoint of generation %llu is recorded in generation %llu",
                  (unsigned long long)record.generation, (unsigned long long)plan->generation);
     /* A request that was given up may be carried out very late, and bring back an old record of
      * this generation: nobody reads it, for there are newer ones. */
-    if (record.step > sim_check_newest_record(sim) && sim_disk_find(sim, record.step) == NULL)
+    if (record.step > sim_check_newest_record(sim) && record.shares[0] == '\0' &&
+        sim_disk_find(sim, record.step) == NULL)
         sim_fail(sim, "the checkpoint of step %llu is recorded, but not on disk",
                  (unsigned long long)record.step);
     plan_free(plan);
@@ -229,8 +311,10 @@ void sim_check_write(struct sim *sim, uint64_t client, uint64_t sent_ns,
         sim_fail(sim, "somebody who does not lead writes %s", leaf);
     if (strcmp(leaf, "generation") == 0)
         check_generation(sim, sent_ns, operation);
-    else if (strncmp(leaf, "checkpoints/", strlen("checkpoints/")) == 0)
-        check_record(sim, operation);
+    if (strncmp(leaf, "checkpoints/", strlen("checkpoints/")) == 0) {
+        check_record(sim, sent_ns, operation);
+        sim->check->records_changed = true;
+    }
 }
 
 void sim_check_written(struct sim *sim)
@@ -240,4 +324,7 @@ void sim_check_written(struct sim *sim)
         sim_fail(sim, "the newest record of a checkpoint was of step %llu, and is of step %llu now",
                  (unsigned long long)sim->check->newest_record, (unsigned long long)now);
     sim->check->newest_record = now;
+    if (sim->check->records_changed)
+        sim_check_copies(sim);
+    sim->check->records_changed = false;
 }

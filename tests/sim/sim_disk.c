@@ -37,9 +37,15 @@ const struct sim_checkpoint *sim_disk_open(const struct sim *sim, const char *pa
                : NULL;
 }
 
-static const struct sim_part *find_part(const struct sim_disk *disk, uint64_t step,
-                                        uint64_t generation, unsigned rank)
+bool sim_disk_is_broken(const struct sim *sim, unsigned node)
 {
+    return (sim->disk->broken >> node % 64 & 1) != 0;
+}
+
+const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, uint64_t generation,
+                                          unsigned rank)
+{
+    const struct sim_disk *disk = sim->disk;
     for (unsigned i = 0; i < MIN(disk->part_count, (unsigned)SIM_PARTS_MAX); i++)
         if (disk->parts[i].step == step && disk->parts[i].generation == generation &&
             disk->parts[i].rank == rank)
@@ -81,10 +87,10 @@ int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigne
 {
     struct sim_disk *disk = sim->disk;
     struct sim_checkpoint checkpoint = {.step = step, .made_by = generation};
-    if (disk->broken)
+    if (disk->broken != 0)
         return -EIO;
     for (unsigned rank = 0; rank < world; rank++) {
-        const struct sim_part *part = find_part(disk, step, generation, rank);
+        const struct sim_part *part = sim_disk_find_part(sim, step, generation, rank);
         if (part == NULL && sim->bug != BUG_CHECKPOINT_NOT_DURABLE)
             return -ENOENT;
         for (unsigned unit = 0; part != NULL && unit < SIM_UNITS; unit++)

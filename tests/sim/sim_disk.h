@@ -1,10 +1,11 @@
 /*
  * The checkpoint folder that all nodes share: parts of shares, and whole checkpoints that appear
- * all at once. Writing fails while the disk is broken.
+ * all at once. Writing fails while the disk is broken. With copies each node has a disk of its own
+ * instead (sim_folders.h).
  */
 #pragma once
 
-#include "sim/sim_state.h"
+#include "sim/sim_folders.h"
 
 #define SIM_DISK_MAX  64
 #define SIM_PARTS_MAX 256
@@ -25,10 +26,16 @@ struct sim_disk {
     unsigned part_count;
     struct sim_checkpoint checkpoints[SIM_DISK_MAX];
     unsigned count;
-    bool broken;
+    uint64_t broken; /* nodes whose writes fail, a bit each */
+    struct sim_folders nodes[SIM_NODES_MAX];
 };
 
+/** sim_disk_is_broken() - writing fails on @node; without copies on all or none */
+bool sim_disk_is_broken(const struct sim *sim, unsigned node);
 void sim_disk_write_part(struct sim *sim, const struct sim_part *part);
+/** sim_disk_find_part() - NULL */
+const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, uint64_t generation,
+                                          unsigned rank);
 /** sim_disk_commit() - 0; -EIO (broken), -ENOENT (a part is missing), -EEXIST (holds other bits) */
 int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world);
 /** sim_disk_retain() - of those up to @step, the ones before @kept_from go; 0: none */

@@ -91,20 +91,10 @@ static void remove_trap(struct sim *sim, const struct sim_fault *fault)
 
 /* ---- wishes ---- */
 
-static void write_wish(struct sim *sim)
-{
-    char key[KV_KEY_MAX];
-    struct desired_record desired = {.wish = (enum record_wish)sim->faults->wish,
-                                     .devices = sim->faults->devices};
-    AUTO_JSON json_t *tree = desired_record_encode(&desired);
-    AUTO_FREE char *text = json_text(tree);
-    sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "desired"), text);
-}
-
 static bool wish_scale(struct sim *sim, struct sim_fault *fault)
 {
     sim->faults->devices = 1 + fault->amount % 8;
-    write_wish(sim);
+    sim_faults_wish(sim);
     return true;
 }
 
@@ -112,14 +102,14 @@ static void wish_no_scale(struct sim *sim, const struct sim_fault *fault)
 {
     (void)fault;
     sim->faults->devices = 0;
-    write_wish(sim);
+    sim_faults_wish(sim);
 }
 
 static bool wish_pause(struct sim *sim, struct sim_fault *fault)
 {
     (void)fault;
     sim->faults->wish = RECORD_PAUSED;
-    write_wish(sim);
+    sim_faults_wish(sim);
     return true;
 }
 
@@ -127,7 +117,7 @@ static void wish_running(struct sim *sim, const struct sim_fault *fault)
 {
     (void)fault;
     sim->faults->wish = RECORD_RUNNING;
-    write_wish(sim);
+    sim_faults_wish(sim);
 }
 
 static void set_drain(struct sim *sim, unsigned node, bool drains)
@@ -192,8 +182,10 @@ static bool lose_node(struct sim *sim, struct sim_fault *fault)
     if (node->up)
         sim_node_lose(node);
     sim_check_node_died(sim);
-    if (fault->amount % 4 == 0)
-        node->incarnation = 0; /* its disk is lost too: another machine of the same name */
+    if (fault->amount % 4 == 0) { /* its disk is lost too: another machine of the same name */
+        node->incarnation = 0;
+        sim_folders_wipe(sim, node->index);
+    }
     return true;
 }
 
@@ -441,22 +433,23 @@ static bool stall_watch(struct sim *sim, struct sim_fault *fault)
 
 static bool break_disk(struct sim *sim, struct sim_fault *fault)
 {
-    (void)fault;
-    sim->disk->broken = true;
+    bool shared = sim->spec.checkpoint.copies < 2;
+    sim->disk->broken |= shared ? UINT64_MAX : (uint64_t)1 << fault->node;
     return true;
 }
 
 static void mend_disk(struct sim *sim, const struct sim_fault *fault)
 {
     (void)fault;
-    sim->disk->broken = false;
+    sim->disk->broken = 0;
 }
 
 /* The newest checkpoint is damaged, or its folder is gone. */
 static bool lose_checkpoint(struct sim *sim, struct sim_fault *fault)
 {
-    (void)fault;
-    return sim_disk_lose(sim, sim_check_newest_record(sim));
+    uint64_t step = sim_check_newest_record(sim);
+    return sim->spec.checkpoint.copies < 2 ? sim_disk_lose(sim, step)
+                                           : sim_folders_lose(sim, fault->node, step);
 }
 
 const struct sim_fault_kind sim_fault_kinds[] = {

@@ -1,5 +1,8 @@
 #include "sim/sim_faults.h"
 
+#include "base/json.h"
+#include "membership/keys.h"
+#include "membership/records.h"
 #include "sim/sim_check.h"
 #include "sim/sim_node.h"
 
@@ -76,6 +79,17 @@ void sim_faults_at(struct sim_worker *worker)
 }
 
 /* ---- the plan of a run ---- */
+
+void sim_faults_wish(struct sim *sim)
+{
+    char key[KV_KEY_MAX];
+    struct desired_record desired = {.wish = (enum record_wish)sim->faults->wish,
+                                     .devices = sim->faults->devices,
+                                     .stages = sim->stages};
+    AUTO_JSON json_t *tree = desired_record_encode(&desired);
+    AUTO_FREE char *text = json_text(tree);
+    sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "desired"), text);
+}
 
 /* Of a run in which only the store suffers, one of the store's. */
 static const struct sim_fault_kind *draw_kind(struct sim *sim, bool only_store)

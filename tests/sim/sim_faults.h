@@ -52,6 +52,8 @@ struct sim_faults {
 };
 
 struct sim_faults *sim_faults_new(struct sim *sim);
+/** sim_faults_wish() - write down what is asked for just now */
+void sim_faults_wish(struct sim *sim);
 void sim_faults_free(struct sim_faults *faults);
 /** sim_faults_at() - a worker came to a point */
 void sim_faults_at(struct sim_worker *worker);

@@ -214,7 +214,8 @@ static void configure(struct sim_firnd *firnd, const struct sim_node *node)
     snprintf(config->node, sizeof(config->node), "%s", node->name);
     snprintf(config->address, sizeof(config->address), "10.0.0.%u", node->index + 1);
     snprintf(config->http, sizeof(config->http), "10.0.0.%u:7400", node->index + 1);
-    snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), "/checkpoints");
+    snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), SIM_NODE_FOLDER "%s",
+             node->name);
     config->link_port = LINK_PORT;
     config->slots = node->slot_count;
     config->threads = 1;

@@ -39,6 +39,7 @@ struct options {
 
 struct tally {
     uint64_t seeds, failures, commits, events, memory_plans, disk_plans, unfenced;
+    uint64_t longest_wait_ns, longest_wait_seed; /* for a commit, when all faults were over */
 };
 
 static sigjmp_buf assertion;
@@ -95,6 +96,10 @@ static bool run_seed(const struct options *options, uint64_t seed, struct tally 
     tally->memory_plans += sim->check->memory_plans;
     tally->disk_plans += sim->check->disk_plans;
     tally->unfenced += sim->check->unfenced;
+    if (sim->check->longest_wait_ns > tally->longest_wait_ns) {
+        tally->longest_wait_ns = sim->check->longest_wait_ns;
+        tally->longest_wait_seed = seed;
+    }
     sim_free(sim);
     return good;
 }
@@ -114,9 +119,11 @@ static int run_all(const struct options *options)
     double seconds = processor_seconds() - began;
     printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " steps committed, %" PRIu64
            " generations from memory, %" PRIu64 " from disk, %" PRIu64 " unfenced commits, %" PRIu64
-           " events; %.1f s, %.1f seeds/s\n",
+           " events; longest wait with all faults over %.0f s (seed %" PRIu64
+           "); %.1f s, %.1f seeds/s\n",
            tally.seeds, tally.failures, tally.commits, tally.memory_plans, tally.disk_plans,
-           tally.unfenced, tally.events, seconds, (double)tally.seeds / seconds);
+           tally.unfenced, tally.events, (double)tally.longest_wait_ns / 1e9,
+           tally.longest_wait_seed, seconds, (double)tally.seeds / seconds);
     return (tally.failures > 0) == (options->bug != BUG_NONE) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

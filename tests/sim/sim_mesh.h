@@ -16,6 +16,7 @@ enum sim_tag {
     SIM_ACTIVATION,
     SIM_GRADIENT,
     SIM_REDUCE,
+    SIM_SHADOW, /* index: stage */
     SIM_HOLD,
     SIM_COMMIT,
     SIM_CLOSING,

@@ -6,6 +6,8 @@
 #include "daemon/daemon.h"
 #include "sim/sim_store.h"
 
+#define SIM_NODE_FOLDER "/nodes/" /* and the node's name: where its own disk is */
+
 /* One life of firnd: daemon/daemon.h's object, wired to simulated surroundings. */
 struct sim_firnd {
     struct sim *sim;

@@ -29,16 +29,22 @@ static uint64_t next_step(const struct sim_worker *worker)
 }
 
 /* A wait for a message of this generation; with a failed mesh the generation is over instead. */
-static bool take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
-                 struct sim_payload *ret_payload, bool *ret_broken)
+static bool take_one(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
+                     unsigned index, struct sim_payload *ret_payload, bool *ret_broken)
 {
     *ret_broken = false;
-    if (sim_mesh_take(worker->mesh, from, tag, step, 0, ret_payload))
+    if (sim_mesh_take(worker->mesh, from, tag, step, index, ret_payload))
         return true;
     *ret_broken = worker->mesh->state == SIM_MESH_FAILED;
     if (*ret_broken)
         worker_broken(worker, -ECONNRESET);
     return false;
+}
+
+static bool take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
+                 struct sim_payload *ret_payload, bool *ret_broken)
+{
+    return take_one(worker, from, tag, step, 0, ret_payload, ret_broken);
 }
 
 /* ---- a step up to HOLD ---- */
@@ -117,7 +123,29 @@ static void send_to_replicas(struct sim_worker *worker)
     worker->round.next_child = 0;
 }
 
-/* This rank's part of the record. */
+/* The stage's worker of replica 0 feeds the copy of its stage, and waits for nothing. */
+static void feed_shadow(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    const struct sim_payload payload = {.step = next_step(worker), .digest = worker->act_digest};
+    int keeper = plan_shadow_of(plan, stage_of(worker));
+    if (keeper >= 0 && worker->rank < plan->stage_count)
+        sim_mesh_send(worker->mesh, (unsigned)keeper, SIM_SHADOW, stage_of(worker), &payload);
+}
+
+/* This worker has the reduced gradients of a stage, its own or one that it shadows: its part of the
+ * record. */
+static void add_squares(struct sim_worker *worker, unsigned stage, uint64_t digest)
+{
+    const struct plan *plan = worker->plan;
+    uint64_t step = next_step(worker);
+    for (unsigned unit = plan->stage_first_unit[stage]; unit < plan->stage_first_unit[stage + 1];
+         unit++) {
+        worker->state.hold.squares[unit] = sim_square(worker->state.units[unit].hash, step, digest);
+        worker->gradients_step[unit] = worker->ledger.gradients[unit] = step;
+    }
+}
+
 static void hold(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -125,12 +153,10 @@ static void hold(struct sim_worker *worker)
     uint64_t step = next_step(worker);
     unsigned replica = worker->rank / plan->stage_count;
     sim_record_init(&state->hold, step);
-    for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count; unit++)
-        state->hold.squares[unit] = sim_square(state->units[unit].hash, step, worker->act_digest);
+    add_squares(worker, stage_of(worker), worker->act_digest);
     for (unsigned lane = plan->replica_first_lane[replica];
          is_last_stage(worker) && lane < plan->replica_first_lane[replica + 1]; lane++)
         state->hold.losses[lane] = sim_loss(lane, step, worker->act_digest);
-    state->holds = true;
 }
 
 static bool at_backward(struct sim_worker *worker)
@@ -144,8 +170,12 @@ static bool at_backward(struct sim_worker *worker)
     if (stage_of(worker) > 0)
         sim_mesh_send(worker->mesh, worker->rank - 1, SIM_GRADIENT, 0, &payload);
     send_to_replicas(worker);
-    if (worker->sim->bug == BUG_HOLD_BEFORE_REDUCE)
+    if (worker->plan->replica_count == 1) /* final already */
+        feed_shadow(worker);
+    if (worker->sim->bug == BUG_HOLD_BEFORE_REDUCE) {
         hold(worker);
+        worker->state.holds = true;
+    }
     worker_go(worker, POINT_REDUCE);
     worker_busy(worker, 1000, 6000);
     return true;
@@ -192,8 +222,30 @@ static bool at_reduce(struct sim_worker *worker)
                      (unsigned long long)next_step(worker), rank, worker->rank,
                      (unsigned long long)plan->generation);
     }
-    worker->gradients_step = next_step(worker);
+    if (plan->replica_count > 1)
+        feed_shadow(worker);
     hold(worker);
+    worker->next_shadow = 0;
+    worker_go(worker, POINT_SHADOW);
+    return true;
+}
+
+/* HOLD only with the gradients of every copy that is kept here. */
+static bool at_shadow(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct sim_payload payload;
+    bool broken;
+    for (; worker->next_shadow < plan->shadow_count; worker->next_shadow++) {
+        const struct plan_shadow *shadow = &plan->shadows[worker->next_shadow];
+        if (shadow->rank != worker->rank || worker->sim->bug == BUG_HOLD_BEFORE_SHADOW)
+            continue;
+        if (!take_one(worker, plan_rank(plan, 0, shadow->stage), SIM_SHADOW, next_step(worker),
+                      shadow->stage, &payload, &broken))
+            return broken && worker->alive;
+        add_squares(worker, shadow->stage, payload.digest);
+    }
+    worker->state.holds = true;
     sim_check_hold(worker->sim, worker);
     sim_snapshot_poll(worker);
     begin_round(worker, false);
@@ -208,8 +260,9 @@ static void apply_early(struct sim_worker *worker)
     struct sim_state *state = &worker->state;
     if (!state->holds)
         return;
-    for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count;
-         unit++) {
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
+        if (!worker->keeps[unit])
+            continue;
         state->units[unit] = worker->sim->check->history[next_step(worker)][unit];
         sim_check_apply(worker->sim, worker, unit);
     }
@@ -316,7 +369,10 @@ static void settle_in(struct sim_worker *worker)
     if (!worker->first_commit)
         return;
     worker->first_commit = false;
-    sim_state_drop_outside(&worker->state, worker->first_unit, worker->unit_count);
+    if (worker->sim->bug == BUG_DROPPED_SHADOW)
+        for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+            worker->keeps[unit] &= unit - worker->first_unit < worker->unit_count;
+    sim_state_drop(&worker->state, worker->keeps);
     for (unsigned donor = plan->worker_count; donor < plan->worker_count + plan->donor_count;
          donor++) {
         bool served = false;
@@ -358,12 +414,14 @@ void session_apply(struct sim_worker *worker, const struct sim_record *record)
 {
     struct sim_state *state = &worker->state;
     uint64_t digest = sim_record_digest(record);
-    for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count;
-         unit++) {
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
         struct sim_unit *held = &state->units[unit];
+        bool own = unit - worker->first_unit < worker->unit_count;
+        if (!worker->keeps[unit] || (!own && worker->sim->bug == BUG_STALE_SHADOW))
+            continue;
         /* Without this step's gradients the optimizer takes whatever is in the buffers. */
         held->hash = sim_apply_unit(held->hash, record->step,
-                                    digest + (record->step - worker->gradients_step));
+                                    digest + (record->step - worker->gradients_step[unit]));
         held->step++;
         sim_check_apply(worker->sim, worker, unit);
     }
@@ -391,10 +449,11 @@ static void tell_progress(struct sim_worker *worker)
 static void look_after_checkpoint(struct sim_worker *worker)
 {
     const struct sim_payload *down = &worker->round.down;
-    if (worker->rank == 0) {
+    sim_snapshot_abandon(worker, down->failed_step);
+    if (worker->rank == 0 || worker->plan->copies > 1)
         sim_snapshot_commit(worker, down->durable_step);
+    if (worker->rank == 0)
         sim_snapshot_take_result(worker);
-    }
     if (sim_snapshot_due(worker->sim, worker->state.applied_step) && down->switch_generation == 0)
         sim_snapshot_begin(worker);
 }
@@ -452,6 +511,8 @@ static bool at_share(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
+    if (snapshot->begun_step != step)
+        sim_snapshot_end_copies(worker); /* there is no later step to wait for them in */
     sim_snapshot_poll(worker);
     if (snapshot->durable_step != step) {
         if (!snapshot->writing && snapshot->failed_step != step)
@@ -475,9 +536,13 @@ static bool after_closing(struct sim_worker *worker)
         if (worker->rank == 0 && written) {
             worker->refused_step = 0; /* that was a word on what another generation made */
             worker_go(worker, POINT_RECORD);
-        } else {
-            begin_round(worker, true);
+            return true;
         }
+        if (!written)
+            sim_snapshot_abandon(worker, step);
+        else if (worker->plan->copies > 1)
+            sim_snapshot_commit(worker, step);
+        begin_round(worker, true);
         return true;
     }
     if (written) {
@@ -514,11 +579,10 @@ static bool at_record(struct sim_worker *worker)
 bool session_step(struct sim_worker *worker)
 {
     static bool (*const at[POINT_COUNT])(struct sim_worker *) = {
-        [POINT_STEP] = at_step,         [POINT_FORWARD] = at_forward,
-        [POINT_BACKWARD] = at_backward, [POINT_REDUCE] = at_reduce,
-        [POINT_GATHER] = at_gather,     [POINT_ASK] = at_ask,
-        [POINT_APPLY] = at_apply,       [POINT_ANNOUNCED] = at_announced,
-        [POINT_SHARE] = at_share,       [POINT_RECORD] = at_record,
+        [POINT_STEP] = at_step,     [POINT_FORWARD] = at_forward, [POINT_BACKWARD] = at_backward,
+        [POINT_REDUCE] = at_reduce, [POINT_SHADOW] = at_shadow,   [POINT_GATHER] = at_gather,
+        [POINT_ASK] = at_ask,       [POINT_APPLY] = at_apply,     [POINT_ANNOUNCED] = at_announced,
+        [POINT_SHARE] = at_share,   [POINT_RECORD] = at_record,
     };
     return at[worker->point](worker);
 }

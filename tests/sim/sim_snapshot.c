@@ -1,12 +1,15 @@
 /*
  * Checkpoints as worker/snapshot.c makes them: shares are written while training goes on, rank 0
- * commits when all are durable, and firnd is told when the folder is there.
+ * commits when all are durable, and firnd is told when the folder is there. With copies the nodes
+ * do that together (sim_spread.h).
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/sim_worker.h"
+#include "elastic/copies.h"
+#include "sim/sim_node.h"
+#include "sim/sim_spread.h"
 
 bool sim_snapshot_due(const struct sim *sim, uint64_t step)
 {
@@ -14,10 +17,26 @@ bool sim_snapshot_due(const struct sim *sim, uint64_t step)
            step != sim->spec.train.steps;
 }
 
+static bool makes_copies(const struct sim_worker *worker)
+{
+    return worker->sim->spec.checkpoint.copies > 1;
+}
+
+/* A commit that is through is told at the next occasion; other nodes' keepers are through then. */
+void sim_snapshot_end_copies(struct sim_worker *worker)
+{
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    sim_snapshot_take_result(worker);
+    sim_spread_stop(snapshot->spread);
+    snapshot->spread = NULL;
+}
+
 void sim_snapshot_reset(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
+    sim_snapshot_end_copies(worker);
     snapshot->begun_step = snapshot->durable_step = snapshot->failed_step = 0;
+    snapshot->kept_step = 0;
 }
 
 void sim_snapshot_forget(struct sim_worker *worker)
@@ -25,12 +44,21 @@ void sim_snapshot_forget(struct sim_worker *worker)
     sim_snapshot_reset(worker);
 }
 
+void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step)
+{
+    const struct sim_snapshot *snapshot = &worker->snapshot;
+    if (failed_step == 0 || failed_step != snapshot->begun_step || !makes_copies(worker))
+        return;
+    sim_snapshot_end_copies(worker);
+    sim_folders_abandon(worker->sim, worker->node, failed_step, snapshot->part.generation);
+}
+
 bool sim_snapshot_begin(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     const struct plan *plan = worker->plan;
     unsigned replica = worker->rank / plan->stage_count;
-    if (snapshot->writing)
+    if (snapshot->writing || snapshot->spread != NULL)
         return false;
     snapshot->part = (struct sim_part){
         .step = worker->state.applied_step, .generation = plan->generation, .rank = worker->rank};
@@ -44,20 +72,49 @@ bool sim_snapshot_begin(struct sim_worker *worker)
     return true;
 }
 
+/* This node's part in a checkpoint with copies has come to its end. */
+static void poll_keeper(struct sim_worker *worker)
+{
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    int status;
+    if (snapshot->spread == NULL || worker->rank == 0 ||
+        !sim_spread_done(snapshot->spread, &status))
+        return;
+    sim_spread_stop(snapshot->spread);
+    snapshot->spread = NULL;
+    if (status < 0)
+        snapshot->failed_step = snapshot->begun_step;
+}
+
 void sim_snapshot_poll(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
+    poll_keeper(worker);
     if (!snapshot->writing || worker->sim->now_ns < snapshot->done_ns)
         return;
     snapshot->writing = false;
     if (snapshot->begun_step == 0)
         return; /* of a generation that is over */
-    if (worker->sim->disk->broken) {
+    if (sim_disk_is_broken(worker->sim, worker->node)) {
         snapshot->failed_step = snapshot->begun_step;
         return;
     }
-    sim_disk_write_part(worker->sim, &snapshot->part);
+    if (makes_copies(worker))
+        sim_folders_write(worker->sim, worker->node, &snapshot->part);
+    else
+        sim_disk_write_part(worker->sim, &snapshot->part);
     snapshot->durable_step = snapshot->begun_step;
+}
+
+static void start_spread(struct sim_worker *worker)
+{
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    int store = copies_find(worker->plan, sim_node_name(worker->sim, worker->node));
+    if (snapshot->kept_step == snapshot->begun_step ||
+        (worker->rank != 0 && copies_keeper(worker->plan, (unsigned)store) != worker->rank))
+        return;
+    snapshot->kept_step = snapshot->begun_step;
+    snapshot->spread = sim_spread_start(worker);
 }
 
 void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
@@ -68,6 +125,11 @@ void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
         (durable_step == snapshot->committed_step &&
          snapshot->part.generation == snapshot->committed_generation))
         return;
+    if (makes_copies(worker)) {
+        if (snapshot->spread == NULL)
+            start_spread(worker);
+        return;
+    }
     snapshot->committing = true;
     snapshot->commit_step = durable_step;
     snapshot->commit_generation = snapshot->part.generation;
@@ -75,32 +137,57 @@ void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
     snapshot->commit_done_ns = sim_soon(worker->sim, 2000, 60000);
 }
 
+static void tell_committed(struct sim_worker *worker, uint64_t step, uint64_t generation)
+{
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
+    struct control_checkpoint *told = &message->checkpoint;
+    snapshot->committed_step = step;
+    snapshot->committed_generation = generation;
+    message->type = CONTROL_CHECKPOINT;
+    told->step = step;
+    told->generation = generation;
+    sim_disk_path(step, told->path, sizeof(told->path));
+    if (snapshot->spread != NULL)
+        sim_spread_shares(snapshot->spread, told->shares);
+    else
+        generation = sim_disk_find(worker->sim, step)->made_by;
+    snprintf(told->manifest_sha256, sizeof(told->manifest_sha256), "%064llx",
+             (unsigned long long)generation);
+    worker_say(worker, message);
+}
+
+static void take_spread(struct sim_worker *worker)
+{
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    int status;
+    if (worker->rank != 0 || !sim_spread_done(snapshot->spread, &status))
+        return;
+    if (status < 0)
+        snapshot->failed_step = snapshot->begun_step;
+    else
+        tell_committed(worker, snapshot->begun_step, snapshot->part.generation);
+    sim_spread_stop(snapshot->spread);
+    snapshot->spread = NULL;
+}
+
 void sim_snapshot_take_result(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
+    if (snapshot->spread != NULL)
+        take_spread(worker);
     if (!snapshot->committing || worker->sim->now_ns < snapshot->commit_done_ns)
         return;
     snapshot->committing = false;
     int status = sim_disk_commit(worker->sim, snapshot->commit_step, snapshot->commit_generation,
                                  snapshot->commit_world);
-    if (status < 0) {
-        if (snapshot->commit_step == snapshot->begun_step)
-            snapshot->failed_step = snapshot->commit_step;
-        if (status == -EEXIST)
-            sim_fail(worker->sim, "the checkpoint of step %llu holds other bits than this run's",
-                     (unsigned long long)snapshot->commit_step);
+    if (status == 0) {
+        tell_committed(worker, snapshot->commit_step, snapshot->commit_generation);
         return;
     }
-    AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
-    snapshot->committed_step = snapshot->commit_step;
-    snapshot->committed_generation = snapshot->commit_generation;
-    message->type = CONTROL_CHECKPOINT;
-    message->checkpoint.step = snapshot->commit_step;
-    message->checkpoint.generation = snapshot->commit_generation;
-    sim_disk_path(snapshot->commit_step, message->checkpoint.path,
-                  sizeof(message->checkpoint.path));
-    snprintf(message->checkpoint.manifest_sha256, sizeof(message->checkpoint.manifest_sha256),
-             "%064llx",
-             (unsigned long long)sim_disk_find(worker->sim, snapshot->commit_step)->made_by);
-    worker_say(worker, message);
+    if (snapshot->commit_step == snapshot->begun_step)
+        snapshot->failed_step = snapshot->commit_step;
+    if (status == -EEXIST)
+        sim_fail(worker->sim, "the checkpoint of step %llu holds other bits than this run's",
+                 (unsigned long long)snapshot->commit_step);
 }

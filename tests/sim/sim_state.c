@@ -123,21 +123,17 @@ unsigned sim_frozen_layers(const struct sim *sim, uint64_t step)
     return freezes ? (unsigned)MIN(step / every, (uint64_t)FREEZE_LAYERS_MOST) : 0;
 }
 
-void sim_state_range(const struct sim_state *state, unsigned from, unsigned *ret_first,
-                     unsigned *ret_count)
-{
-    while (from < SIM_UNITS && !state->units[from].held)
-        from++;
-    unsigned end = from;
-    while (end < SIM_UNITS && state->units[end].held)
-        end++;
-    *ret_first = from;
-    *ret_count = end - from;
-}
-
-void sim_state_drop_outside(struct sim_state *state, unsigned first, unsigned count)
+bool sim_state_empty(const struct sim_state *state)
 {
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        if (unit < first || unit >= first + count)
+        if (state->units[unit].held)
+            return false;
+    return true;
+}
+
+void sim_state_drop(struct sim_state *state, const bool *kept)
+{
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        if (kept == NULL || !kept[unit])
             state->units[unit].held = false;
 }

@@ -47,7 +47,6 @@ void sim_record_from(const struct step_record *from, struct sim_record *into);
 /** sim_frozen_layers() - after @step, the same on every worker */
 unsigned sim_frozen_layers(const struct sim *sim, uint64_t step);
 
-/** sim_state_range() - the held range at or after @from; count 0: none */
-void sim_state_range(const struct sim_state *state, unsigned from, unsigned *ret_first,
-                     unsigned *ret_count);
-void sim_state_drop_outside(struct sim_state *state, unsigned first, unsigned count);
+bool sim_state_empty(const struct sim_state *state);
+/** sim_state_drop() - all but what @kept says; NULL: everything */
+void sim_state_drop(struct sim_state *state, const bool *kept);

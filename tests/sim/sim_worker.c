@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/holdings.h"
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 #include "sim/sim_process.h"
+#include "sim/sim_spread.h"
 
 const char *sim_worker_name(const struct sim_worker *worker)
 {
@@ -36,23 +38,10 @@ static void describe_held(const struct sim_worker *worker, struct worker_report 
         sim_record_to(&state->hold, &report->record);
     else if (state->committed.step == state->applied_step && state->applied_step > 0)
         sim_record_to(&state->committed, &report->record);
-    unsigned first, count;
-    sim_state_range(state, 0, &first, &count);
-    if (!worker->engine || !state->units[worker->first_unit].held) {
-        report->held_first_unit = first;
-        report->held_unit_count = count;
-        sim_state_range(state, first + count, &report->old_first_unit, &report->old_unit_count);
-        return;
-    }
-    report->held_first_unit = worker->first_unit;
-    report->held_unit_count = worker->unit_count;
-    if (first < worker->first_unit) {
-        report->old_first_unit = first;
-        report->old_unit_count = MIN(count, worker->first_unit - first);
-    } else {
-        sim_state_range(state, worker->first_unit + worker->unit_count, &report->old_first_unit,
-                        &report->old_unit_count);
-    }
+    bool held[SIM_UNITS];
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        held[unit] = state->units[unit].held;
+    holdings_describe(held, SIM_UNITS, worker->engine ? worker->plan : NULL, worker->rank, report);
 }
 
 static void describe_lost(const struct sim_worker *worker, struct worker_report *report)
@@ -68,6 +57,8 @@ static void describe_lost(const struct sim_worker *worker, struct worker_report 
 /* Planted bugs: what a worker says of itself is not so. */
 static void lie(const struct sim_worker *worker, struct worker_report *report)
 {
+    if (worker->sim->bug == BUG_UNTOLD_SHADOW)
+        report->extra_count = 0;
     if (!report->holds)
         return;
     if (worker->sim->bug == BUG_IGNORED_HOLD) {
@@ -230,7 +221,8 @@ static void handle(struct sim_worker *worker, struct sim_order *order)
     case CONTROL_CHECKPOINT:
         if (order->committed) {
             worker->recorded_step = MAX(worker->recorded_step, order->step);
-            sim_disk_retain(worker->sim, order->kept_from, order->step);
+            if (worker->sim->spec.checkpoint.copies < 2) /* else every firnd sweeps its own */
+                sim_disk_retain(worker->sim, order->kept_from, order->step);
         } else if (order->generation == worker->generation) {
             worker->refused_step = order->step;
         }
@@ -280,13 +272,15 @@ static void close_generation(struct sim_worker *worker)
 {
     sim_snapshot_reset(worker);
     worker->engine = false;
-    worker->gradients_step = 0;
+    memset(worker->gradients_step, 0, sizeof(worker->gradients_step));
     sim_mesh_close(worker->mesh);
     worker->mesh = NULL;
 }
 
 static void cut_wires(struct sim_worker *worker)
 {
+    sim_spread_stop(worker->snapshot.spread);
+    worker->snapshot.spread = NULL;
     worker->alive = worker->listening = false;
     worker->died_ns = worker->sim->now_ns;
     worker->mesh = NULL;
@@ -354,7 +348,7 @@ static void settle(struct sim_worker *worker)
         struct sim_record record;
         sim_record_from(&plan->commit, &record);
         session_apply(worker, &record);
-        sim_state_drop_outside(state, worker->first_unit, worker->unit_count);
+        sim_state_drop(state, worker->keeps);
     }
     if (worker->sim->bug != BUG_KEPT_GRADIENTS)
         state->holds = false;
@@ -363,53 +357,20 @@ static void settle(struct sim_worker *worker)
 static bool fits(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
-    unsigned first, count;
-    sim_state_range(&worker->state, 0, &first, &count);
-    if (plan->source != PLAN_SOURCE_MEMORY || plan->planned || count == 0 ||
+    if (plan->source != PLAN_SOURCE_MEMORY || plan->planned || sim_state_empty(&worker->state) ||
         worker->state.applied_step == plan->resume_step)
         return true;
     if (plan->workers[worker->rank].instance != 0)
         return worker->sim->bug == BUG_MOVE_OF_OTHER_STEP;
-    sim_state_drop_outside(&worker->state, 0, 0); /* nobody counts on it */
+    sim_state_drop(&worker->state, NULL); /* nobody counts on it */
     sim_check_forget(worker);
     return true;
 }
 
-static void own_range(const struct plan *plan, unsigned rank, unsigned *ret_first,
-                      unsigned *ret_count)
+static void find_kept(const struct plan *plan, unsigned rank, bool ret_kept[SIM_UNITS])
 {
-    unsigned stage = rank % plan->stage_count;
-    *ret_first = plan->stage_first_unit[stage];
-    *ret_count = plan->stage_first_unit[stage + 1] - *ret_first;
-}
-
-/* From a checkpoint or from the seed. */
-static bool obtain(struct sim_worker *worker)
-{
-    const struct plan *plan = worker->plan;
-    struct sim_state *state = &worker->state;
-    const struct sim_checkpoint *checkpoint = NULL;
-    unsigned first, count;
-    own_range(plan, worker->rank, &first, &count);
-    if (plan->source == PLAN_SOURCE_CHECKPOINT) {
-        checkpoint = sim_disk_open(worker->sim, plan->restore_path);
-        if (worker->sim->bug == BUG_OTHER_CHECKPOINT && checkpoint != NULL)
-            checkpoint = &worker->sim->disk->checkpoints[0];
-        if (checkpoint == NULL)
-            return false;
-    }
-    sim_state_drop_outside(state, 0, 0);
-    sim_check_forget(worker);
-    state->applied_step = plan->source == PLAN_SOURCE_CHECKPOINT ? checkpoint->step : 0;
-    state->committed.step = 0;
-    state->holds = false;
-    for (unsigned unit = first; unit < first + count; unit++) {
-        if (checkpoint != NULL)
-            state->units[unit] = checkpoint->units[unit];
-        else
-            state->units[unit] = (struct sim_unit){.held = true, .hash = sim_initial_hash(unit)};
-    }
-    return true;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        ret_kept[unit] = plan_keeps(plan, rank, unit);
 }
 
 static void open_links(struct sim_worker *worker)
@@ -458,12 +419,13 @@ void worker_switch(struct sim_worker *worker)
 
 static bool at_restore(struct sim_worker *worker)
 {
-    if (obtain(worker)) {
+    int status = sim_restore(worker);
+    if (status == 0) {
         open_links(worker);
     } else if (worker->stopping) {
         worker_exit(worker, 0);
-    } else { /* the leader has to take an older checkpoint */
-        worker->checkpoint_lost = true;
+    } else { /* the leader has to take an older checkpoint, unless this one is only out of reach */
+        worker->checkpoint_lost = status == -ENOENT;
         worker_go(worker, POINT_WAIT);
         go_stuck(worker);
         worker->checkpoint_lost = false;
@@ -487,9 +449,9 @@ static void send_units(struct sim_worker *worker)
         sim_mesh_send(worker->mesh, move->to_rank, SIM_STATE, move->unit, &payload);
     }
     if (worker->sim->bug == BUG_DROP_BEFORE_COMMIT && worker->rank < plan->worker_count) {
-        unsigned first, count;
-        own_range(plan, worker->rank, &first, &count);
-        sim_state_drop_outside(&worker->state, first, count);
+        bool kept[SIM_UNITS];
+        find_kept(plan, worker->rank, kept);
+        sim_state_drop(&worker->state, kept);
     }
 }
 
@@ -520,11 +482,9 @@ static bool take_unit(struct sim_worker *worker, const struct plan_move *move)
 {
     struct sim_state *state = &worker->state;
     struct sim_payload payload;
-    unsigned first, count;
     if (!sim_mesh_take(worker->mesh, move->from_rank, SIM_STATE, 0, move->unit, &payload))
         return false;
-    sim_state_range(state, 0, &first, &count);
-    if (count == 0) {
+    if (sim_state_empty(state)) {
         state->applied_step = payload.digest;
         state->committed.step = 0;
     }
@@ -554,7 +514,10 @@ static bool at_handover(struct sim_worker *worker)
         worker_go(worker, POINT_DONOR);
         return true;
     }
-    own_range(plan, worker->rank, &worker->first_unit, &worker->unit_count);
+    unsigned stage = worker->rank % plan->stage_count;
+    worker->first_unit = plan->stage_first_unit[stage];
+    worker->unit_count = plan->stage_first_unit[stage + 1] - worker->first_unit;
+    find_kept(plan, worker->rank, worker->keeps);
     worker->engine = worker->first_commit = true;
     sim_check_begin(worker->sim, worker);
     worker_report(worker, WORKER_RUNNING);

@@ -24,6 +24,7 @@ enum sim_point {
     POINT_FORWARD,
     POINT_BACKWARD,
     POINT_REDUCE,
+    POINT_SHADOW, /* the gradients of the stages that it keeps copies of */
     POINT_GATHER, /* HOLD: the children's words */
     POINT_ASK,    /* the parent's */
     POINT_APPLY,  /* between COMMIT and APPLIED */
@@ -51,6 +52,9 @@ struct sim_snapshot {
     bool committing;
     uint64_t commit_done_ns, commit_step, commit_generation;
     unsigned world, commit_world;
+    /* With copies: this node's part in it, and of which step it was begun last. */
+    struct sim_spread *spread;
+    uint64_t kept_step;
 };
 
 /* worker/exchange.c: one round of the commit tree. */
@@ -67,6 +71,7 @@ struct sim_round {
  */
 struct sim_ledger {
     uint64_t kept[SIM_UNITS];
+    uint64_t gradients[SIM_UNITS]; /* of its own stage and of copies: the last step */
     uint64_t hold_generation, hold_step;
 };
 
@@ -97,12 +102,13 @@ struct sim_worker {
     struct sim_mesh *mesh;
     bool engine; /* there is one, of this rank and range: */
     unsigned rank, first_unit, unit_count;
-    uint64_t gradients_step; /* whose reduced gradients lie in the engine's buffers; 0: none */
+    bool keeps[SIM_UNITS]; /* of the engine: its range, and the stages that it shadows */
+    uint64_t gradients_step[SIM_UNITS]; /* whose reduced gradients lie in its buffers; 0: none */
 
     enum sim_point point;
     uint64_t busy_until_ns, deadline_ns;
     uint64_t act_digest;
-    unsigned next_move;
+    unsigned next_move, next_shadow;
     bool finish_told; /* of the two closing rounds, the second */
     enum worker_phase leaves_as;
     struct sim_round round;
@@ -148,11 +154,19 @@ void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
 /** session_apply() - the optimizer step, if all is as it should be */
 void session_apply(struct sim_worker *worker, const struct sim_record *record);
 
+/** sim_restore() - what the plan does not move here: 0; -ENOENT: the checkpoint is lost;
+ * -EHOSTUNREACH: who has it does not answer */
+int sim_restore(struct sim_worker *worker);
+
 /* sim_snapshot.c */
 bool sim_snapshot_due(const struct sim *sim, uint64_t step);
 bool sim_snapshot_begin(struct sim_worker *worker);
 void sim_snapshot_poll(struct sim_worker *worker);
 void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step);
+/** sim_snapshot_abandon() - with copies: @failed_step has failed on some node: what is here goes */
+void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step);
+/** sim_snapshot_end_copies() - what is under way with other nodes is given up */
+void sim_snapshot_end_copies(struct sim_worker *worker);
 /** sim_snapshot_take_result() - tell firnd of a commit that is through */
 void sim_snapshot_take_result(struct sim_worker *worker);
 void sim_snapshot_reset(struct sim_worker *worker);

@@ -1,0 +1,112 @@
+/*
+ * Checkpoints with copies: after the loss of any n - 1 nodes with their disks, each whose record
+ * says n copies can still be restored; and nothing goes before what follows it is safe.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "membership/keys.h"
+#include "membership/records.h"
+#include "sim/sim_check.h"
+#include "sim/sim_folders.h"
+#include "sim/sim_store.h"
+
+static bool decode(const char *text, struct checkpoint_record *ret_record)
+{
+    AUTO_JSON json_t *tree = NULL;
+    return json_parse(text, strlen(text), "a record", &tree, NULL) == 0 &&
+           checkpoint_record_decode(tree, ret_record, NULL) == 0;
+}
+
+/* In how many places the share lies that has the fewest: "a+b b+c" says 2. */
+static unsigned fewest_places(const char *shares)
+{
+    unsigned fewest = SIM_NODES_MAX, places = 1;
+    for (const char *at = shares;; at++) {
+        places += *at == '+';
+        if (*at != ' ' && *at != '\0')
+            continue;
+        fewest = MIN(fewest, places);
+        places = 1;
+        if (*at == '\0')
+            return fewest;
+    }
+}
+
+static uint64_t sealed_ns(const struct sim_check *check, uint64_t step, uint64_t generation)
+{
+    for (unsigned i = 0; i < MIN(check->sealed_count, (unsigned)SIM_SEALED_MAX); i++)
+        if (check->sealed[i].step == step && check->sealed[i].generation == generation)
+            return check->sealed[i].at_ns;
+    return 0;
+}
+
+static unsigned lost_since(const struct sim *sim, uint64_t since_ns)
+{
+    unsigned lost = 0;
+    for (unsigned node = 0; node < sim->node_count; node++)
+        lost += sim->check->lost_ns[node] != 0 && sim->check->lost_ns[node] >= since_ns;
+    return lost;
+}
+
+static unsigned places_of(const struct sim *sim, uint64_t step, uint64_t generation, unsigned unit)
+{
+    unsigned places = 0;
+    for (unsigned node = 0; node < sim->node_count; node++)
+        places += sim_folders_find(sim, (uint64_t)1 << node, step, generation, unit) != NULL;
+    return places;
+}
+
+static void check_one(struct sim *sim, const struct checkpoint_record *record)
+{
+    uint64_t step = record->step, generation = strtoull(record->manifest_sha256, NULL, 16);
+    unsigned copies = fewest_places(record->shares);
+    unsigned lost = lost_since(sim, sealed_ns(sim->check, step, generation));
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
+        unsigned places = places_of(sim, step, generation, unit);
+        if (places + lost < copies)
+            sim_fail(sim,
+                     "the checkpoint of step %llu is recorded with %u copies, but unit %u is on %u "
+                     "nodes although only %u lost something since",
+                     (unsigned long long)step, copies, unit, places, lost);
+    }
+}
+
+uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step)
+{
+    char key[KV_KEY_MAX];
+    struct checkpoint_record record;
+    const struct sim_store_key *there =
+        sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step));
+    return there != NULL && decode(there->value, &record)
+               ? strtoull(record.manifest_sha256, NULL, 16)
+               : 0;
+}
+
+void sim_check_copies(struct sim *sim)
+{
+    char prefix[KV_KEY_MAX];
+    keys_job(prefix, SIM_CLUSTER, SIM_JOB, "checkpoints/");
+    size_t length = strlen(prefix);
+    for (size_t i = 0; sim->spec.checkpoint.copies > 1 && i < sim->store->key_count; i++) {
+        struct checkpoint_record record;
+        if (strncmp(sim->store->keys[i].key, prefix, length) == 0 &&
+            decode(sim->store->keys[i].value, &record) && record.shares[0] != '\0' &&
+            !sim->check->outdated[MIN(record.step, (uint64_t)SIM_STEPS_MAX)])
+            check_one(sim, &record);
+    }
+}
+
+void sim_check_sealed(struct sim *sim, uint64_t step, uint64_t generation)
+{
+    struct sim_check *check = sim->check;
+    check->sealed[check->sealed_count++ % SIM_SEALED_MAX] =
+        (struct sim_sealed){.step = step, .generation = generation, .at_ns = sim->now_ns};
+}
+
+void sim_check_disk_lost(struct sim *sim, unsigned node)
+{
+    sim->check->lost_ns[node] = sim->now_ns;
+    sim_check_copies(sim);
+}

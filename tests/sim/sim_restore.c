@@ -1,0 +1,81 @@
+/*
+ * State from a checkpoint or from the seed: worker/restore.c, and what worker/trainer.c makes of
+ * it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sim/sim_check.h"
+#include "sim/sim_node.h"
+#include "sim/sim_spread.h"
+
+static int read_shared(const struct sim_worker *worker, struct sim_checkpoint *ret_checkpoint)
+{
+    const struct sim *sim = worker->sim;
+    const struct sim_checkpoint *there = sim_disk_open(sim, worker->plan->restore_path);
+    if (there == NULL)
+        return -ENOENT;
+    *ret_checkpoint = sim->bug == BUG_OTHER_CHECKPOINT ? sim->disk->checkpoints[0] : *there;
+    return 0;
+}
+
+/* Every unit from whichever node of the plan has it; -EHOSTUNREACH: one that is away may have it.
+ */
+static int read_copies(const struct sim_worker *worker, struct sim_checkpoint *ret_checkpoint)
+{
+    const struct sim *sim = worker->sim;
+    const struct plan *plan = worker->plan;
+    uint64_t nodes = 0, generation = strtoull(plan->restore_sha256, NULL, 16);
+    bool all_answer = true;
+    for (unsigned i = 0; i < plan->store_count; i++) {
+        unsigned node = sim_node_index(sim, plan->stores[i].node);
+        bool answers = sim_serves(sim, node, worker->node);
+        all_answer = all_answer && answers;
+        nodes |= answers ? (uint64_t)1 << node : 0;
+    }
+    ret_checkpoint->step = plan->resume_step;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
+        const struct sim_unit *found =
+            sim_folders_find(sim, nodes, plan->resume_step, generation, unit);
+        if (found != NULL)
+            ret_checkpoint->units[unit] = *found;
+        else if (plan_keeps(plan, worker->rank, unit))
+            return all_answer ? -ENOENT : -EHOSTUNREACH;
+    }
+    return 0;
+}
+
+/* The seed's state, which is what a checkpoint of step 0 would have. */
+static void initialize(struct sim_checkpoint *ret_checkpoint)
+{
+    ret_checkpoint->step = 0;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        ret_checkpoint->units[unit] =
+            (struct sim_unit){.held = true, .hash = sim_initial_hash(unit)};
+}
+
+/* From a checkpoint or from the seed. */
+int sim_restore(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct sim_state *state = &worker->state;
+    struct sim_checkpoint checkpoint = {0};
+    int status = 0;
+    if (plan->source != PLAN_SOURCE_CHECKPOINT)
+        initialize(&checkpoint);
+    else if (plan->restore_sha256[0] != '\0')
+        status = read_copies(worker, &checkpoint);
+    else
+        status = read_shared(worker, &checkpoint);
+    if (status < 0)
+        return status;
+    sim_state_drop(state, NULL);
+    sim_check_forget(worker);
+    state->applied_step = checkpoint.step;
+    state->committed.step = 0;
+    state->holds = false;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        if (plan_keeps(plan, worker->rank, unit))
+            state->units[unit] = checkpoint.units[unit];
+    return 0;
+}

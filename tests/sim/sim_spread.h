@@ -1,0 +1,22 @@
+/*
+ * Making a checkpoint with copies: what worker/commit.c does on rank 0 and worker/keeper.c on the
+ * lowest rank of every other node, each on a thread beside its worker's steps. Nodes read each
+ * other's notes through their daemons, now and then, until they say what is waited for.
+ */
+#pragma once
+
+#include "sim/sim_worker.h"
+
+struct sim_spread; /* one node's part in one checkpoint */
+
+/** sim_spread_start() - of the step that the worker's share was begun for last */
+struct sim_spread *sim_spread_start(struct sim_worker *worker);
+/** sim_spread_done() - whether it has come to its end; then *ret_status says how: 0, or negative */
+bool sim_spread_done(const struct sim_spread *spread, int *ret_status);
+/** sim_spread_shares() - rank 0, done: where all copies lie, as the record has it */
+void sim_spread_shares(const struct sim_spread *spread, char ret_text[COPIES_SHARES_SIZE]);
+/** sim_spread_stop() - given up where it is, and freed; NULL allowed */
+void sim_spread_stop(struct sim_spread *spread);
+
+/** sim_serves() - does the daemon of @node answer @to, who asks for a file? */
+bool sim_serves(const struct sim *sim, unsigned node, unsigned to);
