@@ -14,8 +14,11 @@
 
 static const char *const families[] = {"gpt2", "llama", NULL};
 static const char *const optimizers[] = {"adamw", NULL};
-static const char *const formats[] = {
-    [JOB_FORMAT_BYTES] = "bytes", [JOB_FORMAT_LLMC] = "llmc", [JOB_FORMAT_UINT16] = "uint16", NULL};
+static const char *const formats[] = {[JOB_FORMAT_BYTES] = "bytes",
+                                      [JOB_FORMAT_LLMC] = "llmc",
+                                      [JOB_FORMAT_UINT16] = "uint16",
+                                      [JOB_FORMAT_UINT32] = "uint32",
+                                      NULL};
 static const char *const schedules[] = {[JOB_SCHEDULE_CONSTANT] = "constant",
                                         [JOB_SCHEDULE_COSINE] = "cosine",
                                         [JOB_SCHEDULE_LINEAR] = "linear",
@@ -104,7 +107,7 @@ const struct schema_key job_schema[] = {
      .meaning = "A folder of Hugging Face's (config.json, safetensors), the same on every node, whose parameters training begins with; sizes that are not given here are taken from it; relative to the job file"},
 
     {"data.format", SCHEMA_CHOICE, AT(data.format), .choices = formats, .default_json = "\"bytes\"",
-     .meaning = "`bytes`: any files, one token a byte; `llmc`: llm.c's `.bin` files; `uint16`: nanoGPT's raw token files"},
+     .meaning = "`bytes`: any files, one token a byte; `llmc`: llm.c's `.bin` files; `uint16`: nanoGPT's raw token files; `uint32`: the same for more than 65,536 tokens"},
     {"data.path", SCHEMA_PATHS, AT(data.paths), .also = " paths file files dataset train ",
      .meaning = "Files, folders or globs (`**` crosses folders), the same on every node; relative to the job file"},
     {"data.validation", SCHEMA_SHARE_OR_PATH, AT(data.validation_share), 0, 1, .below_max = true,

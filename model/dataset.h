@@ -23,8 +23,11 @@
 
 enum dataset_format {
     DATASET_BYTES, /* any file, one token a byte: vocabulary 256 */
-    DATASET_LLMC, /* llm.c .bin: 256 int32 header (magic 20240520, version 1, count), then uint16 */
+    /* llm.c's .bin: a header of 256 int32 (magic, version, count), then uint16 (magic 20240520,
+       version 1: GPT-2's tokens) or uint32 (20240801, 7: Llama 3's) */
+    DATASET_LLMC,
     DATASET_UINT16, /* nanoGPT's raw uint16 */
+    DATASET_UINT32, /* the same for vocabularies of more than 65,536 */
 };
 
 #define DATASET_FILES_MAX 1000000

@@ -14,14 +14,18 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "token files are read as they lie");
 
 #define LLMC_HEADER_BYTES 1024 /* 256 int32 */
-#define LLMC_MAGIC        20240520
-#define LLMC_VERSION      1
+
+/* What llm.c writes for which tokens. */
+static const struct llmc_kind {
+    uint32_t magic, version;
+    size_t token_bytes;
+} llmc_kinds[] = {{20240520, 1, sizeof(uint16_t)}, {20240801, 7, sizeof(uint32_t)}};
 
 /* A file being added to a row. */
 struct source {
     const char *path;
     int descriptor;
-    size_t size_bytes, header_bytes;
+    size_t size_bytes, header_bytes, token_bytes;
 };
 
 static int read_all(const struct source *source, size_t offset, void *to, size_t size_bytes,
@@ -42,6 +46,14 @@ static int read_all(const struct source *source, size_t offset, void *to, size_t
     return 0;
 }
 
+static const struct llmc_kind *find_llmc_kind(uint32_t magic)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(llmc_kinds); i++)
+        if (llmc_kinds[i].magic == magic)
+            return &llmc_kinds[i];
+    return NULL;
+}
+
 static int check_llmc_header(struct source *source, struct error *error)
 {
     uint8_t header[LLMC_HEADER_BYTES];
@@ -55,29 +67,53 @@ static int check_llmc_header(struct source *source, struct error *error)
 
     uint32_t magic = bytes_get_u32(header), version = bytes_get_u32(header + 4);
     uint64_t count = bytes_get_u32(header + 8);
-    if (magic != LLMC_MAGIC)
-        return error_set(error, -EINVAL, "data: %s: not llm.c's format: magic %u, not %u",
-                         source->path, magic, LLMC_MAGIC);
-    if (version != LLMC_VERSION)
+    const struct llmc_kind *kind = find_llmc_kind(magic);
+    if (kind == NULL)
+        return error_set(error, -EINVAL, "data: %s: not llm.c's format: magic %u, not %u or %u",
+                         source->path, magic, llmc_kinds[0].magic, llmc_kinds[1].magic);
+    if (version != kind->version)
         return error_set(error, -EINVAL, "data: %s: llm.c's format in version %u, not %u",
-                         source->path, version, LLMC_VERSION);
-    if (count * sizeof(uint16_t) != source->size_bytes - sizeof(header))
+                         source->path, version, kind->version);
+    if (count * kind->token_bytes != source->size_bytes - sizeof(header))
         return error_set(error, -EINVAL,
                          "data: %s: the header says %llu tokens, the file holds %zu bytes of them",
                          source->path, (unsigned long long)count,
                          source->size_bytes - sizeof(header));
     source->header_bytes = sizeof(header);
+    source->token_bytes = kind->token_bytes;
     return 0;
+}
+
+/* Of a format without a header. */
+static size_t raw_token_bytes(enum dataset_format format)
+{
+    if (format == DATASET_BYTES)
+        return 1;
+    return format == DATASET_UINT16 ? sizeof(uint16_t) : sizeof(uint32_t);
 }
 
 static int check_format(struct source *source, enum dataset_format format, struct error *error)
 {
     if (format == DATASET_LLMC)
         return check_llmc_header(source, error);
-    if (format == DATASET_UINT16 && source->size_bytes % sizeof(uint16_t) != 0)
-        return error_set(error, -EINVAL, "data: %s: %zu bytes are no whole number of uint16",
-                         source->path, source->size_bytes);
+    source->token_bytes = raw_token_bytes(format);
+    if (source->size_bytes % source->token_bytes != 0)
+        return error_set(error, -EINVAL, "data: %s: %zu bytes are no whole number of uint%zu",
+                         source->path, source->size_bytes, 8 * source->token_bytes);
     return 0;
+}
+
+/* The tokens of all files have one size: the first file's. */
+static int take_token_bytes(struct token_row *row, const struct source *source, struct error *error)
+{
+    assert(source->token_bytes > 0);
+    if (row->token_bytes == 0)
+        row->token_bytes = source->token_bytes;
+    if (row->token_bytes == source->token_bytes)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "data: %s: its tokens have %zu bytes, and those of the files before it %zu",
+                     source->path, source->token_bytes, row->token_bytes);
 }
 
 /* The descriptor is open on success only. */
@@ -108,7 +144,9 @@ static int open_source(const struct data_file *file, enum dataset_format format,
 
 static uint32_t token_at(const void *tokens, size_t token_bytes, size_t index)
 {
-    return token_bytes == 1 ? ((const uint8_t *)tokens)[index] : ((const uint16_t *)tokens)[index];
+    if (token_bytes == 1)
+        return ((const uint8_t *)tokens)[index];
+    return token_bytes == 2 ? ((const uint16_t *)tokens)[index] : ((const uint32_t *)tokens)[index];
 }
 
 /* Plain loops over one type each, for the compiler to make vector code of. */
@@ -116,23 +154,30 @@ static uint32_t largest_token(const void *tokens, size_t token_bytes, size_t cou
 {
     const uint8_t *bytes = tokens;
     const uint16_t *words = tokens;
+    const uint32_t *doubles = tokens;
     uint8_t largest_byte = 0;
     uint16_t largest_word = 0;
+    uint32_t largest_double = 0;
 
     if (token_bytes == 1) {
         for (size_t i = 0; i < count; i++)
             largest_byte = bytes[i] > largest_byte ? bytes[i] : largest_byte;
         return largest_byte;
     }
+    if (token_bytes == 2) {
+        for (size_t i = 0; i < count; i++)
+            largest_word = words[i] > largest_word ? words[i] : largest_word;
+        return largest_word;
+    }
     for (size_t i = 0; i < count; i++)
-        largest_word = words[i] > largest_word ? words[i] : largest_word;
-    return largest_word;
+        largest_double = doubles[i] > largest_double ? doubles[i] : largest_double;
+    return largest_double;
 }
 
 static int check_tokens(const char *path, const void *tokens, size_t token_bytes, size_t count,
                         unsigned vocab, struct error *error)
 {
-    if (count == 0 || vocab >= 1u << (8 * token_bytes) ||
+    if (count == 0 || vocab >= 1ull << (8 * token_bytes) ||
         largest_token(tokens, token_bytes, count) < vocab)
         return 0;
     size_t position = 0;
@@ -167,7 +212,9 @@ static int copy_files(const struct token_row_options *options, const struct data
         if (r < 0)
             break;
         size_t size_bytes = source.size_bytes - source.header_bytes;
-        r = read_all(&source, source.header_bytes, memory + used_bytes, size_bytes, error);
+        r = take_token_bytes(row, &source, error);
+        if (r == 0)
+            r = read_all(&source, source.header_bytes, memory + used_bytes, size_bytes, error);
         close_descriptor(&source.descriptor);
         if (r == 0)
             r = check_tokens(source.path, memory + used_bytes, row->token_bytes,
@@ -218,6 +265,11 @@ static int map_file(const struct token_row_options *options, const struct data_f
     int r = open_source(file, options->format, &source, error);
     if (r < 0)
         return r;
+    r = take_token_bytes(row, &source, error);
+    if (r < 0) {
+        close_descriptor(&source.descriptor);
+        return r;
+    }
 
     size_t token_count = (source.size_bytes - source.header_bytes) / row->token_bytes;
     if (token_count > 0)
@@ -254,7 +306,7 @@ static int load_files(const struct token_row_options *options, const struct data
 int token_row_open(const struct token_row_options *options, struct token_row *ret_row,
                    struct error *error)
 {
-    struct token_row row = {.token_bytes = options->format == DATASET_BYTES ? 1 : 2};
+    struct token_row row = {0};
     struct data_files files;
     int r = data_files_find(options->paths, options->path_count, &files, error);
     if (r < 0)

@@ -37,7 +37,7 @@ struct token_extent {
 };
 
 struct token_row {
-    size_t token_bytes; /* 1 or 2, little-endian */
+    size_t token_bytes; /* 1, 2 or 4, little-endian */
     uint64_t count;
     struct token_extent *extents; /* by position, none empty */
     size_t extent_count;

@@ -24,6 +24,7 @@ int session_dataset(const struct job_spec *spec, struct dataset **ret_dataset, s
         [JOB_FORMAT_BYTES] = DATASET_BYTES,
         [JOB_FORMAT_LLMC] = DATASET_LLMC,
         [JOB_FORMAT_UINT16] = DATASET_UINT16,
+        [JOB_FORMAT_UINT32] = DATASET_UINT32,
     };
     const char *paths[JOB_PATHS_MAX];
     const struct dataset_options options = {

@@ -316,6 +316,48 @@ static void test_llmc(void **state)
     dataset_close(dataset);
 }
 
+/* Llama 3's tokens, which do not fit into 16 bits: with a header, and raw. */
+static void test_wide_tokens(void **state)
+{
+    (void)state;
+    static uint32_t file[256 + 6] = {20240801, 7, 6};
+    const uint32_t words[6] = {128255, 0, 65536, 65535, 7, 128000};
+    const int32_t want[6] = {128255, 0, 65536, 65535, 7, 128000};
+    const char *path = at("wide.bin");
+    struct dataset_options options = options_of(&path, 1);
+    int32_t tokens[5], targets[5];
+    options.vocab = 128256;
+    options.context = 5;
+
+    memcpy(file + 256, words, sizeof(words));
+    for (unsigned raw = 0; raw < 2; raw++) {
+        write_file("wide.bin", raw ? words : file, raw ? sizeof(words) : sizeof(file));
+        options.format = raw ? DATASET_UINT32 : DATASET_LLMC;
+        struct dataset *dataset = open_dataset(&options);
+        dataset_train_batch(dataset, 0, 1, tokens, targets);
+        assert_memory_equal(tokens, want, sizeof(tokens));
+        assert_memory_equal(targets, want + 1, sizeof(targets));
+        dataset_close(dataset);
+    }
+    options.vocab = 128255;
+    expect_failure(&options, -ERANGE, "token 128255 at position 0");
+    write_file("wide.bin", words, 6);
+    expect_failure(&options, -EINVAL, "no whole number of uint32");
+}
+
+static void test_token_files_are_alike(void **state)
+{
+    (void)state;
+    static uint32_t wide[256 + 1] = {20240801, 7, 1};
+    const char *paths[] = {at("b.bin"), at("a.bin")};
+    struct dataset_options options = options_of(paths, 2);
+    options.format = DATASET_LLMC;
+    options.vocab = 128256;
+    write_llmc("a.bin", 20240520, 1, 10, 10);
+    write_file("b.bin", wide, sizeof(wide));
+    expect_failure(&options, -EINVAL, "b.bin: its tokens have 4 bytes");
+}
+
 static void test_bad_llmc_headers(void **state)
 {
     (void)state;
@@ -323,8 +365,10 @@ static void test_bad_llmc_headers(void **state)
     struct dataset_options options = options_of(&path, 1);
     options.format = DATASET_LLMC;
 
+    write_llmc("bad.bin", 20240802, 1, 10, 10);
+    expect_failure(&options, -EINVAL, "magic 20240802");
     write_llmc("bad.bin", 20240801, 1, 10, 10);
-    expect_failure(&options, -EINVAL, "magic 20240801");
+    expect_failure(&options, -EINVAL, "version 1, not 7");
     write_llmc("bad.bin", 20240520, 7, 10, 10);
     expect_failure(&options, -EINVAL, "version 7");
     write_llmc("bad.bin", 20240520, 1, 11, 10);
@@ -648,14 +692,19 @@ static void test_mapped_equals_copied(void **state)
     char name[32];
 
     make_folder("many");
+    make_folder("many4");
     for (unsigned i = 0; i < 100; i++) {
         philox_block(key, i, 0, words);
         snprintf(name, sizeof(name), "many/%03u", i);
         write_file(name, words, i % 5 == 0 ? 0 : 2 * (words[0] % 8)); /* some empty */
+        words[0] %= 65536;
+        snprintf(name, sizeof(name), "many4/%03u", i);
+        write_file(name, words, i % 5 == 0 ? 0 : 4);
     }
     for (unsigned map_min = 0; map_min <= 16; map_min += 8) { /* all mapped, some, none */
         expect_same_rows(at("many"), DATASET_BYTES, map_min);
         expect_same_rows(at("many"), DATASET_UINT16, map_min);
+        expect_same_rows(at("many4"), DATASET_UINT32, map_min);
     }
     make_folder("llmc");
     write_llmc("llmc/a", 20240520, 1, 30, 30);
@@ -686,6 +735,8 @@ int main(void)
         TEST(test_validation_is_the_last_share),
         TEST(test_validation_of_its_own),
         TEST(test_llmc),
+        TEST(test_wide_tokens),
+        TEST(test_token_files_are_alike),
         TEST(test_bad_llmc_headers),
         TEST(test_tokens_outside_the_vocabulary),
         TEST(test_a_folder_is_sorted_and_deep),
