@@ -296,31 +296,99 @@ size_t metrics_cut(const void *text, size_t size_bytes, uint64_t step)
     return 0;
 }
 
+/* The next whole line of @text at *at, which moves behind it; false at the end. */
+static bool next_line(const struct bytes *text, size_t *at, struct bytes *ret_line)
+{
+    uint8_t *begin = text->data + *at;
+    const uint8_t *end =
+        *at < text->size_bytes ? memchr(begin, '\n', text->size_bytes - *at) : NULL;
+
+    if (!end)
+        return false;
+    *ret_line = (struct bytes){.data = begin, .size_bytes = (size_t)(end + 1 - begin)};
+    *at += ret_line->size_bytes;
+    return true;
+}
+
+/* The lines of both, in step order, @mine where both have a step; what was remembered of each says
+ * which lines there are. */
+static int merge_lines(const struct metrics *mine, const struct bytes *my_text,
+                       const struct metrics *theirs, const struct bytes *their_text,
+                       struct bytes *into)
+{
+    size_t my_at = 0, their_at = 0, i = 0, j = 0;
+    struct bytes line;
+    int status = 0;
+
+    while (!status && (i < mine->count || j < theirs->count)) {
+        bool same =
+            i < mine->count && j < theirs->count && mine->steps[i].step == theirs->steps[j].step;
+        bool take_mine =
+            j == theirs->count || (i < mine->count && mine->steps[i].step <= theirs->steps[j].step);
+        if (same && next_line(their_text, &their_at, &line)) /* passed over */
+            j++;
+        if (!next_line(take_mine ? my_text : their_text, take_mine ? &my_at : &their_at, &line))
+            return -EBADMSG; /* somebody else writes to the file */
+        status = bytes_append(into, line.data, line.size_bytes);
+        *(take_mine ? &i : &j) += 1;
+    }
+    return status;
+}
+
+static bool lacks_any(const struct metrics *metrics, const struct metrics *other)
+{
+    for (size_t i = 0; i < other->count; i++)
+        if (!bsearch(&other->steps[i].step, metrics->steps, metrics->count, sizeof(*metrics->steps),
+                     compare_steps))
+            return true;
+    return false;
+}
+
+/* In place of the file, durable before it counts; lines that the disk refused are among them. */
+static int replace_file(struct metrics *metrics, const struct bytes *text, struct error *error)
+{
+    int status = file_replace(metrics->path, text->data, text->size_bytes, 0644, error);
+    if (status)
+        return status;
+    int descriptor = open(metrics->path, O_RDWR | O_APPEND | O_CLOEXEC);
+    if (descriptor < 0)
+        return error_set(error, -errno, "opening %s: %s", metrics->path, strerror(errno));
+    close(metrics->descriptor);
+    metrics->descriptor = descriptor;
+    metrics->unwritten.size_bytes = 0;
+    return load_file(metrics, error);
+}
+
+static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
+                       const struct bytes *their_text, struct error *error)
+{
+    struct bytes mine = {0}, merged = {0};
+    int status = file_read(metrics->path, METRICS_FILE_MAX, &mine, error);
+
+    if (!status)
+        status = bytes_append(&mine, metrics->unwritten.data, metrics->unwritten.size_bytes);
+    if (!status)
+        status = merge_lines(metrics, &mine, theirs, their_text, &merged);
+    if (!status)
+        status = replace_file(metrics, &merged, error);
+    bytes_done(&mine);
+    bytes_done(&merged);
+    return status;
+}
+
 int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, struct error *error)
 {
-    struct metrics fresh = {0};
-    struct bytes text = {.data = (uint8_t *)(uintptr_t)data, .size_bytes = size_bytes};
+    struct metrics theirs = {0};
+    const struct bytes text = {.data = (uint8_t *)(uintptr_t)data, .size_bytes = size_bytes};
     size_t valid_bytes;
-    int status = load_lines(&fresh, &text, &valid_bytes);
+    int status = load_lines(&theirs, &text, &valid_bytes);
 
     if (!status && valid_bytes != size_bytes)
         status = error_set(error, -EBADMSG,
                            "metrics received from another node are damaged after step %" PRIu64,
-                           metrics_last_step(&fresh));
-    if (!status && fresh.count > metrics->count) {
-        status = file_replace(metrics->path, data, size_bytes, 0644, error);
-        if (!status) {
-            int descriptor = open(metrics->path, O_RDWR | O_APPEND | O_CLOEXEC);
-            if (descriptor < 0)
-                status = error_set(error, -errno, "opening %s: %s", metrics->path, strerror(errno));
-            else {
-                close(metrics->descriptor);
-                metrics->descriptor = descriptor;
-                metrics->unwritten.size_bytes = 0; /* they are among the adopted */
-                status = load_file(metrics, error);
-            }
-        }
-    }
-    free(fresh.steps);
+                           metrics_last_step(&theirs));
+    if (!status && lacks_any(metrics, &theirs))
+        status = adopt_lines(metrics, &theirs, &text, error);
+    free(theirs.steps);
     return status;
 }

@@ -4,7 +4,9 @@
  *
  * The file is the history: it is opened with what earlier generations wrote (a line cut off by a
  * crash is dropped), a step that is replayed after a rollback is compared with its first line
- * instead of written again, and a node that joins late gets the lines it missed from another one.
+ * instead of written again, and a node that joins late gets the lines it missed from another one. A
+ * scribe that dies leaves out what it did not come to write: the next one on the node, which knows
+ * its own last commit, writes that, and what is missing further back comes from other nodes.
  */
 #pragma once
 
@@ -53,7 +55,7 @@ int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *
 /** metrics_cut() - how many bytes of a metrics file's @text are lines up to and with @step; looks
  * at it from its end, where a line may be cut off */
 size_t metrics_cut(const void *text, size_t size_bytes, uint64_t step);
-/** metrics_adopt() - replace the file by @data when that has more lines; -EBADMSG when it does not
- * parse */
+/** metrics_adopt() - take those lines of @data whose steps are not in the file, each at its place;
+ * -EBADMSG when it does not parse (the file is as it was) */
 int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes,
                   struct error *error) CHECK_RESULT;

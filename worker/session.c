@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
+#include "elastic/holdings.h"
 #include "elastic/plan_words.h"
 #include "worker/handover.h"
 #include "worker/history.h"
@@ -71,51 +72,16 @@ static void describe_lost(const struct trainer *trainer, struct worker_report *r
                  fault.text);
 }
 
-/* A contiguous range of held units; those that shadow a stage are told from leftovers. */
-static void add_range(struct worker_report *report, unsigned first, unsigned count, bool shadows)
+static void describe_units(const struct trainer *trainer, struct worker_report *report)
 {
-    if (!report->held_unit_count) {
-        report->held_first_unit = first;
-        report->held_unit_count = count;
-    } else if (!shadows && !report->old_unit_count) {
-        report->old_first_unit = first;
-        report->old_unit_count = count;
-    } else if (report->extra_count < REPORT_EXTRAS_MAX) {
-        report->extras[report->extra_count++] = (struct report_extra){first, count, shadows};
-    }
-}
+    const struct state *state = trainer->state;
+    const struct engine *engine = trainer->engine;
+    bool held[STEP_RECORD_UNITS_MAX] = {false};
 
-/* What a unit is to a worker: not here, of its stage, a copy of another stage, left from before. */
-enum holding { NOT_HELD, OF_STAGE, SHADOW, LEFTOVER };
-
-static enum holding holding_of(const struct engine *engine, const struct state *state,
-                               unsigned unit)
-{
-    if (!state->units[unit].held)
-        return NOT_HELD;
-    if (!engine)
-        return LEFTOVER;
-    if (unit - engine->first_unit < engine->unit_count)
-        return OF_STAGE;
-    return plan_keeps(engine->plan, engine->rank, unit) ? SHADOW : LEFTOVER;
-}
-
-/* The stage's range first: `holds` speaks of it and of shadows. */
-static void describe_units(const struct engine *engine, const struct state *state,
-                           struct worker_report *report)
-{
-    unsigned end;
-
-    if (engine && state->units[engine->first_unit].held)
-        add_range(report, engine->first_unit, engine->unit_count, false);
-    for (unsigned unit = 0; unit < state->unit_count; unit = end) {
-        enum holding holding = holding_of(engine, state, unit);
-        for (end = unit + 1; end < state->unit_count; end++)
-            if (holding_of(engine, state, end) != holding)
-                break;
-        if (holding == SHADOW || holding == LEFTOVER)
-            add_range(report, unit, end - unit, holding == SHADOW);
-    }
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        held[unit] = state->units[unit].held;
+    holdings_describe(held, state->unit_count, engine ? engine->plan : NULL,
+                      engine ? engine->rank : 0, report);
 }
 
 static void describe_held(const struct trainer *trainer, struct worker_report *report)
@@ -129,7 +95,7 @@ static void describe_held(const struct trainer *trainer, struct worker_report *r
         report->record = state->hold;
     else if (state->committed.step == state->applied_step && state->applied_step > 0)
         report->record = state->committed;
-    describe_units(trainer->engine, state, report);
+    describe_units(trainer, report);
 }
 
 void session_describe(const struct trainer *trainer, enum worker_phase phase, const char *text,
@@ -266,6 +232,16 @@ static void take_kept_history(struct trainer *trainer)
         log_warning("metrics from the checkpoint: %s", error.text);
 }
 
+/* The node's scribe before may have died between a commit and its line. */
+static void record_unwritten(struct trainer *trainer)
+{
+    const struct state *state = trainer->state;
+
+    if (state->committed.step > 0 && state->committed.step == state->applied_step &&
+        state->committed.step > metrics_last_step(trainer->metrics))
+        session_record(trainer, 0, NULL);
+}
+
 static int open_metrics(struct trainer *trainer, unsigned rank, struct error *error)
 {
     char path[OPTIONS_PATH_SIZE + 32];
@@ -277,9 +253,11 @@ static int open_metrics(struct trainer *trainer, unsigned rank, struct error *er
     if (!is_scribe(trainer, rank))
         return 0;
     int status = metrics_open(path, &trainer->metrics, error);
-    if (!status)
-        take_kept_history(trainer);
-    return status;
+    if (status)
+        return status;
+    take_kept_history(trainer);
+    record_unwritten(trainer);
+    return 0;
 }
 
 /* Whoever judges times begins anew with each engine: other lanes, or less to compute. */

@@ -360,6 +360,30 @@ static void test_adopt(void **state)
     bytes_done(&foreign);
 }
 
+/* Each of two nodes has what the other one lacks, and loses nothing by hearing of it. */
+static void test_adopt_fills_gaps(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 3);
+    append(metrics, 5, 9);
+    assert_int_equal(metrics_history(metrics, 9, &foreign, &error), 0);
+    metrics_close(metrics);
+    unlink(path);
+    metrics = open_metrics();
+    append(metrics, 3, 4);
+    append(metrics, 10, 11);
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+    check_steps(1, 11);
+    append(metrics, 4, 12); /* all are there to be compared with */
+    check_steps(1, 12);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
 static void test_adopt_damaged(void **state)
 {
     struct bytes foreign = {0};
@@ -489,6 +513,7 @@ int main(void)
         cmocka_unit_test_setup(test_gap, begin_without_file),
         cmocka_unit_test_setup(test_history, begin_without_file),
         cmocka_unit_test_setup(test_adopt, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_fills_gaps, begin_without_file),
         cmocka_unit_test_setup(test_adopt_damaged, begin_without_file),
         cmocka_unit_test_setup(test_full_disk, begin_without_file),
         cmocka_unit_test_setup(test_full_disk_until_the_end, begin_without_file),
