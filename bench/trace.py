@@ -10,7 +10,8 @@ A node is one slot with P of a processor (a control group, so that devices are a
 SIGKILL of its daemon and worker at once, without a notice.
 
 Goodput: steps committed, of those that the slots would have committed at the speed that so many slots had
-undisturbed in the same run. Beside it, the policy "restart": at every event all workers are
+undisturbed in the same run: measured before and after the events, because a machine that does other things
+as well is not as fast all the time; the means count, and both are told. Beside it, the policy "restart": at every event all workers are
 killed and the job begins again from its newest checkpoint, as elastic launchers do. That costs less here than
 there: a firn-worker starts in a fraction of a second.
 """
@@ -212,16 +213,18 @@ def run(report, policy, moments, arguments):
         with open(path, "w", encoding="ascii") as file:
             file.write(JOB)
         fleet.submit(path, "spot")
-        speeds = measure_speeds(fleet, counts)
+        before = measure_speeds(fleet, counts)
         steps, went = play(fleet, moments, policy == "restart")
-        lines = fleet.lines()
-        generations = len({line["generation"] for line in lines.values()})
+        generations = len({line["generation"] for line in fleet.lines().values()})
+        after = measure_speeds(fleet, counts)
+    speeds = {slots: (before[slots] + after[slots]) / 2 for slots in counts}
     could = capacity(went, speeds)
+    told = ", ".join(f"{slots}: {before[slots]:.1f} {after[slots]:.1f}" for slots in sorted(counts))
     report.say(f"{policy}: {steps} steps of {could:.0f} that the slots could have done in {went[-1][0]:.0f} s: "
-               f"goodput {steps / could:.0%} ({generations} generations; undisturbed steps/s by slots: "
-               f"{', '.join(f'{slots}: {speeds[slots]:.1f}' for slots in sorted(speeds))})",
-               **{policy: {"steps": steps, "could": could, "goodput": steps / could, "speeds": speeds,
-                           "seconds": went[-1][0]}})
+               f"goodput {steps / could:.0%} ({generations} generations; load {os.getloadavg()[0]:.1f}; undisturbed "
+               f"steps/s by slots, before and after: {told})",
+               **{policy: {"steps": steps, "could": could, "goodput": steps / could, "before": before,
+                           "after": after, "seconds": went[-1][0]}})
 
 
 def main():

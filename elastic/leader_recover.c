@@ -261,7 +261,23 @@ static bool somebody_waits_for_links(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->node != NULL && member->seat == SEAT_JOINING && roster_has_state(member))
+        if (member->node != NULL && member->seat == SEAT_JOINING &&
+            (roster_has_state(member) || (roster_is_worker(&context->roster, member) &&
+                                          member->report->phase == WORKER_PREPARED)))
+            return true;
+    }
+    return false;
+}
+
+/* Somebody of the plan in force has given up before its first commit: those who have their links
+ * hear of that only now. */
+static bool somebody_gave_up(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    for (unsigned i = 0; !plan->planned && i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->seat == SEAT_BROKEN && member->report->generation == plan->generation &&
+            member->report->applied_step == plan->resume_step)
             return true;
     }
     return false;
@@ -272,9 +288,9 @@ static uint64_t patient_until(const struct leader_context *context)
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
     /* Who waits for links speaks when it gives up, and only then do those who have theirs. */
-    return context->memory->failure_seen_ns + (somebody_waits_for_links(context)
-                                                   ? leader_start_time_ns(context) + timeout_ns
-                                                   : PATIENCE_TIMEOUTS * timeout_ns);
+    bool begins = somebody_waits_for_links(context) || somebody_gave_up(context);
+    return context->memory->failure_seen_ns +
+           (begins ? leader_start_time_ns(context) + timeout_ns : PATIENCE_TIMEOUTS * timeout_ns);
 }
 
 /* Wait for those not yet heard of? Sets when to look again. */

@@ -7,8 +7,14 @@
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 
-#define LEARN_NS     (3 * NS_PER_SECOND)  /* until a node that is back has heard of all */
-#define STALL_MAX_NS (90 * NS_PER_SECOND) /* without a commit, when all faults are over */
+#define LEARN_NS (3 * NS_PER_SECOND) /* until a node that is back has heard of all */
+/*
+ * Without a commit, when all faults are over. The longest way back: links of a generation are
+ * waited for as long as they may take (20 failure time-outs, 30 s), and one more for those who hear
+ * of that last; then a slot that fell silent may be left alone for a while yet, processes start,
+ * and the next generation begins. Without the first wait it is a few seconds.
+ */
+#define STALL_MAX_NS (60 * NS_PER_SECOND)
 #define QUIET_NS     (5 * NS_PER_SECOND)
 #define END_MAX_NS   (400 * NS_PER_SECOND)
 

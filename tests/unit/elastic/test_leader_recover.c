@@ -369,7 +369,10 @@ static void those_who_wait_for_links_are_waited_for_until_they_give_up(void **st
     view.now_ns = seen + 21 * TIMEOUT_NS - 1;
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
-    say(1, WORKER_STUCK, 6, 9);
+    say(1, WORKER_STUCK, 6, 9); /* c hears of it a little later */
+    reports[1].workers[0].held_unit_count = plan->stage_first_unit[1];
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
     say(2, WORKER_STUCK, 6, 9);
     decide();
     expect_published(9, 0);
