@@ -131,7 +131,7 @@ static int open_store(struct daemon *daemon, struct error *error)
     if (status)
         return status;
     daemon->kv = etcd_kv(daemon->etcd);
-    return outbox_new(&daemon->loop.loop, daemon->kv, &daemon->outbox);
+    return outbox_new(&daemon->loop.loop, daemon->kv, config->node, &daemon->outbox);
 }
 
 static int start_membership(struct daemon *daemon, uint64_t takeover)

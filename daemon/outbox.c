@@ -5,8 +5,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "membership/backoff.h"
 
-#define RETRY_NS (NS_PER_SECOND / 5)
+#define RETRY_MIN_NS (NS_PER_SECOND / 5)
+#define RETRY_MAX_NS (2 * NS_PER_SECOND)
 
 #define KNOWN_MAX 64
 
@@ -31,6 +33,7 @@ struct outbox {
     struct letter *first; /* in flight while `request` is set */
     struct kv_request *request;
     struct loop_timer *retry;
+    struct backoff backoff;
     bool waiting;                      /* for the retry timer */
     bool superseded;                   /* the letter in flight got a newer value meanwhile */
     struct known_key known[KNOWN_MAX]; /* the oldest are forgotten first */
@@ -79,7 +82,8 @@ static void try_later(struct outbox *outbox)
 {
     outbox->waiting = true;
     if (outbox->loop->timer_set(outbox->loop->context, outbox->retry,
-                                outbox->loop->now_ns(outbox->loop->context) + RETRY_NS))
+                                outbox->loop->now_ns(outbox->loop->context) +
+                                    backoff_next(&outbox->backoff)))
         log_error("a retry timer failed: %s", outbox->first ? outbox->first->key : "");
 }
 
@@ -119,6 +123,7 @@ static void on_written(void *context, const struct kv_result *result)
         read_first(outbox);
         return;
     }
+    backoff_reset(&outbox->backoff);
     know(outbox, letter->key, result->revision);
     if (!outbox->superseded) {
         outbox->first = letter->next;
@@ -145,7 +150,8 @@ static void send_first(struct outbox *outbox)
     }
 }
 
-int outbox_new(const struct loop *loop, const struct kv *kv, struct outbox **ret_outbox)
+int outbox_new(const struct loop *loop, const struct kv *kv, const char *node,
+               struct outbox **ret_outbox)
 {
     struct outbox *outbox = calloc(1, sizeof(*outbox));
     int status;
@@ -154,6 +160,7 @@ int outbox_new(const struct loop *loop, const struct kv *kv, struct outbox **ret
         return -ENOMEM;
     outbox->loop = loop;
     outbox->kv = kv;
+    backoff_init(&outbox->backoff, RETRY_MIN_NS, RETRY_MAX_NS, node);
     status = loop->timer_add(loop->context, UINT64_MAX, on_retry, outbox, &outbox->retry);
     if (status)
         free(outbox);

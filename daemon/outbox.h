@@ -9,7 +9,8 @@
 
 struct outbox;
 
-int outbox_new(const struct loop *loop, const struct kv *kv,
+/** outbox_new() - @node: its name, which sets when it tries again apart from all others */
+int outbox_new(const struct loop *loop, const struct kv *kv, const char *node,
                struct outbox **ret_outbox) CHECK_RESULT;
 void outbox_free(struct outbox *outbox);
 /** outbox_put() - copied; an unwritten value of the same key is replaced. Return: 0 or -ENOMEM */

@@ -32,9 +32,12 @@
 #include "base/log.h"
 #include "base/name.h"
 #include "membership/alarm.h"
+#include "membership/backoff.h"
 #include "membership/keys.h"
 
-#define RETRY_NS (250 * NS_PER_MS)
+#define RETRY_MIN_NS (250 * NS_PER_MS)
+#define RETRY_MAX_NS (1 * NS_PER_SECOND)
+#define CROWD_NS     (40 * NS_PER_MS) /* over which candidates spread that see a leader go */
 
 enum election_phase {
     ELECTION_FOLLOWING,
@@ -65,6 +68,7 @@ struct election {
     struct kv_request *keep_alive;
     uint64_t step_sent_ns, beat_sent_ns;
     struct alarm retry, beat, expiry;
+    struct backoff backoff;
 };
 
 static void advance(struct election *election);
@@ -102,7 +106,7 @@ static void tell(struct election *election)
 
 static void retry_later(struct election *election)
 {
-    alarm_set_in(&election->retry, RETRY_NS);
+    alarm_set_in(&election->retry, backoff_next(&election->backoff));
 }
 
 /* @ttl_seconds from @sent_ns on, less a tenth for clocks that differ and timers that are late. */
@@ -152,6 +156,7 @@ static void set_leader(struct election *election, const char *name, size_t name_
 static void follow(struct election *election, const struct kv_entry *entry)
 {
     election->phase = ELECTION_FOLLOWING;
+    backoff_reset(&election->backoff);
     set_leader(election, entry->value, entry->value_bytes, entry->create_revision);
     alarm_clear(&election->retry);
     drop_lease(election);
@@ -164,6 +169,7 @@ static void lead(struct election *election, int64_t create_revision)
 {
     bool safe = now_ns(election) < election->lease_until_ns;
     election->phase = safe ? ELECTION_LEADING : ELECTION_DOUBTING;
+    backoff_reset(&election->backoff);
     set_leader(election, election->node, strlen(election->node), create_revision);
     alarm_clear(&election->retry);
     tell(election);
@@ -182,14 +188,27 @@ static void doubt(struct election *election)
     tell(election);
 }
 
-/* Nobody leads, or we do not know who: find out by trying. */
-static void campaign(struct election *election)
+static void become_candidate(struct election *election)
 {
     election->phase = ELECTION_CAMPAIGNING;
     election->vacant = false;
     set_leader(election, "", 0, 0);
     tell(election);
+}
+
+/* Nobody leads, or we do not know who: find out by trying. */
+static void campaign(struct election *election)
+{
+    become_candidate(election);
     advance(election);
+}
+
+/* All nodes have just been told that nobody leads: most of them may be spared the attempt. */
+static void campaign_in_turn(struct election *election)
+{
+    become_candidate(election);
+    if (election->step == NULL)
+        alarm_set_in(&election->retry, backoff_spread(&election->backoff, CROWD_NS));
 }
 
 static int read_key(struct election *election);
@@ -207,7 +226,7 @@ static void keep_alive_done(void *context, const struct kv_result *result)
     struct election *election = context;
     election->keep_alive = NULL;
     if (result->status < 0) {
-        alarm_set_in(&election->beat, RETRY_NS);
+        alarm_set_in(&election->beat, RETRY_MIN_NS);
         return;
     }
     if (result->ttl_seconds == 0) {
@@ -230,7 +249,7 @@ static void beat_fired(void *user)
     election->beat_sent_ns = now_ns(election);
     if (kv->lease_keep_alive(kv->context, election->lease, keep_alive_done, election,
                              &election->keep_alive) < 0)
-        alarm_set_in(&election->beat, RETRY_NS);
+        alarm_set_in(&election->beat, RETRY_MIN_NS);
 }
 
 /* Not renewed in time: others may lead from now on. */
@@ -390,7 +409,7 @@ void election_observe(struct election *election, const struct kv_entry *entry, i
     } else if (entry != NULL) {
         follow(election, entry);
     } else {
-        campaign(election);
+        campaign_in_turn(election);
     }
 }
 
@@ -428,6 +447,7 @@ int election_start(const struct loop *loop, const struct kv *kv,
     election->phase = ELECTION_CAMPAIGNING;
     stpcpy(election->node, options->node);
     keys_leader(election->key, options->cluster);
+    backoff_init(&election->backoff, RETRY_MIN_NS, RETRY_MAX_NS, options->node);
     int r = alarm_init(&election->retry, loop, retry_fired, election);
     if (r == 0)
         r = alarm_init(&election->beat, loop, beat_fired, election);
@@ -437,7 +457,8 @@ int election_start(const struct loop *loop, const struct kv *kv,
         election_free(election);
         return r;
     }
-    alarm_set_in(&election->retry, 0); /* nothing calls back from inside the starting call */
+    /* The watch is about to tell who leads; without its word we look for ourselves. */
+    alarm_set_in(&election->retry, RETRY_MIN_NS);
     *ret_election = election;
     return 0;
 }

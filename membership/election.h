@@ -17,8 +17,9 @@ struct election;
    loop, or from inside election_observe() and election_depose(); may call anything but
    election_stop() */
 typedef void (*election_callback)(void *context, bool leads, const char *leader);
-/** election_start() - campaign at once, and whenever there is no leader. Return: 0, -EINVAL (names,
- * ttl), -ENOMEM */
+/** election_start() - campaign as soon as the watch has told that nobody leads
+ * (election_observe()), or after a moment in which it has told nothing, and whenever there is no
+ * leader. Return: 0, -EINVAL (names, ttl), -ENOMEM */
 int election_start(const struct loop *loop, const struct kv *kv,
                    const struct election_options *options, election_callback changed, void *context,
                    struct election **ret_election) CHECK_RESULT;

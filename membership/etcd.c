@@ -9,6 +9,10 @@
  *
  * Every attempt has a deadline, so a request ends after endpoint_count attempts at the latest (plus
  * one for a new token); nothing waits for ever.
+ *
+ * Patience. A store that is slow because a thousand nodes ask at once gets nowhere if each gives up
+ * and asks again: it works for those who have gone. So each attempt that ends unanswered doubles
+ * the deadline of the next ones, and each answer takes a step back.
  */
 #include "membership/etcd.h"
 
@@ -22,6 +26,7 @@
 #include "membership/etcd_internal.h"
 
 #define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
+#define PATIENCE_MAX       8u
 
 static const char *const paths[ETCD_OPERATION_COUNT] = {
     [ETCD_RANGE] = "/v3/kv/range",
@@ -172,6 +177,10 @@ static void http_finished(void *context, const struct http_answer *answer)
 {
     struct kv_request *request = context;
     request->http = NULL;
+    if (answer->status == -ETIMEDOUT && answer->sent)
+        request->etcd->patience = MIN(2 * request->etcd->patience, PATIENCE_MAX);
+    else if (answer->status == 0 && request->etcd->patience > 1)
+        request->etcd->patience--;
     if (answer->status == -ENOMEM || answer->status == -EFBIG) {
         finish_failed(request, answer->status, answer->text);
     } else if (answer->status < 0) {
@@ -186,6 +195,11 @@ static void http_finished(void *context, const struct http_answer *answer)
         else
             answered(request, answer->code, tree, &error);
     }
+}
+
+uint64_t etcd_deadline_ns(const struct etcd *etcd)
+{
+    return etcd->patience * etcd->timeout_ns;
 }
 
 void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *path,
@@ -216,7 +230,7 @@ int etcd_request_send(struct kv_request *request)
     order.body = request->body.data;
     order.body_bytes = request->body.size_bytes;
     order.once = !request->repeatable;
-    order.timeout_ns = etcd->timeout_ns;
+    order.timeout_ns = etcd_deadline_ns(etcd);
     if (request->operation == ETCD_AUTHENTICATE)
         order.authorization = NULL;
     int r = http_start(etcd->http, &order, NULL, http_finished, request, &request->http);
@@ -384,6 +398,7 @@ int etcd_new(const struct loop *loop, const struct etcd_options *options, struct
     if (etcd == NULL)
         return error_set(error, -ENOMEM, "no memory for the etcd client");
     etcd->loop = loop;
+    etcd->patience = 1;
     etcd->timeout_ns =
         options->request_timeout_ns > 0 ? options->request_timeout_ns : TIMEOUT_DEFAULT_NS;
     fill_table(etcd);

@@ -4,7 +4,7 @@
  * Several endpoints: requests go to the current one and fail over in turn; a watch that breaks
  * resumes at the revision after the last seen, and re-reads everything after a compaction. TLS with
  * client certificates; user and password (token renewed when it expires). Every request has a
- * deadline.
+ * deadline, which grows up to eightfold while answers stay away.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct etcd_options {
     const char *endpoints;                             /* "http://a:2379,https://b:2379" */
     const char *user, *password;                       /* NULL: none */
     const char *ca_file, *certificate_file, *key_file; /* NULL: none */
-    uint64_t request_timeout_ns;                       /* of one attempt; 0: 2 s */
+    uint64_t request_timeout_ns;                       /* of one attempt, at first; 0: 2 s */
 };
 
 struct etcd;

@@ -37,8 +37,9 @@ struct etcd {
     struct http_client *http;
     char endpoints[ETCD_ENDPOINTS_MAX][ETCD_URL_SIZE];
     unsigned endpoint_count;
-    unsigned current; /* the endpoint that answered last */
-    uint64_t timeout_ns;
+    unsigned current;    /* the endpoint that answered last */
+    uint64_t timeout_ns; /* of one attempt while the store answers in time */
+    unsigned patience;   /* so many times that long: 1 to PATIENCE_MAX */
     char *user, *password;
     char *token; /* NULL: not authenticated; "" when the server wants no authentication */
     uint64_t
@@ -65,6 +66,8 @@ void etcd_request_list(struct kv_request **list,
                        struct kv_request *request); /* into a list, out of its old one */
 /** etcd_endpoint_failed() - ask another one from now on, unless somebody already moved on */
 void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint);
+/** etcd_deadline_ns() - how long an attempt that begins now may take */
+uint64_t etcd_deadline_ns(const struct etcd *etcd);
 void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *path,
                         char url[ETCD_URL_SIZE], struct http_order *order);
 

@@ -102,7 +102,7 @@ static void expect_something(struct kv_watch *watch)
 {
     watch->asked = true;
     watch->heard = false;
-    alarm_set_in(&watch->alarm, watch->etcd->timeout_ns);
+    alarm_set_in(&watch->alarm, etcd_deadline_ns(watch->etcd));
 }
 
 static void ask_later(struct kv_watch *watch)

@@ -2,15 +2,19 @@
  * The registration of this node, as a loop around two facts: is there a lease, and does our key
  * hold the newest value under that lease?
  *
- *   no lease          -> grant one
- *   key not known ours-> read it; free, ours, or of an incarnation known dead: write it, guarded by
- * the revision that was read; somebody else's: wait until it goes, or refuse both              ->
- * registered; keep the lease alive every third of its time
+ *   no lease           -> grant one
+ *   value not stored   -> write it, guarded by the revision that the key is known to have; at first
+ *                         that is a guess, that nobody has it: mostly right, and then registering
+ *                         takes two requests
+ *   the guess is wrong -> read the key; free, ours, or of an incarnation known dead: write it;
+ *                         somebody else's: wait until it goes, or refuse
+ *   both               -> registered; keep the lease alive every third of its time
  *
  * Any failure only means that a fact is not known any more: it is reported, and the loop goes on
- * after a while. So a write whose outcome is unknown needs no case of its own: reading shows it.
+ * after a while (membership/backoff.h). So a write whose outcome is unknown needs no case of its
+ * own: reading shows it.
  *
- * Invariant: every write of the key is guarded by the revision of a read that showed it free or
+ * Invariant: every write of the key is guarded by its absence or by a revision at which it was
  * ours, so two daemons with one name can never both hold it.
  */
 #include "membership/registry.h"
@@ -24,9 +28,13 @@
 #include "base/json.h"
 #include "base/name.h"
 #include "membership/alarm.h"
+#include "membership/backoff.h"
 #include "membership/keys.h"
 
-#define RETRY_NS        (500 * NS_PER_MS)   /* etcd away, or somebody else's key is in the way */
+#define RETRY_MIN_NS    (500 * NS_PER_MS) /* etcd is away */
+#define RETRY_MAX_NS    (2 * NS_PER_SECOND)
+#define LOOK_NS         (500 * NS_PER_MS)   /* somebody else's key is in the way */
+#define BEAT_SHARE      8                   /* of the time between two keep-alives: its jitter */
 #define HOLDER_GRACE_NS (1 * NS_PER_SECOND) /* etcd ends leases a little late */
 
 struct registry {
@@ -43,9 +51,13 @@ struct registry {
     int reported; /* code of the last reason given while connecting */
     int64_t lease;
     bool stored;                   /* the key holds `value` under `lease` */
+    int64_t revision;              /* of the key when it was last known to be ours; 0: it is free */
+    bool must_look;                /* `revision` has turned out wrong, or may have */
+    bool outdated;                 /* what is being written is not `value` any more */
     struct kv_request *step;       /* grant, read or write: one at a time */
     struct kv_request *keep_alive; /* besides, whatever `step` waits for */
     struct alarm retry, beat;
+    struct backoff backoff;
     uint64_t
         holder_until_ns; /* somebody else's key is there; alive if it still is then. 0: it is not */
 };
@@ -63,16 +75,12 @@ static void set_state(struct registry *registry, enum registry_state state,
     registry->changed(registry->context, state, error);
 }
 
-static void retry_later(struct registry *registry)
-{
-    alarm_set_in(&registry->retry, RETRY_NS);
-}
-
 /* The store failed us: what we waited for may have been waiting for nothing but the store. */
 static void store_failed(struct registry *registry, const struct error *error)
 {
     registry->holder_until_ns = 0;
-    retry_later(registry);
+    registry->must_look = true;
+    alarm_set_in(&registry->retry, backoff_next(&registry->backoff));
     set_state(registry, REGISTRY_CONNECTING, error);
 }
 
@@ -83,9 +91,12 @@ static void start_failed(struct registry *registry, int r)
     store_failed(registry, &error);
 }
 
+/* Nodes that came in one moment shall not all keep their leases alive in one moment. */
 static void beat_later(struct registry *registry)
 {
-    alarm_set_in(&registry->beat, (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 3);
+    uint64_t period_ns = (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 3;
+    alarm_set_in(&registry->beat,
+                 period_ns - backoff_spread(&registry->backoff, period_ns / BEAT_SHARE));
 }
 
 static void lease_gone(struct registry *registry)
@@ -94,6 +105,8 @@ static void lease_gone(struct registry *registry)
     error_set(&error, -ESTALE, "the lease of node %s ran out; registering again", registry->node);
     registry->lease = 0;
     registry->stored = false;
+    registry->revision = 0; /* it went with its lease */
+    registry->must_look = false;
     alarm_clear(&registry->beat);
     set_state(registry, REGISTRY_CONNECTING, &error);
     advance(registry);
@@ -104,7 +117,8 @@ static void keep_alive_done(void *context, const struct kv_result *result)
     struct registry *registry = context;
     registry->keep_alive = NULL;
     if (result->status < 0) {
-        alarm_set_in(&registry->beat, RETRY_NS);
+        alarm_set_in(&registry->beat,
+                     RETRY_MIN_NS + backoff_spread(&registry->backoff, RETRY_MIN_NS));
         registry->stored = false; /* look again when the store is back: much may have happened */
         store_failed(registry, &result->error);
     } else if (result->ttl_seconds == 0) {
@@ -125,7 +139,7 @@ static void beat_fired(void *user)
     int r = kv->lease_keep_alive(kv->context, registry->lease, keep_alive_done, registry,
                                  &registry->keep_alive);
     if (r < 0)
-        alarm_set_in(&registry->beat, RETRY_NS);
+        alarm_set_in(&registry->beat, RETRY_MIN_NS);
 }
 
 static void granted(void *context, const struct kv_result *result)
@@ -145,6 +159,7 @@ static void mark_stored(struct registry *registry)
 {
     registry->stored = true;
     registry->holder_until_ns = 0;
+    backoff_reset(&registry->backoff);
     set_state(registry, REGISTRY_REGISTERED, NULL);
 }
 
@@ -152,23 +167,30 @@ static void written(void *context, const struct kv_result *result)
 {
     struct registry *registry = context;
     registry->step = NULL;
-    if (result->status == -ENOENT) /* the store knows no such lease */
+    if (result->status == -ENOENT) { /* the store knows no such lease */
         lease_gone(registry);
-    else if (result->status < 0)
+    } else if (result->status < 0) {
         store_failed(registry, &result->error);
-    else if (result->succeeded)
-        advance(registry); /* reads it back: an update may have changed the value meanwhile */
-    else
-        retry_later(registry); /* somebody was faster: read again */
+    } else if (!result->succeeded) {
+        registry->must_look = true; /* the key is not as we thought */
+        advance(registry);
+    } else {
+        registry->revision = result->revision;
+        if (registry->outdated)
+            advance(registry);
+        else
+            mark_stored(registry);
+    }
 }
 
-static int write_key(struct registry *registry, int64_t mod_revision)
+static int write_key(struct registry *registry)
 {
     const struct kv *kv = registry->kv;
     const struct kv_compare unchanged = {
-        .key = registry->key, .target = KV_MOD_REVISION, .value = mod_revision};
+        .key = registry->key, .target = KV_MOD_REVISION, .value = registry->revision};
     const struct kv_operation put = {
         .type = KV_PUT, .key = registry->key, .value = registry->value, .lease = registry->lease};
+    registry->outdated = false;
     return kv->txn(kv->context, &unchanged, 1, &put, 1, written, registry, &registry->step);
 }
 
@@ -214,7 +236,7 @@ static void wait_for_holder(struct registry *registry, uint64_t holder)
               "the node name \"%s\" is held by an earlier firnd (incarnation %" PRIu64
               "); if that one is dead its registration ends within %" PRId64 " s",
               registry->node, holder, registry->ttl_seconds);
-    retry_later(registry);
+    alarm_set_in(&registry->retry, LOOK_NS);
     set_state(registry, REGISTRY_CONNECTING, &error);
 }
 
@@ -230,18 +252,17 @@ static void key_read(void *context, const struct kv_result *result)
     uint64_t holder = entry != NULL ? incarnation_of(entry->value, entry->value_bytes) : 0;
     bool ours = entry != NULL && (holder == registry->incarnation ||
                                   (registry->takeover != 0 && holder == registry->takeover));
-    if (registry->lease == 0) { /* it ran out while we read */
-        advance(registry);
-    } else if (entry != NULL && !ours) {
+    if (registry->lease != 0 && entry != NULL && !ours) {
         wait_for_holder(registry, holder);
-    } else if (entry != NULL && entry->lease == registry->lease &&
-               strcmp(entry->value, registry->value) == 0) {
-        mark_stored(registry);
-    } else {
-        int r = write_key(registry, entry != NULL ? entry->mod_revision : 0);
-        if (r < 0)
-            start_failed(registry, r);
+        return;
     }
+    registry->revision = ours ? entry->mod_revision : 0;
+    registry->must_look = false;
+    if (registry->lease != 0 && ours && entry->lease == registry->lease &&
+        strcmp(entry->value, registry->value) == 0)
+        mark_stored(registry);
+    else
+        advance(registry); /* writes it, or grants a lease where that ran out while we read */
 }
 
 /* The next step towards "there is a lease, and our key is stored". */
@@ -254,6 +275,8 @@ static void advance(struct registry *registry)
     alarm_clear(&registry->retry);
     if (registry->lease == 0)
         r = kv->lease_grant(kv->context, registry->ttl_seconds, granted, registry, &registry->step);
+    else if (!registry->stored && !registry->must_look)
+        r = write_key(registry);
     else if (!registry->stored)
         r = kv->range(kv->context, registry->key, false, key_read, registry, &registry->step);
     if (r < 0)
@@ -278,6 +301,7 @@ static int set_value(struct registry *registry, const char *value)
     free(registry->value);
     registry->value = copy;
     registry->stored = false;
+    registry->outdated = true;
     return 0;
 }
 
@@ -313,6 +337,7 @@ int registry_start(const struct loop *loop, const struct kv *kv,
     registry->context = context;
     stpcpy(registry->node, options->node);
     keys_node(registry->key, options->cluster, options->node);
+    backoff_init(&registry->backoff, RETRY_MIN_NS, RETRY_MAX_NS, options->node);
     int r = set_value(registry, value);
     if (r == 0)
         r = alarm_init(&registry->retry, loop, retry_fired, registry);

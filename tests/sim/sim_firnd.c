@@ -236,7 +236,7 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
         .cluster = SIM_CLUSTER, .node = node, .ttl_seconds = LEADER_TTL_S};
     AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
     AUTO_FREE char *text = json_text(tree);
-    int r = outbox_new(loop, daemon->kv, &daemon->outbox);
+    int r = outbox_new(loop, daemon->kv, daemon->config->node, &daemon->outbox);
     if (r == 0)
         r = registry_start(loop, daemon->kv, &registry_options, text, on_registered, daemon,
                            &daemon->registry);

@@ -9,7 +9,7 @@
 static void open_box(struct fake_store *store, struct outbox **ret_outbox)
 {
     fake_store_init(store);
-    assert_int_equal(outbox_new(&store->loop, &store->kv, ret_outbox), 0);
+    assert_int_equal(outbox_new(&store->loop, &store->kv, "n0", ret_outbox), 0);
 }
 
 static void check_flight(const struct fake_store *store, const char *key, const char *value)

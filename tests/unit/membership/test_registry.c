@@ -117,6 +117,54 @@ static void test_register_update_and_leave(void **state)
     store_close(&other);
 }
 
+/* ---- requests, counted on their way to the store ---- */
+
+static const struct kv *counted_kv;
+static unsigned range_count, txn_count;
+
+static int counted_range(void *context, const char *key, bool prefix, kv_callback done, void *user,
+                         struct kv_request **ret_request)
+{
+    range_count++;
+    return counted_kv->range(context, key, prefix, done, user, ret_request);
+}
+
+static int counted_txn(void *context, const struct kv_compare *compares, size_t compare_count,
+                       const struct kv_operation *operations, size_t operation_count,
+                       kv_callback done, void *user, struct kv_request **ret_request)
+{
+    txn_count++;
+    return counted_kv->txn(context, compares, compare_count, operations, operation_count, done,
+                           user, ret_request);
+}
+
+/* A free name costs one write, and an update of the record another: nothing is read. */
+static void test_free_name_is_not_read(void **state)
+{
+    (void)state;
+    REQUIRE_ETCD();
+    struct daemon daemon = {0};
+    const struct registry_options options = {
+        .cluster = "alps", .node = "free", .ttl_seconds = 10, .incarnation = 7};
+    store_open(&daemon.store, &fixture);
+    counted_kv = daemon.store.kv;
+    struct kv kv = *counted_kv;
+    kv.range = counted_range;
+    kv.txn = counted_txn;
+    range_count = txn_count = 0;
+    assert_int_equal(registry_start(poll_loop_table(daemon.store.loop), &kv, &options,
+                                    value_of(7, "ready"), changed, &daemon, &daemon.registry),
+                     0);
+    STORE_UNTIL(&daemon.store, daemon.state == REGISTRY_REGISTERED);
+    assert_int_equal(txn_count, 1);
+    assert_int_equal(registry_update(daemon.registry, value_of(7, "draining")), 0);
+    STORE_UNTIL(&daemon.store, txn_count == 2);
+    assert_int_equal(range_count, 0);
+    STORE_UNTIL(&daemon.store,
+                strcmp(stored_node(&daemon.store, "free").value, value_of(7, "draining")) == 0);
+    daemon_stop(&daemon);
+}
+
 static void test_lease_is_kept_alive(void **state)
 {
     (void)state;
@@ -294,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_register_update_and_leave),
+        cmocka_unit_test(test_free_name_is_not_read),
         cmocka_unit_test(test_lease_is_kept_alive),
         cmocka_unit_test(test_second_daemon_of_that_name_is_refused),
         cmocka_unit_test(test_key_of_a_dead_daemon_is_waited_for),

@@ -1,0 +1,28 @@
+/*
+ * How long to wait before trying again: longer each time, and never the same on two nodes.
+ *
+ * A thousand nodes that lose their store lose it in the same moment. If all asked again after the
+ * same pause they would come as one wave, each wave too late for the deadlines of the one before,
+ * and a store that is merely slow would never get to answer anybody. So a pause is drawn from the
+ * upper half of a span that doubles, by a generator that the node's name seeds: a simulation that
+ * repeats a seed repeats the pauses too.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct backoff {
+    uint64_t min_ns, max_ns;
+    uint64_t span_ns; /* the next pause is at most this */
+    uint64_t random;  /* state of the generator */
+};
+
+/** backoff_init() - the first pause is from (@min_ns / 2, @min_ns], later ones at most @max_ns
+ * @identity: what tells this one from all the others */
+void backoff_init(struct backoff *backoff, uint64_t min_ns, uint64_t max_ns, const char *identity);
+/** backoff_next() - the pause before another try */
+uint64_t backoff_next(struct backoff *backoff);
+/** backoff_reset() - something succeeded: begin with short pauses again */
+void backoff_reset(struct backoff *backoff);
+/** backoff_spread() - anything from 0 to @span_ns: for what all nodes would do at once */
+uint64_t backoff_spread(struct backoff *backoff, uint64_t span_ns);
