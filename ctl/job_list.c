@@ -57,7 +57,7 @@ static json_t *job_json(const struct cluster_job *job, bool whole)
     if (!status && job->has_progress)
         status = put(tree, "progress", progress_record_encode(&job->progress));
     if (!status && job->plan)
-        status = put(tree, "layout", layout_json(job->plan));
+        status = put(tree, "layout", plan_describe(job->plan));
     if (!status && whole)
         status = put(tree, "scale", desired_record_encode(&job->desired));
     if (!status && whole)

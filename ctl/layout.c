@@ -61,11 +61,3 @@ int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned inde
     }
     return text_table_append(&table, into);
 }
-
-json_t *layout_json(const struct plan *plan)
-{
-    json_t *tree = plan_encode(plan);
-
-    json_object_del(tree, "key"); /* whoever has it can join the links */
-    return tree;
-}

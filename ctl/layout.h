@@ -1,8 +1,6 @@
 /* A plan as people see it: which stage has which layers, and who computes it. */
 #pragma once
 
-#include <jansson.h>
-
 #include "base/bytes.h"
 #include "elastic/plan_words.h"
 
@@ -13,5 +11,3 @@ int layout_append(const struct plan *plan, unsigned frozen_layers, unsigned inde
                   struct bytes *into) CHECK_RESULT;
 /** layout_words() - "3 stages x 2 replicas", or "nothing runs" for an empty plan */
 const char *layout_words(const struct plan *plan, char text[LAYOUT_WORDS_SIZE]);
-/** layout_json() - the plan without its secret; new reference, NULL when memory is short */
-json_t *layout_json(const struct plan *plan);

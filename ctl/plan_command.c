@@ -132,7 +132,7 @@ static int tell_json(const struct dry_run *run, struct error *error)
 {
     json_t *tree = json_pack("{s:s, s:i, s:i, s:o, s:[]}", "job", run->spec->name, "slots",
                              (int)run->slot_count, "frozen_layers", (int)run->frozen_layers,
-                             "layout", layout_json(run->plan), "candidates");
+                             "layout", plan_describe(run->plan), "candidates");
 
     for (unsigned i = 0; i < run->choice_count && tree; i++)
         if (json_array_append_new(json_object_get(tree, "candidates"),

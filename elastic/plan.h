@@ -149,8 +149,12 @@ struct plan *plan_copy(const struct plan *plan);
  */
 int plan_check(const struct plan *plan, struct error *error) CHECK_RESULT;
 
-/** plan_encode() - new reference, NULL when memory is short */
+/** plan_encode() - new reference, NULL when memory is short; the workers are packed
+ * (elastic/plan_workers.h) */
 json_t *plan_encode(const struct plan *plan);
+/** plan_describe() - the same for people and their programs: workers one by one, and without the
+ * key of the links, with which anybody could join them */
+json_t *plan_describe(const struct plan *plan);
 /** plan_decode() - bounded, and passes plan_check(); -EINVAL names the key; -ENOMEM */
 int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error) CHECK_RESULT;
 

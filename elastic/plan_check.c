@@ -92,8 +92,8 @@ static int check_workers(const struct plan *plan, struct error *error)
         seats[i] = &plan->workers[i];
         if (!name_valid(seats[i]->node))
             return error_set(error, -EINVAL, "workers[%u]: \"node\" is not a name", i);
-        if (seats[i]->address[0] == '\0')
-            return error_set(error, -EINVAL, "workers[%u]: \"address\" is empty", i);
+        if (seats[i]->address[0] == '\0' || strpbrk(seats[i]->address, " ,") != NULL)
+            return error_set(error, -EINVAL, "workers[%u]: \"address\" is not host:port", i);
         if (seats[i]->slot >= PLAN_SLOTS_MAX)
             return error_set(error, -EINVAL, "workers[%u]: slot %u is over %d", i, seats[i]->slot,
                              PLAN_SLOTS_MAX - 1);

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "elastic/plan_words.h"
+#include "elastic/plan_workers.h"
 #include "elastic/wire_text.h"
 
 static int decode_reason(const json_t *tree, struct plan *plan, struct error *error)
@@ -49,18 +50,6 @@ static int decode_head(const json_t *tree, struct plan *plan, struct error *erro
     return r;
 }
 
-static int decode_worker(const json_t *tree, struct plan_worker *ret_worker, struct error *error)
-{
-    int r = json_get_text(tree, "node", ret_worker->node, sizeof(ret_worker->node), error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "slot", PLAN_SLOTS_MAX - 1, &ret_worker->slot, error);
-    if (r == 0)
-        r = json_get_text(tree, "address", ret_worker->address, sizeof(ret_worker->address), error);
-    if (r == 0)
-        r = wire_get_instance(tree, &ret_worker->instance, error);
-    return r;
-}
-
 /* The array @key with at least one element's room behind it, so that NULL means only -ENOMEM. */
 static int new_array(const json_t *tree, const char *key, size_t count_max, size_t element_size,
                      json_t **ret_array, void *ret_elements, struct error *error)
@@ -77,19 +66,18 @@ static int new_array(const json_t *tree, const char *key, size_t count_max, size
 
 static int decode_workers(const json_t *tree, struct plan *plan, struct error *error)
 {
-    json_t *array;
-    int r = new_array(tree, "workers", PLAN_RANKS_MAX, sizeof(*plan->workers), &array,
-                      &plan->workers, error);
-    if (r < 0)
-        return r;
-    unsigned total = (unsigned)json_array_size(array);
-    r = json_get_unsigned(tree, "donors", total, &plan->donor_count, error);
-    for (unsigned i = 0; r == 0 && i < total; i++) {
-        r = decode_worker(json_array_get(array, i), &plan->workers[i], error);
-        if (r < 0)
-            error_prefix(error, "workers[%u]: ", i);
-    }
-    plan->worker_count = total - (r == 0 ? plan->donor_count : 0);
+    const json_t *text = json_object_get(tree, "workers");
+    unsigned total = 0;
+    if (!json_is_string(text))
+        return error_set(error, -EINVAL,
+                         "\"workers\" must be one packed text; another version of firnd wrote it "
+                         "otherwise, and all nodes of a cluster need the same");
+    int r = plan_workers_unpack(json_string_value(text), json_string_length(text), &plan->workers,
+                                &total, error);
+    if (r == 0)
+        r = json_get_unsigned(tree, "donors", total, &plan->donor_count, error);
+    if (r == 0)
+        plan->worker_count = total - plan->donor_count;
     return r;
 }
 

@@ -2,6 +2,7 @@
 #include "elastic/plan.h"
 
 #include "base/json.h"
+#include "elastic/plan_workers.h"
 #include "elastic/wire_text.h"
 
 static int append_new(json_t *array, json_t *value)
@@ -9,17 +10,25 @@ static int append_new(json_t *array, json_t *value)
     return json_array_append_new(array, value); /* takes @value in every case; NULL is a failure */
 }
 
-static json_t *encode_worker(const struct plan_worker *worker)
+static json_t *pack_workers(const struct plan *plan)
+{
+    struct bytes text CLEANUP(bytes_done) = {0};
+    if (plan_workers_pack(plan->workers, plan->worker_count + plan->donor_count, &text) < 0)
+        return NULL;
+    return json_stringn(text.data != NULL ? (const char *)text.data : "", text.size_bytes);
+}
+
+static json_t *describe_worker(const struct plan_worker *worker)
 {
     return json_pack("{sssIssso}", "node", worker->node, "slot", (json_int_t)worker->slot,
                      "address", worker->address, "instance", wire_instance(worker->instance));
 }
 
-static json_t *encode_workers(const struct plan *plan)
+static json_t *describe_workers(const struct plan *plan)
 {
     AUTO_JSON json_t *array = json_array();
     for (unsigned i = 0; i < plan->worker_count + plan->donor_count; i++)
-        if (append_new(array, encode_worker(&plan->workers[i])) < 0)
+        if (append_new(array, describe_worker(&plan->workers[i])) < 0)
             return NULL;
     return json_incref(array);
 }
@@ -78,7 +87,7 @@ static int put_layout(json_t *tree, const struct plan *plan)
     r |= put(tree, "stages", json_integer((json_int_t)plan->stage_count));
     r |= put(tree, "replicas", json_integer((json_int_t)plan->replica_count));
     r |= put(tree, "donors", json_integer((json_int_t)plan->donor_count));
-    r |= put(tree, "workers", encode_workers(plan));
+    r |= put(tree, "workers", pack_workers(plan));
     r |= put(tree, "stage_first_unit", encode_bounds(plan->stage_first_unit, plan->stage_count));
     r |= put(tree, "replica_first_lane",
              encode_bounds(plan->replica_first_lane, plan->replica_count));
@@ -141,6 +150,15 @@ json_t *plan_encode(const struct plan *plan)
     AUTO_JSON json_t *tree = encode_head(plan);
     if (tree == NULL || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0 ||
         put_copies(tree, plan) != 0 || put_slow(tree, plan) != 0)
+        return NULL;
+    return json_incref(tree);
+}
+
+json_t *plan_describe(const struct plan *plan)
+{
+    AUTO_JSON json_t *tree = plan_encode(plan);
+    if (tree == NULL || put(tree, "workers", describe_workers(plan)) < 0 ||
+        json_object_del(tree, "key") < 0)
         return NULL;
     return json_incref(tree);
 }

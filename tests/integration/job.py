@@ -44,6 +44,18 @@ def make_spec(**changes):
     return spec
 
 
+def unpack_workers(text):
+    """The packed workers of a plan, as elastic/plan_workers.h says, one by one."""
+    workers, node, address = [], "", ""
+    for worker in text.split(",") if text else []:
+        node_tail, slot, address_tail, instance = worker.split(" ")
+        node = node[:ord(node_tail[0]) - ord("a")] + node_tail[1:]
+        address = address[:ord(address_tail[0]) - ord("a")] + address_tail[1:]
+        workers.append({"node": node, "slot": int(slot), "address": address,
+                        "instance": f"{int(instance, 16):016x}"})
+    return workers
+
+
 class Job:
     """A job by its keys in etcd and its files; firnctl is tested elsewhere."""
 
@@ -81,7 +93,10 @@ class Job:
         return self.key("state").get("text", "")
 
     def plan(self):
-        return self.key("generation")
+        plan = self.key("generation")
+        if plan:
+            plan["workers"] = unpack_workers(plan["workers"])
+        return plan
 
     def team(self):
         """Who trains by the plan in force: without those who only hand over what they hold."""
