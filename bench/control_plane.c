@@ -1,13 +1,16 @@
 /*
  * What a cluster of many nodes asks of its etcd: 10, 100 and 1,000 nodes on this machine against
  * one real etcd (with fsync). The nodes are firnd's own code in a few processes
- * (bench/many_nodes.h), their workers are on paper.
+ * (bench/many_nodes.h), two of them with one node each, which so have figures of their own; their
+ * workers are on paper.
  *
  *   register  all nodes start at once -> all are registered and know the leader
+ *   idle      no job
  *   plan      a job is submitted -> every worker is in generation 1, and its node's word of that is
- * in etcd: planned, prepared, published, acknowledged failure   a worker dies and all the others
- * are stuck -> the same for the generation after steady    while nothing changes: etcd's processor
- * time, what it writes and sends, a node's own
+ *             in etcd: planned, prepared, published, acknowledged
+ *   failure   a worker dies and all the others are stuck -> the same for the generation after
+ *   steady    a job that trains and nothing that changes: what etcd is asked, what it writes
+ *   leader    all but one node resign: the same for that one, which leads from then on
  *
  * Processor time is reported beside the time on the clock: on a machine that carries all nodes and
  * etcd at once the clock says little about a cluster in which each has its own.
@@ -36,10 +39,13 @@
 #include "membership/poll_loop.h"
 #include "membership/records.h"
 
-#define PROCESSES   4
+#define PROCESSES   5
+#define ALONE       2 /* processes with one node each: n0000 and n0001 */
 #define JOB         "wide"
 #define DEADLINE_NS (40 * NS_PER_SECOND)
 #define STEADY_NS   (10 * NS_PER_SECOND)
+#define SETTLE_NS   (2 * NS_PER_SECOND) /* what the phase before has left to do */
+#define MIB         1048576.0
 #define RETRY_NS    (50 * NS_PER_MS)
 #define AIM_SECONDS 3.0
 
@@ -148,12 +154,22 @@ static void await_etcd(struct crowd *crowd)
 
 /* ---- the crowd ---- */
 
+/* Of a process; of the one behind the last: how many nodes there are. */
+static unsigned first_node(const struct crowd *crowd, unsigned process)
+{
+    unsigned others = crowd->process_count - ALONE;
+
+    if (process <= ALONE)
+        return process;
+    return ALONE + (crowd->node_count - ALONE) * (process - ALONE) / others;
+}
+
 static void fork_nodes(struct crowd *crowd, unsigned process, int gate)
 {
-    unsigned first = crowd->node_count * process / crowd->process_count;
-    unsigned end = crowd->node_count * (process + 1) / crowd->process_count;
-    const struct many_options options = {crowd->etcd.url, crowd->folder, first,
-                                         end - first,     gate,          crowd->news};
+    unsigned first = first_node(crowd, process);
+    const struct many_options options = {
+        crowd->etcd.url, crowd->folder, first, first_node(crowd, process + 1) - first, gate,
+        crowd->news};
 
     fflush(NULL);
     crowd->processes[process] = fork();
@@ -170,7 +186,7 @@ static void start_nodes(struct crowd *crowd)
 {
     int gate[2];
 
-    crowd->process_count = MIN(crowd->node_count, (unsigned)PROCESSES);
+    crowd->process_count = PROCESSES;
     crowd->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     crowd->states = mmap(NULL, PROCESSES * sizeof(*crowd->states), PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -221,6 +237,12 @@ static bool all_registered(const struct crowd *crowd, const struct reached *all,
     (void)wanted;
     return all->registered == crowd->node_count && all->following == crowd->node_count &&
            all->leads == 1;
+}
+
+static bool first_leads(const struct crowd *crowd, const struct reached *all, uint64_t wanted)
+{
+    (void)wanted;
+    return all->leads == 1 && crowd->states[0].leads == 1;
 }
 
 static bool all_running(const struct crowd *crowd, const struct reached *all, uint64_t wanted)
@@ -288,6 +310,7 @@ static void await_generation(struct crowd *crowd, const char *what, uint64_t wan
 
 struct cost {
     double seconds, etcd_cpu, nodes_cpu;
+    double alone_cpu[ALONE]; /* of the two nodes that have a process each */
     struct etcd_counters counters;
 };
 
@@ -297,6 +320,8 @@ static struct cost cost_now(struct crowd *crowd)
 
     for (unsigned i = 0; i < crowd->process_count; i++)
         cost.nodes_cpu += process_cpu(crowd->processes[i]);
+    for (unsigned i = 0; i < ALONE; i++)
+        cost.alone_cpu[i] = process_cpu(crowd->processes[i]);
     cost.counters = etcd_process_counters(&crowd->etcd, crowd->loop);
     return cost;
 }
@@ -310,22 +335,56 @@ static void report(struct measure *measure, const struct crowd *crowd, const cha
     double writes = to->counters.proposals - from->counters.proposals;
     double sent = to->counters.sent_bytes - from->counters.sent_bytes;
 
-    printf("%6u nodes  %-9s %7.2f s; processor: etcd %6.2f s, a node %7.2f ms; etcd wrote %6.0f "
-           "(%.1f a node), sent %7.1f MB (%.1f kB a node)\n",
-           crowd->node_count, phase, seconds, etcd, 1e3 * nodes * each, writes, writes * each,
-           sent / 1e6, sent / 1e3 * each);
+    double requests = to->counters.requests - from->counters.requests;
+
+    printf("%6u nodes  %-9s %7.2f s; processor: etcd %6.2f s, a node %7.2f ms; a node: %.1f "
+           "requests, etcd wrote %.1f and sent %.1f kB\n",
+           crowd->node_count, phase, seconds, etcd, 1e3 * nodes * each, requests * each,
+           writes * each, sent / 1e3 * each);
     const struct {
         const char *what;
         double value;
-    } figures[] = {{"seconds", seconds},
-                   {"etcd_cpu_seconds", etcd},
-                   {"node_cpu_seconds", nodes * each},
-                   {"etcd_writes", writes},
-                   {"etcd_sent_bytes", sent}};
+    } figures[] = {
+        {"seconds", seconds},        {"etcd_cpu_seconds", etcd}, {"node_cpu_seconds", nodes * each},
+        {"etcd_requests", requests}, {"etcd_writes", writes},    {"etcd_sent_bytes", sent}};
     for (size_t i = 0; i < ARRAY_COUNT(figures); i++) {
         snprintf(key, sizeof(key), "%u_%s_%s", crowd->node_count, phase, figures[i].what);
         measure_number(measure, key, figures[i].value);
     }
+}
+
+/* One node by itself over a time in which nothing changed. */
+static void report_alone(struct measure *measure, const struct crowd *crowd, const char *what,
+                         unsigned process, const struct cost *from, const struct cost *to)
+{
+    char key[64];
+    double cpu =
+        (to->alone_cpu[process] - from->alone_cpu[process]) / (to->seconds - from->seconds);
+    double resident = process_resident_peak(crowd->processes[process]);
+
+    printf("%6u nodes  firnd as %s: %.2f %% of a core, %.1f MiB resident at most\n",
+           crowd->node_count, what, 100 * cpu, resident / MIB);
+    snprintf(key, sizeof(key), "%u_%s_core_share", crowd->node_count, what);
+    measure_number(measure, key, cpu);
+    snprintf(key, sizeof(key), "%u_%s_resident_bytes", crowd->node_count, what);
+    measure_number(measure, key, resident);
+}
+
+/* What a node asks of etcd while nothing changes. */
+static void report_requests(struct measure *measure, const struct crowd *crowd,
+                            const struct cost *from, const struct cost *to)
+{
+    char key[64];
+    double minutes = (to->seconds - from->seconds) / 60 * crowd->node_count;
+    double keep_alives = to->counters.keep_alives - from->counters.keep_alives;
+    double questions = to->counters.questions - from->counters.questions;
+    double others = to->counters.requests - from->counters.requests - keep_alives - questions;
+
+    printf("%6u nodes  a node and minute: %.1f keep-alives of its lease, %.1f times \"does this "
+           "watch live\", %.2f other requests\n",
+           crowd->node_count, keep_alives / minutes, questions / minutes, others / minutes);
+    snprintf(key, sizeof(key), "%u_steady_other_requests_a_minute", crowd->node_count);
+    measure_number(measure, key, others / minutes);
 }
 
 /* ---- the phases ---- */
@@ -351,12 +410,35 @@ static void submit(struct crowd *crowd)
     put(crowd, "spec", job_tree(crowd->node_count / stages));
 }
 
-static void stay_quiet(struct crowd *crowd)
+static void wait_for(struct crowd *crowd, uint64_t duration_ns)
 {
     bool never = false;
 
-    if (poll_loop_run(crowd->loop, &never, clock_monotonic_ns() + STEADY_NS) != -ETIMEDOUT)
+    if (poll_loop_run(crowd->loop, &never, clock_monotonic_ns() + duration_ns) != -ETIMEDOUT)
         measure_die("the loop ended early");
+}
+
+/* A while in which nothing changes; @what it is for the node of @process alone. */
+static void stay_quiet(struct crowd *crowd, struct measure *measure, const char *phase,
+                       const char *what, unsigned process)
+{
+    struct cost from, to;
+
+    wait_for(crowd, SETTLE_NS);
+    from = cost_now(crowd);
+    wait_for(crowd, STEADY_NS);
+    to = cost_now(crowd);
+    report(measure, crowd, phase, &from, &to);
+    report_requests(measure, crowd, &from, &to);
+    report_alone(measure, crowd, what, process, &from, &to);
+}
+
+/* Everybody but n0000 resigns, and the job goes on. */
+static void hand_over_lead(struct crowd *crowd)
+{
+    for (unsigned i = 1; i < crowd->process_count; i++)
+        crowd->states[i].resigned = true;
+    await_crowd(crowd, "hand over", 0, first_leads);
 }
 
 static void run_phases(struct crowd *crowd, struct measure *measure)
@@ -371,6 +453,7 @@ static void run_phases(struct crowd *crowd, struct measure *measure)
     report(measure, crowd, "register", &from, &to);
     double storm = to.seconds - from.seconds;
 
+    stay_quiet(crowd, measure, "idle", "idle", 1);
     from = cost_now(crowd);
     submit(crowd);
     await_generation(crowd, "plan", 1);
@@ -386,10 +469,9 @@ static void run_phases(struct crowd *crowd, struct measure *measure)
     to = cost_now(crowd);
     report(measure, crowd, "failure", &from, &to);
 
-    from = cost_now(crowd);
-    stay_quiet(crowd);
-    to = cost_now(crowd);
-    report(measure, crowd, "steady", &from, &to);
+    stay_quiet(crowd, measure, "steady", "follower", 1);
+    hand_over_lead(crowd);
+    stay_quiet(crowd, measure, "leader", "leader", 0);
     printf("%6u nodes  registered and in generation 1 after %.2f s: %s the aim of %.0f s\n",
            crowd->node_count, whole, whole <= AIM_SECONDS ? "within" : "OVER", AIM_SECONDS);
 }
@@ -439,6 +521,8 @@ int main(int argc, char **argv)
         "control_plane", "many nodes against one etcd, all on this machine", argc, argv);
 
     allow_many_connections();
+    if (one_size && only < PROCESSES)
+        measure_die("--nodes: %u at least", (unsigned)PROCESSES);
     if (one_size)
         measure_crowd(measure, only);
     for (size_t i = 0; !one_size && i < ARRAY_COUNT(sizes); i++)

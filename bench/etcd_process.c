@@ -19,6 +19,7 @@
 
 #define PROGRAM     "/usr/bin/etcd"
 #define ANSWER_NS   (10 * NS_PER_SECOND)
+#define RECEIVED    "grpc_server_msg_received_total"
 #define DEPTH_MAX   16
 #define BACKEND_MAX "8589934592" /* bytes of history */
 
@@ -85,8 +86,9 @@ struct page {
     struct etcd_counters *counters;
 };
 
-/* The sum of the values of all lines "name{...} value" and "name value". */
-static double sum_of(const char *text, const char *name)
+/* The sum of the values of all lines "name{...} value" and "name value", of those with @label in
+ * their braces unless it is NULL. */
+static double sum_of(const char *text, const char *name, const char *label)
 {
     size_t length = strlen(name);
     double sum = 0;
@@ -95,6 +97,8 @@ static double sum_of(const char *text, const char *name)
         line += *line == '\n';
         if (strncmp(line, name, length) == 0 && (line[length] == ' ' || line[length] == '{')) {
             size_t end = strcspn(line, "\n"), at = end;
+            if (label && !memmem(line, end, label, strlen(label)))
+                continue;
             while (at > 0 && line[at - 1] != ' ')
                 at--;
             sum += strtod(line + at, NULL);
@@ -111,8 +115,11 @@ static void on_page(void *context, const struct http_answer *answer)
     page->done = true;
     if (answer->status || answer->code != 200)
         return;
-    page->counters->proposals = sum_of(text, "etcd_server_proposals_applied_total");
-    page->counters->sent_bytes = sum_of(text, "etcd_network_client_grpc_sent_bytes_total");
+    page->counters->proposals = sum_of(text, "etcd_server_proposals_applied_total", NULL);
+    page->counters->sent_bytes = sum_of(text, "etcd_network_client_grpc_sent_bytes_total", NULL);
+    page->counters->requests = sum_of(text, RECEIVED, NULL);
+    page->counters->keep_alives = sum_of(text, RECEIVED, "\"LeaseKeepAlive\"");
+    page->counters->questions = sum_of(text, RECEIVED, "\"etcdserverpb.Watch\"");
 }
 
 struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, struct poll_loop *loop)
@@ -155,6 +162,21 @@ double process_cpu(pid_t pid)
     if (file)
         fclose(file);
     return (double)ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+double process_resident_peak(pid_t pid)
+{
+    char path[64], line[256];
+    unsigned long peak_kib = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    FILE *file = fopen(path, "r");
+    while (file && peak_kib == 0 && fgets(line, sizeof(line), file))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            peak_kib = strtoul(line + 6, NULL, 10);
+    if (file)
+        fclose(file);
+    return 1024.0 * (double)peak_kib;
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)

@@ -13,8 +13,11 @@ struct etcd_process {
 
 /* Since the member started. */
 struct etcd_counters {
-    double proposals;  /* entries of its log: writes, leases granted and revoked */
-    double sent_bytes; /* to clients */
+    double proposals;   /* entries of its log: writes, leases granted and revoked */
+    double sent_bytes;  /* to clients */
+    double requests;    /* that clients sent, on streams too */
+    double keep_alives; /* of those: to keep a lease */
+    double questions;   /* of those: on watches, to see whether they live */
 };
 
 /** etcd_process_start() - it may not serve yet; ends the benchmark when there is no etcd */
@@ -23,6 +26,8 @@ void etcd_process_start(struct etcd_process *ret_etcd);
 void etcd_process_stop(struct etcd_process *etcd);
 struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, struct poll_loop *loop);
 
+/** process_resident_peak() - bytes that a living process ever had in memory; 0: there is none */
+double process_resident_peak(pid_t pid);
 /** process_cpu() - processor seconds of a living process, all threads; 0: there is none */
 double process_cpu(pid_t pid);
 /** remove_folder() - with all that is in it */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "bench/paper_worker.h"
 #include "daemon/cluster.h"
+#include "daemon/memory.h"
 #include "daemon/reconcile.h"
 
 #define TURN_US 20000 /* a look at the gate at least so often */
@@ -60,8 +61,8 @@ static bool publish(const struct node *nodes, unsigned count, struct many_state 
     for (unsigned i = 0; i < count; i++) {
         const struct daemon *daemon = &nodes[i].daemon;
         registered += daemon->registered;
-        following += election_leader(daemon->election)[0] != '\0';
-        leads += election_leads(daemon->election);
+        following += daemon->election && election_leader(daemon->election)[0] != '\0';
+        leads += daemon->election && election_leads(daemon->election) && !daemon->partial;
     }
     bool changed = registered != state->registered || following != state->following ||
                    leads != state->leads || generation != state->generation ||
@@ -86,6 +87,14 @@ static void break_if_told(const struct node *nodes, struct many_state *state, ui
     paper_workers_break(told, strcmp(leader, "n0000") ? "n0000" : "n0001");
 }
 
+static void resign_if_told(struct node *nodes, unsigned count, const struct many_state *state)
+{
+    for (unsigned i = 0; state->resigned && i < count; i++) {
+        election_stop(nodes[i].daemon.election);
+        nodes[i].daemon.election = NULL;
+    }
+}
+
 static bool gate_gone(int gate)
 {
     struct pollfd look = {.fd = gate};
@@ -101,6 +110,7 @@ int many_nodes_run(const struct many_options *options, struct many_state *state)
     char open;
 
     log_set_level(LOG_LEVEL_ERROR);
+    memory_map_large();
     if (!nodes || sd_event_default(&event) < 0 || read(options->gate, &open, 1) != 1)
         return 1;
     for (unsigned i = 0; i < options->count; i++)
@@ -111,6 +121,7 @@ int many_nodes_run(const struct many_options *options, struct many_state *state)
         if (sd_event_run(event, TURN_US) < 0)
             return 1;
         break_if_told(nodes, state, &broken);
+        resign_if_told(nodes, options->count, state);
         if (publish(nodes, options->count, state) &&
             write(options->news, &one, sizeof(one)) != sizeof(one))
             return 1;

@@ -8,17 +8,19 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MANY_CLUSTER "bench"
 
-/* Shared with the benchmark; written by the nodes' process alone, but for `fail_generation`. */
+/* Shared with the benchmark; written by the nodes' process alone, but for the two last. */
 struct many_state {
     _Atomic unsigned registered, following; /* nodes; following: they know a leader */
     _Atomic unsigned leads;
     _Atomic unsigned running; /* paper workers that are in `generation` */
     _Atomic uint64_t generation;
     _Atomic uint64_t fail_generation; /* the first worker of a follower dies in that one */
+    _Atomic bool resigned; /* set by the benchmark: none of these nodes stands for leader */
 };
 
 struct many_options {

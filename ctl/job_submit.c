@@ -127,9 +127,10 @@ static char *text_of(json_t *tree)
 static int send_job(struct store *store, const struct submission *submission,
                     const struct job_texts *texts, bool *ret_succeeded, struct error *error)
 {
-    static const char *const stale[] = {"state", "generation", "next"};
+    static const char *const stale[] = {"generation", "next"}, *const said[] = {"state",
+                                                                                "progress"};
     const char *job = submission->spec.name;
-    char keys[4 + ARRAY_COUNT(stale)][KV_KEY_MAX];
+    char keys[3 + ARRAY_COUNT(stale) + ARRAY_COUNT(said)][KV_KEY_MAX];
     struct kv_operation operations[ARRAY_COUNT(keys)];
     const struct kv_compare absent = {.key = keys_job(keys[0], store->cluster, job, "spec"),
                                       .target = KV_CREATE_REVISION,
@@ -149,9 +150,11 @@ static int send_job(struct store *store, const struct submission *submission,
             .value = texts->checkpoint};
     for (size_t i = 0; i < ARRAY_COUNT(stale); i++)
         operations[count++] = (struct kv_operation){
-            .type = KV_DELETE, .key = keys_job(keys[4 + i], store->cluster, job, stale[i])};
-    operations[count++] = (struct kv_operation){
-        .type = KV_DELETE, .key = keys_said(keys[3], store->cluster, job, "progress")};
+            .type = KV_DELETE, .key = keys_job(keys[3 + i], store->cluster, job, stale[i])};
+    for (size_t i = 0; i < ARRAY_COUNT(said); i++)
+        operations[count++] = (struct kv_operation){
+            .type = KV_DELETE,
+            .key = keys_said(keys[3 + ARRAY_COUNT(stale) + i], store->cluster, job, said[i])};
     return store_txn(store, &absent, 1, operations, count, ret_succeeded, error);
 }
 

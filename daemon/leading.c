@@ -196,7 +196,7 @@ static void write_state(struct led *led, const struct view *view, const char *st
     AUTO_JSON json_t *tree = state_record_encode(&record);
     AUTO_FREE char *words = tree ? json_text(tree) : NULL;
     if (!words || outbox_put(daemon->outbox,
-                             keys_job(key, daemon->config->cluster, led->job, "state"), words))
+                             keys_said(key, daemon->config->cluster, led->job, "state"), words))
         log_error("job %s: no memory to write its state", led->job);
     if (strcmp(view->state.state, state) && view_job_over(state))
         tell(led, "state", text[0] ? text : state);
@@ -425,7 +425,7 @@ void leading_run(struct leading *leading)
         leading->written_revision = 0; /* of another term, perhaps of another store */
         return;
     }
-    count = mirror_range(&daemon->mirror, keys_cluster(prefix, daemon->config->cluster), &entries);
+    count = mirror_range(&daemon->mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
     for (size_t i = 0; i < count; i++) {
         char job[NAME_SIZE], leaf[128];
         if (!keys_match_job(entries[i].key, daemon->config->cluster, job, leaf) ||

@@ -6,6 +6,7 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/journal.h"
+#include "daemon/memory.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -22,6 +23,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     signal(SIGPIPE, SIG_IGN);
+    memory_map_large();
     log_set_prefix("firnd");
     if (config.journal)
         journal_use();

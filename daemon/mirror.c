@@ -7,6 +7,7 @@ static void entry_done(struct mirror_entry *entry)
 {
     free(entry->key);
     free(entry->value);
+    free(entry->meaning);
 }
 
 void mirror_done(struct mirror *mirror)
@@ -111,6 +112,14 @@ const struct mirror_entry *mirror_find(const struct mirror *mirror, const char *
 
     return at < mirror->count && !strcmp(mirror->entries[at].key, key) ? &mirror->entries[at]
                                                                        : NULL;
+}
+
+void mirror_keep(const struct mirror *mirror, const struct mirror_entry *entry, void *meaning)
+{
+    struct mirror_entry *kept = &mirror->entries[entry - mirror->entries];
+
+    free(kept->meaning);
+    kept->meaning = meaning;
 }
 
 size_t mirror_range(const struct mirror *mirror, const char *prefix,

@@ -92,7 +92,7 @@ static void open_new_jobs(struct daemon *daemon)
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t count =
-        mirror_range(&daemon->mirror, keys_cluster(prefix, daemon->config->cluster), &entries);
+        mirror_range(&daemon->mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
 
     for (size_t i = 0; i < count; i++) {
         char name[NAME_SIZE], leaf[128];

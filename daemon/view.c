@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -25,6 +26,14 @@ static const struct mirror_entry *find_leaf(const struct mirror *mirror, const c
     char key[KV_KEY_MAX];
 
     return mirror_find(mirror, keys_job(key, cluster, job, leaf));
+}
+
+static const struct mirror_entry *find_said(const struct mirror *mirror, const char *cluster,
+                                            const char *job, const char *leaf)
+{
+    char key[KV_KEY_MAX];
+
+    return mirror_find(mirror, keys_said(key, cluster, job, leaf));
 }
 
 static int read_spec(const struct mirror *mirror, const char *cluster, const char *job,
@@ -94,10 +103,8 @@ static bool speaks_of(const struct progress_record *progress, const struct plan 
 static void read_words(struct view *view, const struct mirror *mirror, const char *cluster,
                        const char *job)
 {
-    const struct mirror_entry *state = find_leaf(mirror, cluster, job, "state");
-    char key[KV_KEY_MAX];
-    const struct mirror_entry *progress =
-        mirror_find(mirror, keys_said(key, cluster, job, "progress"));
+    const struct mirror_entry *state = find_said(mirror, cluster, job, "state");
+    const struct mirror_entry *progress = find_said(mirror, cluster, job, "progress");
     AUTO_JSON json_t *state_tree = NULL;
     AUTO_JSON json_t *progress_tree = NULL;
     struct progress_record record;
@@ -140,7 +147,7 @@ static void mark_plan_busy(struct view *view, const struct plan *plan)
 
 static bool job_holds_slots(const struct mirror *mirror, const char *cluster, const char *job)
 {
-    const struct mirror_entry *entry = find_leaf(mirror, cluster, job, "state");
+    const struct mirror_entry *entry = find_said(mirror, cluster, job, "state");
     AUTO_JSON json_t *tree = NULL;
     struct state_record state;
 
@@ -153,7 +160,7 @@ static int mark_busy(struct view *view, const struct mirror *mirror, const char 
 {
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
-    size_t count = mirror_range(mirror, keys_cluster(prefix, cluster), &entries);
+    size_t count = mirror_range(mirror, keys_jobs(prefix, cluster), &entries);
 
     for (size_t i = 0; i < count; i++) {
         char other[NAME_SIZE], leaf[128];
@@ -173,27 +180,23 @@ static int mark_busy(struct view *view, const struct mirror *mirror, const char 
 
 /* By the clock that the leader counts in. A wall clock that is wrong somewhere can make it take the
  * other one of two right ways, no more. */
-static uint64_t deadline_here(const struct node_record *record, uint64_t now_ns)
+static uint64_t deadline_here(uint64_t deadline_unix_ns, uint64_t now_ns)
 {
     const struct clock *clock = clock_real();
     uint64_t unix_ns;
 
-    if (record->drain_deadline_unix_ns == 0)
+    if (deadline_unix_ns == 0)
         return 0;
     unix_ns = clock->realtime_ns(clock->context);
-    return now_ns + (record->drain_deadline_unix_ns > unix_ns
-                         ? record->drain_deadline_unix_ns - unix_ns
-                         : 1);
+    return now_ns + (deadline_unix_ns > unix_ns ? deadline_unix_ns - unix_ns : 1);
 }
 
-static void take_node(struct leader_node *node, const char *name, const struct node_record *record,
-                      uint64_t now_ns)
+static void take_node(struct leader_node *node, const char *name, const struct node_record *record)
 {
     *node = (struct leader_node){
         .link_port = record->link_port,
         .incarnation = record->incarnation,
         .draining = record->draining,
-        .drain_deadline_ns = record->draining ? deadline_here(record, now_ns) : 0,
         .slot_count = MIN(record->slot_count, (unsigned)REPORT_WORKERS_MAX),
     };
     snprintf(node->name, sizeof(node->name), "%s", name);
@@ -210,58 +213,104 @@ static void take_node(struct leader_node *node, const char *name, const struct n
         };
 }
 
+/* What a node's record says, for as long as it says so. */
+struct known_node {
+    struct leader_node node; /* drain_deadline_ns unused */
+    uint64_t drain_deadline_unix_ns;
+};
+
+/* NULL: the record is damaged, or memory is short. */
+static const struct known_node *know_node(const struct mirror *mirror,
+                                          const struct mirror_entry *entry, const char *name)
+{
+    struct node_record record;
+    AUTO_JSON json_t *tree = NULL;
+    struct known_node *known = entry->meaning;
+
+    if (known)
+        return known;
+    if (parse_entry(entry, &tree, NULL) || node_record_decode(tree, &record, NULL) ||
+        !(known = calloc(1, sizeof(*known))))
+        return NULL;
+    take_node(&known->node, name, &record);
+    known->drain_deadline_unix_ns = record.drain_deadline_unix_ns;
+    mirror_keep(mirror, entry, known);
+    return known;
+}
+
 static int read_nodes(struct view *view, const struct mirror *mirror, const char *cluster)
 {
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
-    size_t count = mirror_range(mirror, keys_cluster(prefix, cluster), &entries);
+    size_t count = mirror_range(mirror, keys_nodes(prefix, cluster), &entries);
 
     view->nodes = calloc(count + 1, sizeof(*view->nodes));
     if (!view->nodes)
         return -ENOMEM;
     for (size_t i = 0; i < count && view->view.node_count < LEADER_NODES_MAX; i++) {
         char name[NAME_SIZE];
-        struct node_record record;
-        AUTO_JSON json_t *tree = NULL;
-        if (keys_match_node(entries[i].key, cluster, name) &&
-            !parse_entry(&entries[i], &tree, NULL) && !node_record_decode(tree, &record, NULL))
-            take_node(&view->nodes[view->view.node_count++], name, &record, view->view.now_ns);
+        const struct known_node *known = keys_match_node(entries[i].key, cluster, name)
+                                             ? know_node(mirror, &entries[i], name)
+                                             : NULL;
+        if (!known)
+            continue;
+        struct leader_node *node = &view->nodes[view->view.node_count++];
+        *node = known->node;
+        if (node->draining)
+            node->drain_deadline_ns =
+                deadline_here(known->drain_deadline_unix_ns, view->view.now_ns);
     }
     view->view.nodes = view->nodes;
     return 0;
 }
 
-static int add_reports(struct view *view, const struct mirror *mirror, const char *cluster,
-                       const char *job, uint64_t generation)
+/* Of one generation, as far as they are understood. */
+static void add_reports(struct view *view, const struct mirror_entry *entries, size_t count)
 {
-    const struct mirror_entry *entries;
-    char prefix[KV_KEY_MAX];
-    size_t count =
-        mirror_range(mirror, keys_report(prefix, cluster, job, generation, ""), &entries);
-
-    if (!count)
-        return 0;
-    struct node_report *grown =
-        realloc(view->reports, (view->view.report_count + count) * sizeof(*grown));
-    if (!grown)
-        return -ENOMEM;
-    view->view.reports = view->reports = grown;
     for (size_t i = 0; i < count; i++) {
         AUTO_JSON json_t *tree = NULL;
         if (!parse_entry(&entries[i], &tree, NULL) &&
             !node_report_decode(tree, &view->reports[view->view.report_count], NULL))
             view->view.report_count++;
     }
+}
+
+/*
+ * A report is more than a megabyte, of which a node with few slots fills a page or two. So their
+ * room is mapped: what nobody touches does not exist, unless a huge page came under it.
+ */
+static int map_reports(struct view *view, size_t count)
+{
+    size_t size_bytes = count * sizeof(*view->reports);
+    void *room = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (room == MAP_FAILED)
+        return -ENOMEM;
+    (void)madvise(room, size_bytes, MADV_NOHUGEPAGE); /* a kernel without them refuses */
+    view->view.reports = view->reports = room;
+    view->reports_bytes = size_bytes;
     return 0;
 }
 
 static int read_reports(struct view *view, const struct mirror *mirror, const char *cluster,
                         const char *job)
 {
-    int status = view->plan ? add_reports(view, mirror, cluster, job, view->plan->generation) : 0;
+    const struct plan *plans[] = {view->plan, view->next};
+    const struct mirror_entry *entries[ARRAY_COUNT(plans)];
+    size_t counts[ARRAY_COUNT(plans)] = {0}, total = 0;
+    char prefix[KV_KEY_MAX];
 
-    if (!status && view->next)
-        status = add_reports(view, mirror, cluster, job, view->next->generation);
+    for (size_t i = 0; i < ARRAY_COUNT(plans); i++) {
+        if (plans[i])
+            counts[i] = mirror_range(
+                mirror, keys_report(prefix, cluster, job, plans[i]->generation, ""), &entries[i]);
+        total += counts[i];
+    }
+    int status = total > 0 ? map_reports(view, total) : 0;
+    for (size_t i = 0; !status && i < ARRAY_COUNT(plans); i++)
+        if (counts[i] > 0)
+            add_reports(view, entries[i], counts[i]);
     return status;
 }
 
@@ -362,6 +411,7 @@ void view_free(struct view *view)
     plan_free(view->plan);
     plan_free(view->next);
     free(view->nodes);
-    free(view->reports);
+    if (view->reports)
+        munmap(view->reports, view->reports_bytes);
     free(view);
 }

@@ -17,6 +17,7 @@ struct view {
     int64_t checkpoint_revision;          /* of the record of view.checkpoint */
     struct leader_node *nodes;
     struct node_report *reports;
+    size_t reports_bytes;      /* of their mapping */
     struct state_record state; /* empty state: none written yet */
 };
 

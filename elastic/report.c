@@ -273,6 +273,22 @@ static int decode_node(const json_t *tree, struct node_report *report, struct er
     return r == 0 ? check_slots(report, error) : r;
 }
 
+/* What is zero is not written: a page of zeros that nobody touched takes no memory. */
+static void copy_used(const struct worker_report *from, struct worker_report *to)
+{
+    memcpy(to, from, offsetof(struct worker_report, record));
+    if (from->record.step > 0)
+        to->record = from->record;
+    if (from->frozen_layers > 0)
+        to->frozen_layers = from->frozen_layers;
+    if (from->lost_count > 0) {
+        to->lost_count = from->lost_count;
+        memcpy(to->lost, from->lost, from->lost_count * sizeof(from->lost[0]));
+    }
+    if (from->text[0] != '\0')
+        memcpy(to->text, from->text, sizeof(from->text));
+}
+
 int node_report_decode(const json_t *tree, struct node_report *ret_report, struct error *error)
 {
     /* On the heap: a report of 64 workers takes megabytes, of which most nodes fill little. */
@@ -280,9 +296,10 @@ int node_report_decode(const json_t *tree, struct node_report *ret_report, struc
     if (report == NULL)
         return error_set(error, -ENOMEM, "no memory for a node's report");
     int r = decode_node(tree, report, error);
-    if (r == 0)
-        memcpy(ret_report, report,
-               offsetof(struct node_report, workers) +
-                   report->worker_count * sizeof(report->workers[0]));
-    return r;
+    if (r < 0)
+        return r;
+    memcpy(ret_report, report, offsetof(struct node_report, workers));
+    for (unsigned i = 0; i < report->worker_count; i++)
+        copy_used(&report->workers[i], &ret_report->workers[i]);
+    return 0;
 }

@@ -46,6 +46,7 @@ struct worker_report {
     struct report_extra extras[REPORT_EXTRAS_MAX]; /* at the same applied_step */
     bool holds;           /* HOLD(applied_step + 1): gradients of the held range and of shadows */
     bool checkpoint_lost; /* stuck because the checkpoint of its plan is damaged or incomplete */
+    /* From here on node_report_decode() writes only what is not zero. */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */
     unsigned frozen_layers;
@@ -73,7 +74,8 @@ json_t *node_report_encode(const struct node_report *report);
  *
  * Unit ranges lie within STEP_RECORD_UNITS_MAX; a record, when there is one, is of applied_step + 1
  * if the worker holds that, else of applied_step and complete. A node's slots are distinct, and of
- * @ret_report only the first worker_count workers are written.
+ * a node's @ret_report, which must be zeroed, only the first worker_count workers are written, and
+ * of these no arrays that are empty: what is not touched takes no memory.
  */
 int worker_report_decode(const json_t *tree, struct worker_report *ret_report,
                          struct error *error) CHECK_RESULT;

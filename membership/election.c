@@ -38,6 +38,7 @@
 #define RETRY_MIN_NS (250 * NS_PER_MS)
 #define RETRY_MAX_NS (1 * NS_PER_SECOND)
 #define CROWD_NS     (40 * NS_PER_MS) /* over which candidates spread that see a leader go */
+#define CROWD_ROUNDS 4                /* and then over so many times what a reading took */
 
 enum election_phase {
     ELECTION_FOLLOWING,
@@ -289,8 +290,11 @@ static void key_read(void *context, const struct kv_result *result)
         drop_lease(election);
         campaign(election);
     } else if (result->entry_count == 0 && election->lease == 0 && !election->vacant) {
+        /* A slow answer means a crowd. The first of it to go on is soon followed by the rest. */
         election->vacant = true;
-        advance(election);
+        alarm_set_in(&election->retry,
+                     backoff_spread(&election->backoff,
+                                    CROWD_ROUNDS * (now_ns(election) - election->step_sent_ns)));
     } else if (result->entry_count == 0) {
         retry_later(election);
     } else if (election->lease != 0 && result->entries[0].lease == election->lease) {

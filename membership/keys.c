@@ -43,6 +43,11 @@ char *keys_nodes(char key[KV_KEY_MAX], const char *cluster)
     return make(key, ROOT "%s/nodes/", cluster);
 }
 
+char *keys_jobs(char key[KV_KEY_MAX], const char *cluster)
+{
+    return make(key, ROOT "%s/jobs/", cluster);
+}
+
 char *keys_said(char key[KV_KEY_MAX], const char *cluster, const char *job, const char *leaf)
 {
     return make(key, ROOT "%s/said/%s/%s", cluster, job, leaf);

@@ -13,9 +13,12 @@ char *keys_leader(char key[KV_KEY_MAX], const char *cluster);
 /** keys_nodes() - where the keys begin that only a leader follows: nodes/ and said/ sort behind it,
  * what every firnd follows (drains/, jobs/, leader) before it */
 char *keys_nodes(char key[KV_KEY_MAX], const char *cluster);
+/** keys_jobs() - where the keys of all jobs begin */
+char *keys_jobs(char key[KV_KEY_MAX], const char *cluster);
 char *keys_job(char key[KV_KEY_MAX], const char *cluster, const char *job,
-               const char *leaf); /* spec, desired, state, generation, next, checkpoints/... */
-/** keys_said() - what nodes say of a job: progress, reports/<generation>/<node> */
+               const char *leaf); /* spec, desired, generation, next, checkpoints/... */
+/** keys_said() - what nodes and their leader say of a job: progress, state,
+ * reports/<generation>/<node> */
 char *keys_said(char key[KV_KEY_MAX], const char *cluster, const char *job, const char *leaf);
 char *keys_report(char key[KV_KEY_MAX], const char *cluster, const char *job, uint64_t generation,
                   const char *node);

@@ -48,7 +48,7 @@ struct desired_record {
     unsigned devices, stages, replicas; /* 0: as the spec says / free */
 };
 
-/* jobs/<job>/state: the leader's word, changes only */
+/* said/<job>/state: the leader's word, changes only */
 struct state_record {
     char state[16]; /* "waiting", "preparing", "running", "recovering", "pausing", "paused", ... */
     char text[RECORD_TEXT_SIZE]; /* why, for people */

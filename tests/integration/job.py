@@ -81,7 +81,7 @@ class Job:
 
     def key(self, leaf):
         try:
-            root = self.said if leaf == "progress" else self.root
+            root = self.said if leaf in ("progress", "state") else self.root
             return self.cluster.etcd.get(root + leaf) or {}
         except OSError:
             return {}

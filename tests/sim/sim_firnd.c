@@ -180,9 +180,10 @@ static void on_elected(void *context, bool leads, const char *leader)
 {
     struct daemon *daemon = context;
     sim_trace(sim_now, "%s: leader %s%s", daemon->config->node, leader, leads ? " (me)" : "");
-    int r = following_set(daemon, leads);
+    bool partial = leads && sim_now->bug == BUG_PARTIAL_LEADER;
+    int r = partial ? 0 : following_set(daemon, leads);
     assert(r == 0);
-    if (sim_now->bug == BUG_PARTIAL_LEADER) /* it takes what it has followed so far for all */
+    if (partial) /* it takes what it has followed so far for all */
         daemon->partial = false;
     daemon_wake(daemon);
 }

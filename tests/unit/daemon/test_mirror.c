@@ -135,6 +135,38 @@ static void test_random_history(void **state)
     mirror_done(&mirror);
 }
 
+static void *new_meaning(char meaning)
+{
+    char *memory = malloc(1);
+
+    assert_non_null(memory);
+    *memory = meaning;
+    return memory;
+}
+
+/* What was made of a value lives as long as the value. */
+static void test_meaning_goes_with_its_value(void **state)
+{
+    (void)state;
+    struct mirror mirror = {0};
+
+    assert_int_equal(apply(&mirror, false, "a", "1", 1), 0);
+    assert_int_equal(apply(&mirror, false, "b", "1", 2), 0);
+    mirror_keep(&mirror, mirror_find(&mirror, "a"), new_meaning('A'));
+    mirror_keep(&mirror, mirror_find(&mirror, "b"), new_meaning('?'));
+    mirror_keep(&mirror, mirror_find(&mirror, "b"), new_meaning('B'));
+    assert_int_equal(apply(&mirror, false, "aa", "1", 3), 0); /* comes between them */
+    assert_int_equal(*(char *)mirror_find(&mirror, "a")->meaning, 'A');
+    assert_null(mirror_find(&mirror, "aa")->meaning);
+    assert_int_equal(*(char *)mirror_find(&mirror, "b")->meaning, 'B');
+    assert_int_equal(apply(&mirror, false, "a", "2", 4), 0);
+    assert_null(mirror_find(&mirror, "a")->meaning);
+    assert_int_equal(apply(&mirror, true, "b", NULL, 5), 0);
+    assert_int_equal(apply(&mirror, false, "b", "1", 6), 0);
+    assert_null(mirror_find(&mirror, "b")->meaning);
+    mirror_done(&mirror);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_value_is_copied_to_its_length),
         cmocka_unit_test(test_range),
         cmocka_unit_test(test_random_history),
+        cmocka_unit_test(test_meaning_goes_with_its_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

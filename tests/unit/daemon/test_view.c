@@ -79,7 +79,7 @@ static void put_state(struct mirror *mirror, const char *job, const char *word)
     char key[KV_KEY_MAX];
 
     snprintf(record.state, sizeof(record.state), "%s", word);
-    put_tree(mirror, keys_job(key, CLUSTER, job, "state"), state_record_encode(&record));
+    put_tree(mirror, keys_said(key, CLUSTER, job, "state"), state_record_encode(&record));
 }
 
 static struct view *make_view(const struct mirror *mirror, const char *job, uint64_t bad_step)
@@ -238,7 +238,7 @@ static void test_wishes_and_words(void **state)
 
     /* Words for people may be damaged; what decides may not. */
     put(&mirror, keys_said(key, CLUSTER, "demo", "progress"), "{");
-    put_leaf(&mirror, "demo", "state", "[]");
+    put(&mirror, keys_said(key, CLUSTER, "demo", "state"), "[]");
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.progress_step, view->plan->resume_step);
     assert_string_equal(view->state.state, "");
