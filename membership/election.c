@@ -276,6 +276,17 @@ static void granted(void *context, const struct kv_result *result)
     advance(election);
 }
 
+/* A slow answer means a crowd: the first of it to go on spares the others the attempt. */
+static void create_in_turn(struct election *election)
+{
+    uint64_t took_ns = now_ns(election) - election->step_sent_ns;
+    uint64_t pause_ns = backoff_spread(&election->backoff, CROWD_ROUNDS * took_ns);
+    if (pause_ns > 0)
+        alarm_set_in(&election->retry, pause_ns);
+    else
+        advance(election);
+}
+
 static void key_read(void *context, const struct kv_result *result)
 {
     struct election *election = context;
@@ -290,11 +301,8 @@ static void key_read(void *context, const struct kv_result *result)
         drop_lease(election);
         campaign(election);
     } else if (result->entry_count == 0 && election->lease == 0 && !election->vacant) {
-        /* A slow answer means a crowd. The first of it to go on is soon followed by the rest. */
         election->vacant = true;
-        alarm_set_in(&election->retry,
-                     backoff_spread(&election->backoff,
-                                    CROWD_ROUNDS * (now_ns(election) - election->step_sent_ns)));
+        create_in_turn(election);
     } else if (result->entry_count == 0) {
         retry_later(election);
     } else if (election->lease != 0 && result->entries[0].lease == election->lease) {
