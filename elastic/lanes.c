@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
+
+#define BISECTIONS 48 /* of a time: to a share of 2^-48, far below one lane */
 
 /* In the subtree over [node, node + count), of lane numbers; its left child is a power of two. */
 static unsigned subtrees_inside(unsigned node, unsigned count, unsigned first, unsigned end)
@@ -76,4 +79,63 @@ int lanes_split(unsigned lanes, unsigned replicas, unsigned *ret_first)
     ret_first[replicas] = lanes;
     free(split.cost);
     return 0;
+}
+
+/* Lanes that a replica is done with by @time: at least one. */
+static unsigned lanes_within(double time, double speed, double fill, unsigned lanes)
+{
+    double count = floor(time * speed - fill);
+    return count < 1 ? 1 : count > lanes ? lanes : (unsigned)count;
+}
+
+static unsigned all_within(double time, const double *speeds, unsigned replicas, double fill,
+                           unsigned lanes)
+{
+    unsigned sum = 0;
+    for (unsigned replica = 0; replica < replicas; replica++)
+        sum += lanes_within(time, speeds[replica], fill, lanes);
+    return sum;
+}
+
+/* Shares that are too large together by @surplus: from whom it takes longest, the last first. */
+static void take_back(unsigned *counts, const double *speeds, unsigned replicas, double fill,
+                      unsigned surplus)
+{
+    while (surplus-- > 0) {
+        unsigned longest = replicas;
+        for (unsigned replica = replicas; replica-- > 0;)
+            if (counts[replica] > 1 &&
+                (longest == replicas || (counts[replica] + fill) / speeds[replica] >
+                                            (counts[longest] + fill) / speeds[longest]))
+                longest = replica;
+        counts[longest]--;
+    }
+}
+
+double lanes_split_unlike(unsigned lanes, const double *speeds, unsigned replicas, double fill,
+                          unsigned *ret_first)
+{
+    assert(replicas > 0 && replicas <= lanes);
+    double low = 0, high = INFINITY, longest = 0;
+    for (unsigned replica = 0; replica < replicas; replica++)
+        high = fmin(high, (lanes + fill) / speeds[replica]);
+    high *= 1 + 1e-9; /* so that one of them could take all, whatever the rounding */
+    for (unsigned i = 0; i < BISECTIONS; i++) {
+        double middle = (low + high) / 2;
+        if (all_within(middle, speeds, replicas, fill, lanes) >= lanes)
+            high = middle;
+        else
+            low = middle;
+    }
+    unsigned *counts = ret_first + 1;
+    for (unsigned replica = 0; replica < replicas; replica++)
+        counts[replica] = lanes_within(high, speeds[replica], fill, lanes);
+    take_back(counts, speeds, replicas, fill,
+              all_within(high, speeds, replicas, fill, lanes) - lanes);
+    ret_first[0] = 0;
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        longest = fmax(longest, (counts[replica] + fill) / speeds[replica]);
+        ret_first[replica + 1] = ret_first[replica] + counts[replica];
+    }
+    return longest;
 }

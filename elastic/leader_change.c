@@ -35,7 +35,7 @@ static bool must_change(const struct demand *demand)
     return demand->draining != NULL || demand->absent != NULL || demand->scale;
 }
 
-static struct demand find_demand(const struct leader_context *context)
+static struct demand find_demand(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct plan *plan = view->plan;

@@ -66,20 +66,6 @@ static uint64_t due_ns(const struct leader_context *context, const struct plan_s
     return since_ns + term_ns(context, slow->times);
 }
 
-static const struct straggler_verdict *verdict_on(const struct leader_context *context,
-                                                  const char *node, unsigned slot)
-{
-    const struct leader_view *view = context->view;
-    for (unsigned i = 0; view->plan != NULL && i < view->verdict_count; i++) {
-        const struct straggler_verdict *verdict = &view->verdicts[i];
-        if (verdict->rank < view->plan->worker_count &&
-            view->plan->workers[verdict->rank].slot == slot &&
-            strcmp(view->plan->workers[verdict->rank].node, node) == 0)
-            return verdict;
-    }
-    return NULL;
-}
-
 static const struct plan_slow *find_known(const struct leader_context *context,
                                           const struct leader_node *node, unsigned slot)
 {
@@ -88,6 +74,41 @@ static const struct plan_slow *find_known(const struct leader_context *context,
         if (is_slot(&plan->slow[i], node->name, slot) &&
             plan->slow[i].incarnation == node->incarnation)
             return &plan->slow[i];
+    return NULL;
+}
+
+/*
+ * A verdict as far as it counts: that a slot is well again only when its time is over, so that one
+ * whose speed changes often does not change the layout as often.
+ */
+static const struct straggler_verdict *believed(struct leader_context *context, unsigned index)
+{
+    const struct leader_view *view = context->view;
+    const struct straggler_verdict *verdict = &view->verdicts[index];
+    if (verdict->rank >= view->plan->worker_count)
+        return NULL;
+    const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+    const struct leader_node *node = roster_node(&context->roster, worker->node);
+    const struct plan_slow *slow = node != NULL ? find_known(context, node, worker->slot) : NULL;
+    if (slow == NULL || verdict->speed <= slow->speed)
+        return verdict;
+    uint64_t due = due_ns(context, slow);
+    if (view->now_ns >= due)
+        return verdict;
+    leader_wake(context, due);
+    return NULL;
+}
+
+static const struct straggler_verdict *verdict_on(struct leader_context *context, const char *node,
+                                                  unsigned slot)
+{
+    const struct leader_view *view = context->view;
+    for (unsigned i = 0; view->plan != NULL && i < view->verdict_count; i++) {
+        const struct straggler_verdict *verdict = believed(context, i);
+        if (verdict != NULL && view->plan->workers[verdict->rank].slot == slot &&
+            strcmp(view->plan->workers[verdict->rank].node, node) == 0)
+            return verdict;
+    }
     return NULL;
 }
 
@@ -164,10 +185,10 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan)
     }
 }
 
-bool leader_slow_found(const struct leader_context *context)
+bool leader_slow_found(struct leader_context *context)
 {
     for (unsigned i = 0; i < context->view->verdict_count; i++)
-        if (context->view->verdicts[i].rank < context->view->plan->worker_count)
+        if (believed(context, i) != NULL)
             return true;
     return false;
 }
@@ -177,8 +198,8 @@ const char *leader_slow_words(struct leader_context *context, const struct plan 
 {
     const struct leader_view *view = context->view;
     for (unsigned i = 0; i < view->verdict_count; i++) {
-        const struct straggler_verdict *verdict = &view->verdicts[i];
-        if (verdict->rank >= view->plan->worker_count)
+        const struct straggler_verdict *verdict = believed(context, i);
+        if (verdict == NULL)
             continue;
         const struct plan_worker *worker = &view->plan->workers[verdict->rank];
         if (verdict->speed < 1)

@@ -8,9 +8,11 @@
  * (plan->slow), so that it survives the leader.
  *
  * A slot that was left out comes back on probation: after a while the planner is told again that it
- * is as fast as any. Found slow again it is left out for twice as long, and so on. With one replica
- * a stage has no peers that would tell, so nobody comes back into such a plan: its mark goes when
- * its firnd is started anew, or when it has been well on probation.
+ * is as fast as any. Found slow again it is left out for twice as long, and so on. One that has
+ * kept a part of its lanes gets them back when it is well, but not before that time is over either:
+ * a slot whose speed changes often does not change the layout as often. With one replica a stage
+ * has no peers that would tell, so nobody comes back into such a plan: its mark goes when its firnd
+ * is started anew, or when it has been well on probation.
  */
 #pragma once
 
@@ -30,8 +32,8 @@ double leader_slow_speed(struct leader_context *context, const struct leader_nod
 /** leader_slow_carry() - into a plan that is about to be written, whatever it is made for */
 void leader_slow_carry(struct leader_context *context, struct plan *plan);
 
-/** leader_slow_found() - somebody of the plan in force was found slower than the plan knows */
-bool leader_slow_found(const struct leader_context *context);
+/** leader_slow_found() - somebody of the plan in force is slower than the plan knows, or no more */
+bool leader_slow_found(struct leader_context *context);
 
 /** leader_slow_words() - why @plan is made, if it is about a slow slot: "b/1 computes 3.1 times
  * slower than its peers"; NULL: it is not */

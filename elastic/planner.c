@@ -8,7 +8,9 @@
  * simulated until no bound can beat what was found. Then slots are assigned (placement.h) and lanes
  * split (lanes.h).
  *
- * With unlike slots a layout of N devices is computed for the slowest and smallest of the N best.
+ * With unlike slots a layout of N devices takes the N best, for the memory of the smallest. Each
+ * replica is as fast as its slowest slot and gets lanes by its speed (lanes.h); the layout takes as
+ * long as the replica that takes longest.
  *
  * Invariant: the answer is a function of the input alone; every comparison has a last tie-break.
  */
@@ -52,6 +54,8 @@ struct search {
     struct candidate *candidates;
     unsigned candidate_count, candidate_room;
     unsigned *cuts;                     /* scratch: stages_max + 1 */
+    double *speeds;                     /* scratch: of replicas, slot_count */
+    unsigned *lanes;                    /* scratch: slot_count + 1 */
     struct stage_cost *costs_of_stages; /* scratch: stages_max */
     size_t least_memory_needed;         /* of layouts that do not fit, for the message */
 };
@@ -126,7 +130,7 @@ static int restricted_table(struct search *search, size_t memory_bytes, unsigned
 static size_t largest_memory(const struct search *search, const struct layout_shape *shape)
 {
     size_t largest = 0;
-    unsigned buffers = gradient_buffers(shape->lanes_held), stages = shape->stage_count;
+    unsigned buffers = gradient_buffers(shape->lanes_most), stages = shape->stage_count;
     for (unsigned stage = 0; stage < stages; stage++)
         largest =
             MAX(largest, stage_memory_bytes(search->input->units, search->cuts[stage],
@@ -148,14 +152,57 @@ static int add_candidate(struct search *search, const struct candidate *candidat
     return 0;
 }
 
+/* What a replica needs beside its lanes: its pipeline fills and empties. */
+static double fill_of(const struct planner_input *input, unsigned stages)
+{
+    return (double)(stages - 1) / input->micro_batches_per_lane;
+}
+
+/* The shape of replicas with these speeds and lanes: whoever takes longest decides. */
+static struct layout_shape shape_of(const struct planner_input *input, unsigned stages,
+                                    unsigned replicas, const double *speeds, const unsigned *first)
+{
+    struct layout_shape shape = {
+        .stage_count = stages, .replica_count = replicas, .slowest = INFINITY};
+    double longest = 0, fill = fill_of(input, stages);
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        unsigned lanes = first[replica + 1] - first[replica];
+        double time = (lanes + fill) / speeds[replica];
+        shape.lanes_most = MAX(shape.lanes_most, lanes);
+        shape.slowest = fmin(shape.slowest, speeds[replica]);
+        if (time <= longest)
+            continue;
+        longest = time;
+        shape.lanes_held = lanes;
+        shape.speed = speeds[replica];
+    }
+    return shape;
+}
+
+/* Of the best slots, each replica made of the next ones. */
+static struct layout_shape shape_of_best(struct search *search, unsigned stages, unsigned replicas)
+{
+    const struct planner_input *input = search->input;
+    double fastest = slot_speed(&input->slots[search->best_slots[0]]);
+    double slowest = slot_speed(&input->slots[search->best_slots[stages * replicas - 1]]);
+    if (fastest <= slowest) { /* alike: the lanes are even, wherever they are cut */
+        unsigned lanes = (input->lanes + replicas - 1) / replicas;
+        return (struct layout_shape){stages, replicas, lanes, slowest, lanes, slowest};
+    }
+    for (unsigned replica = 0; replica < replicas; replica++)
+        search->speeds[replica] =
+            slot_speed(&input->slots[search->best_slots[(replica + 1) * stages - 1]]);
+    lanes_split_unlike(input->lanes, search->speeds, replicas, fill_of(input, stages),
+                       search->lanes);
+    return shape_of(input, stages, replicas, search->speeds, search->lanes);
+}
+
 /* One (K, R): the partition that it gets, its memory, and a bound of its time. */
 static int consider(struct search *search, unsigned stages, unsigned replicas)
 {
     const struct planner_input *input = search->input;
-    unsigned slowest = search->best_slots[stages * replicas - 1];
     struct candidate candidate = {
-        .shape = {stages, replicas, (input->lanes + replicas - 1) / replicas,
-                  slot_speed(&input->slots[slowest])},
+        .shape = shape_of_best(search, stages, replicas),
         .memory_limit = search->memory_least[stages * replicas - 1],
         .table = search->restricted[0].table,
         .fits = true,
@@ -165,7 +212,7 @@ static int consider(struct search *search, unsigned stages, unsigned replicas)
     if (candidate.memory_limit > 0 && candidate.memory_bytes_max > candidate.memory_limit) {
         const struct partition_table *table;
         int r = restricted_table(search, candidate.memory_limit,
-                                 gradient_buffers(candidate.shape.lanes_held), &table);
+                                 gradient_buffers(candidate.shape.lanes_most), &table);
         if (r < 0)
             return r;
         candidate.fits = table != NULL && isfinite(partition_table_largest(table, stages));
@@ -274,6 +321,46 @@ static void report_choices(const struct search *search, unsigned kept,
     *ret_count = count;
 }
 
+/* Each is as fast as its slowest slot; slots that @input does not list count as reference slots. */
+static int replica_speeds(const struct planner_input *input, const struct plan *plan,
+                          double **ret_speeds)
+{
+    double *speeds = calloc(plan->replica_count, sizeof(*speeds));
+    if (speeds == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < input->slot_count; i++) {
+        int rank = plan_find(plan, input->slots[i].node, input->slots[i].slot);
+        if (rank < 0 || (unsigned)rank >= plan->worker_count)
+            continue;
+        double *speed = &speeds[(unsigned)rank / plan->stage_count];
+        *speed = fmin(*speed > 0 ? *speed : INFINITY, slot_speed(&input->slots[i]));
+    }
+    for (unsigned replica = 0; replica < plan->replica_count; replica++)
+        speeds[replica] = speeds[replica] > 0 ? speeds[replica] : 1;
+    *ret_speeds = speeds;
+    return 0;
+}
+
+/*
+ * Lanes by the speeds of the replicas as they have been placed, which need not be those that the
+ * candidate was weighed with: a replica may have got a slow slot for the sake of its node.
+ */
+static int split_unlike(const struct planner_input *input, const struct layout_shape *shape,
+                        struct plan *plan)
+{
+    AUTO_FREE double *speeds = NULL;
+    int r = replica_speeds(input, plan, &speeds);
+    if (r < 0)
+        return r;
+    lanes_split_unlike(input->lanes, speeds, plan->replica_count, fill_of(input, plan->stage_count),
+                       plan->replica_first_lane);
+    struct layout_shape placed =
+        shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
+    if (gradient_buffers(placed.lanes_most) > gradient_buffers(shape->lanes_most))
+        r = lanes_split(input->lanes, plan->replica_count, plan->replica_first_lane);
+    return r < 0 ? r : planner_predict(input, plan, &plan->predicted_step_seconds);
+}
+
 static void fill_workers(const struct planner_input *input, const unsigned *slots,
                          struct plan *plan)
 {
@@ -300,7 +387,7 @@ static int fill_plan(const struct search *search, const struct candidate *best, 
         r = lanes_split(search->input->lanes, replicas, lanes);
     if (r == 0) {
         partition_table_cuts(best->table, stages, cuts);
-        struct placement_request request = {stages, replicas, cuts, best->shape.speed,
+        struct placement_request request = {stages, replicas, cuts, best->shape.slowest,
                                             best->memory_limit};
         r = placement_assign(search->input, &request, slots);
     }
@@ -322,7 +409,8 @@ static int fill_plan(const struct search *search, const struct candidate *best, 
     plan->donor_count = 0;
     plan->predicted_step_seconds = best->seconds;
     fill_workers(search->input, slots, plan);
-    return 0;
+    bool alike = slot_speed(&search->input->slots[search->best_slots[0]]) <= best->shape.slowest;
+    return alike ? 0 : split_unlike(search->input, &best->shape, plan);
 }
 
 static int explain_nothing(const struct search *search, struct error *error)
@@ -359,8 +447,11 @@ static int search_init(struct search *search, const struct planner_input *input)
     search->restricted = calloc(RESTRICTED_MAX, sizeof(*search->restricted));
     search->cuts = calloc((size_t)search->stages_max + 1, sizeof(unsigned));
     search->costs_of_stages = calloc(search->stages_max, sizeof(struct stage_cost));
+    search->speeds = calloc(input->slot_count, sizeof(double));
+    search->lanes = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
     if (search->costs == NULL || search->best_slots == NULL || search->memory_least == NULL ||
-        search->restricted == NULL || search->cuts == NULL || search->costs_of_stages == NULL)
+        search->restricted == NULL || search->cuts == NULL || search->costs_of_stages == NULL ||
+        search->speeds == NULL || search->lanes == NULL)
         return -ENOMEM;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
         search->costs[unit] =
@@ -381,6 +472,8 @@ static void search_done(struct search *search)
     free(search->restricted);
     free(search->cuts);
     free(search->costs_of_stages);
+    free(search->speeds);
+    free(search->lanes);
     free(search->candidates);
 }
 
@@ -406,28 +499,18 @@ int planner_run(const struct planner_input *input, struct plan *plan,
     return r;
 }
 
-static double slowest_speed(const struct planner_input *input, const struct plan *plan)
-{
-    double speed = INFINITY;
-    for (unsigned i = 0; i < input->slot_count; i++)
-        if (plan_find(plan, input->slots[i].node, input->slots[i].slot) >= 0)
-            speed = fmin(speed, slot_speed(&input->slots[i]));
-    return isfinite(speed) ? speed : 1;
-}
-
 int planner_predict(const struct planner_input *input, const struct plan *plan, double *ret_seconds)
 {
-    struct layout_shape shape = {plan->stage_count, plan->replica_count, 0,
-                                 slowest_speed(input, plan)};
-    for (unsigned replica = 0; replica < plan->replica_count; replica++)
-        shape.lanes_held = MAX(shape.lanes_held, plan->replica_first_lane[replica + 1] -
-                                                     plan->replica_first_lane[replica]);
-    AUTO_FREE struct stage_cost *costs = calloc(shape.stage_count, sizeof(*costs));
-    if (costs == NULL)
-        return -ENOMEM;
+    AUTO_FREE double *speeds = NULL;
+    AUTO_FREE struct stage_cost *costs = calloc(plan->stage_count, sizeof(*costs));
+    int r = costs == NULL ? -ENOMEM : replica_speeds(input, plan, &speeds);
+    if (r < 0)
+        return r;
+    struct layout_shape shape =
+        shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
     struct time_prediction time;
     stage_costs(input, &shape, plan->stage_first_unit, costs);
-    int r = time_predict(input, &shape, costs, &time);
+    r = time_predict(input, &shape, costs, &time);
     if (r == 0)
         *ret_seconds = time.step_seconds;
     return r;

@@ -3,8 +3,9 @@
  * which slot gets which rank. A pure function; minimizes the predicted step time over all K and R.
  *
  * The prediction simulates the 1F1B schedule (warm-up, bubble, transfers) of the slowest replica,
- * then adds the reduction and the optimizer. Stages of one replica are kept on one node where that
- * fits; workers that hold state keep the stage they have where that costs nothing.
+ * then adds the reduction and the optimizer. Replicas of unlike slots carry lanes by their speed.
+ * Stages of one replica are kept on one node where that fits; workers that hold state keep the
+ * stage they have where that costs nothing.
  */
 #pragma once
 

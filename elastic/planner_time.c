@@ -64,7 +64,7 @@ static double closing_seconds(const struct planner_input *input, const struct la
 {
     double bytes = (double)largest_trained_bytes(shape, costs);
     double others = (double)(shape->replica_count - 1) / (double)shape->replica_count;
-    double seconds = bytes / OPTIMIZER_BYTES_PER_SECOND / shape->speed;
+    double seconds = bytes / OPTIMIZER_BYTES_PER_SECOND / shape->slowest;
     if (shape->replica_count > 1)
         seconds += others * bytes * (subtrees + 1) / input->link_bytes_per_second +
                    2 * input->link_latency_seconds;

@@ -11,7 +11,7 @@ static inline double slot_speed(const struct planner_slot *slot)
     return slot->speed > 0 ? slot->speed : 1; /* 0: not measured */
 }
 
-/* What one stage costs, all on a slot of the speed that the layout's slowest slot has. */
+/* What one stage costs in the replica that takes longest. */
 struct stage_cost {
     double forward, backward; /* seconds of one micro-batch */
     double transfer;          /* seconds to the next stage, and of the gradient back; 0: the last */
@@ -21,8 +21,10 @@ struct stage_cost {
 
 struct layout_shape {
     unsigned stage_count, replica_count;
-    unsigned lanes_held; /* by the replica that carries most */
-    double speed;        /* of the slowest slot */
+    unsigned lanes_held; /* by the replica that takes longest, which */
+    double speed;        /* this is the speed of */
+    unsigned lanes_most; /* that any replica carries */
+    double slowest;      /* speed of the slowest slot */
 };
 
 /** stage_costs() - of the stages that @first cuts the units into; @ret_costs: stage_count */

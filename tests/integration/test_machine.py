@@ -56,6 +56,34 @@ class Quick(Machine):
             share.limit(2)
             self.end(job)
 
+    def test_a_straggler_loses_its_lanes(self):
+        """The same with elastic.evict_stragglers: others take over what it computed, and nobody is stuck."""
+        try:
+            share = Share("straggler", 0.1)
+        except OSError as error:
+            self.skipTest(f"control groups cannot be made here: {error}")
+        with share, Cluster(self.id(), slots=1) as cluster:
+            # Four: on a busy machine replicas differ by two for a while with nobody's help.
+            job = Job(cluster, elastic__evict_stragglers={"factor": 4, "steps": 20}).submit()
+            job.wait_step(50)
+            job.wait_running(3)
+            node, pid = job.rank_of(1)
+            cluster.note(f"worker {pid} of node {node.name} gets a tenth of a processor")
+            share.add(pid)
+            cluster.wait("others take its lanes", lambda: job.plan()["reason"] == "straggler")
+            plan = job.plan()
+            self.assertEqual([slow["node"] for slow in plan["slow"]], [node.name])
+            self.assertIn(f"{node.name}/0 computes ", plan["reason_text"])
+            lanes = {worker["node"]: plan["replica_first_lane"][rank + 1] - plan["replica_first_lane"][rank]
+                     for rank, worker in enumerate(job.team())}
+            self.assertLess(lanes.get(node.name, 0), 12 / 3)
+            job.wait_step(job.step() + 50)
+            self.assertEqual(job.events("stuck"), [])
+            named = {line["slowest"][0]["worker"] for _, line in job.lines()
+                     if line.get("slowest") and line["slowest"][0]["lane_ms"] > 4 * line["slowest"][0]["fastest_ms"]}
+            self.assertIn(f"{node.name}/0", named)
+            self.end(job)
+
     def test_the_clock_steps_by_an_hour(self):
         with contextlib.closing(Clock()) as clock, \
                 Cluster(self.id(), flags=PIPELINE, environment=clock.environment) as cluster:

@@ -13,6 +13,7 @@
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
+#include "sim/sim_stragglers.h"
 
 #define LOOK_NS          NS_PER_SECOND
 #define AFTERMATH_NS     (40 * NS_PER_SECOND) /* for those that are told to go */
@@ -42,6 +43,8 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_LATE_WORKER] = "late-worker",
     [BUG_DEAF_LINKS] = "deaf-links",
     [BUG_WAITS_FOR_ETCD] = "waits-for-etcd",
+    [BUG_KEPT_STRAGGLER] = "kept-straggler",
+    [BUG_WRONG_STRAGGLER] = "wrong-straggler",
     [BUG_PARTIAL_LEADER] = "partial-leader",
     [BUG_HOLD_BEFORE_SHADOW] = "hold-before-shadow",
     [BUG_UNTOLD_SHADOW] = "untold-shadow",
@@ -201,10 +204,12 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim->bug = bug;
     sim->trace = trace;
     draw_job(sim);
+    sim_stragglers_draw(sim);
     surround(sim);
     add_nodes(sim);
     sim->faults = sim_faults_new(sim);
     sim_faults_wish(sim);
+    sim_stragglers_begin(sim);
     return sim;
 }
 
@@ -285,6 +290,7 @@ void sim_free(struct sim *sim)
         sim_worker_free(sim->workers[i]);
     sim_store_free(sim->store);
     sim_faults_free(sim->faults);
+    sim_stragglers_free(sim);
     sim_queue_free(sim);
     free(sim->workers);
     free(sim->nodes);

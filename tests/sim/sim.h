@@ -53,6 +53,8 @@ enum sim_bug {
     BUG_LATE_WORKER,
     BUG_DEAF_LINKS,
     BUG_WAITS_FOR_ETCD,
+    BUG_KEPT_STRAGGLER,
+    BUG_WRONG_STRAGGLER,
     BUG_PARTIAL_LEADER,
     BUG_HOLD_BEFORE_SHADOW,
     BUG_UNTOLD_SHADOW,
@@ -81,7 +83,7 @@ struct sim_pause {
 };
 
 /* Independent streams, so that a fault more does not change every delay before it. */
-enum sim_stream { STREAM_SETUP, STREAM_DELAYS, STREAM_FAULTS, STREAM_COUNT };
+enum sim_stream { STREAM_SETUP, STREAM_DELAYS, STREAM_FAULTS, STREAM_STRAGGLERS, STREAM_COUNT };
 
 struct sim_random {
     struct philox_key key;
@@ -97,6 +99,7 @@ struct sim_node;
 struct sim_worker;
 struct sim_check;
 struct sim_faults;
+struct sim_stragglers;
 
 struct sim {
     uint64_t seed, now_ns;
@@ -122,6 +125,7 @@ struct sim {
     struct sim_disk *disk;
     struct sim_check *check;
     struct sim_faults *faults;
+    struct sim_stragglers *stragglers; /* NULL: in no scene */
 
     bool failed;
     char failure[512];

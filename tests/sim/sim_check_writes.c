@@ -11,6 +11,7 @@
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
+#include "sim/sim_stragglers.h"
 
 #define WATCH_LAG_NS (NS_PER_SECOND / 2)
 #define CALM_NS      (6 * NS_PER_SECOND) /* untouched for so long: the leader must know of it */
@@ -254,6 +255,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     if (plan->generation <= check->generation)
         sim_fail(sim, "generation %llu is written after %llu", (unsigned long long)plan->generation,
                  (unsigned long long)check->generation);
+    sim_check_accused(sim, plan);
     check->generation = plan->generation;
     check->generation_ns = sim->now_ns;
     check_source(sim, plan, newest_readable(sim, leader_node(sim), sent_ns));

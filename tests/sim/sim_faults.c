@@ -5,6 +5,7 @@
 #include "membership/records.h"
 #include "sim/sim_check.h"
 #include "sim/sim_node.h"
+#include "sim/sim_stragglers.h"
 
 #define FAULTS_MAX         12
 #define FIRST_NS           (2 * NS_PER_SECOND)
@@ -131,6 +132,8 @@ struct sim_faults *sim_faults_new(struct sim *sim)
     faults->sim = sim;
     faults->over_ns = FIRST_NS;
     uint64_t count = sim_random(sim, STREAM_FAULTS, FAULTS_MAX + 1);
+    if (sim_stragglers_alone(sim))
+        count = 0;
     bool only_store = sim_chance(sim, STREAM_FAULTS, ONLY_STORE_PERCENT);
     uint64_t at_ns = FIRST_NS + sim_random(sim, STREAM_FAULTS, NS_PER_SECOND);
     for (uint64_t i = 0; i < count; i++) {

@@ -6,6 +6,7 @@
 
 #include "sim/sim_check.h"
 #include "sim/sim_store.h"
+#include "sim/sim_stragglers.h"
 #include "sim/sim_worker.h"
 
 #define RETRY_NS           (2 * NS_PER_SECOND)
@@ -52,6 +53,7 @@ static bool take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uin
 void session_begin(struct sim_worker *worker)
 {
     worker->readiness = (struct sim_readiness){0};
+    sim_straggler_watch(worker);
     worker_go(worker, POINT_STEP);
 }
 
@@ -62,7 +64,9 @@ static void compute(struct sim_worker *worker)
     const unsigned *first_lane = &plan->replica_first_lane[worker->rank / plan->stage_count];
     const struct sim *sim = worker->sim;
     uint64_t share_ns = sim->costs.lane_ns * (first_lane[1] - first_lane[0]) * worker->unit_count;
-    if (sim->costs.lane_ns == 0)
+    if (sim->spec.elastic.evict_stragglers.factor > 0)
+        worker->busy_until_ns = sim->now_ns + sim_straggler_compute(worker);
+    else if (sim->costs.lane_ns == 0)
         worker_busy(worker, sim->compute_us / 2, sim->compute_us);
     else
         worker->busy_until_ns = sim->now_ns + share_ns / SIM_UNITS;
@@ -352,6 +356,7 @@ static void decide_commit(struct sim_worker *worker)
     else
         sim_check_commit(worker->sim, worker->plan, &round->down.record,
                          round->down.switch_generation);
+    sim_straggler_judge(worker);
 }
 
 static void send_down(struct sim_worker *worker)
@@ -443,6 +448,7 @@ static void tell_progress(struct sim_worker *worker)
     message->progress.step = step;
     message->progress.frozen_layers = sim_frozen_layers(sim, step);
     message->progress.step_seconds = 0.05;
+    sim_straggler_tell(worker, &message->progress);
     worker_say(worker, message);
 }
 

@@ -684,6 +684,7 @@ void sim_worker_free(struct sim_worker *worker)
     free_orders(worker->mailbox);
     plan_free(worker->plan);
     plan_free(worker->pending);
+    straggler_free(worker->straggler);
     free(worker->kept_status);
     free(worker);
 }

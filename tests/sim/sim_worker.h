@@ -115,6 +115,8 @@ struct sim_worker {
     struct sim_snapshot snapshot;
     uint64_t progress_ns;
     struct sim_readiness readiness; /* rank 0: as of the last commit */
+    struct straggler *straggler;    /* rank 0, if the job evicts stragglers */
+    uint64_t computed_ns;           /* what it computed in this step; 0: nobody asks */
     struct sim_ledger ledger;
 };
 

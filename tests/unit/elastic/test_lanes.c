@@ -1,5 +1,6 @@
 /* Lanes over replicas: even, contiguous, and with as few subtrees as any choice allows. */
 #include <limits.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,6 +57,41 @@ static void every_split_of_24_lanes_is_best(void **state)
     }
 }
 
+/* No other shares are done earlier: the next lane would always go to whoever is done first with it.
+ */
+static void unlike_replicas_are_done_as_early_as_can_be(void **state)
+{
+    (void)state;
+    static const double speeds[][4] = {
+        {1, 1, 1, 1}, {1, 1, 1, 0.5}, {0.25, 1, 1, 1}, {1, 0.1, 0.1, 1}, {1, 0.9, 0.8, 0.001}};
+    for (unsigned i = 0; i < ARRAY_COUNT(speeds); i++)
+        for (unsigned replicas = 1; replicas <= 4; replicas++)
+            for (unsigned lanes = replicas; lanes <= 40; lanes++)
+                for (double fill = 0; fill < 3; fill += 1.5) {
+                    unsigned first[5], counts[4] = {1, 1, 1, 1};
+                    double greedy = 0;
+                    for (unsigned given = replicas; given < lanes; given++) {
+                        unsigned next = 0;
+                        for (unsigned r = 1; r < replicas; r++)
+                            if ((counts[r] + 1 + fill) / speeds[i][r] <
+                                (counts[next] + 1 + fill) / speeds[i][next])
+                                next = r;
+                        counts[next]++;
+                    }
+                    for (unsigned r = 0; r < replicas; r++)
+                        greedy = fmax(greedy, (counts[r] + fill) / speeds[i][r]);
+                    double time = lanes_split_unlike(lanes, speeds[i], replicas, fill, first);
+                    assert_true(fabs(time - greedy) < 1e-9 * greedy);
+                    assert_int_equal(first[0], 0);
+                    assert_int_equal(first[replicas], lanes);
+                    for (unsigned r = 0; r < replicas; r++) {
+                        assert_true(first[r] < first[r + 1]);
+                        assert_true((first[r + 1] - first[r] + fill) / speeds[i][r] <=
+                                    time * (1 + 1e-9));
+                    }
+                }
+}
+
 static void ties_give_the_first_replicas_more(void **state)
 {
     (void)state;
@@ -78,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_split_of_24_lanes_is_best),
+        cmocka_unit_test(unlike_replicas_are_done_as_early_as_can_be),
         cmocka_unit_test(ties_give_the_first_replicas_more),
         cmocka_unit_test(as_many_replicas_as_lanes),
     };

@@ -27,7 +27,7 @@ static bool uses(const struct cluster *cluster, unsigned node)
     return rank >= 0 && (unsigned)rank < cluster->plan->worker_count;
 }
 
-static void check_left_out(struct cluster *cluster, unsigned node, unsigned times)
+static void check_relieved(struct cluster *cluster, unsigned node, unsigned times)
 {
     assert_int_equal(cluster->plan->reason, PLAN_REASON_STRAGGLER);
     assert_true(cluster->plan->planned);
@@ -44,12 +44,44 @@ static void without_another_slot_it_is_left_out(void **state)
     struct cluster *cluster = start(3, 0);
     cluster->nodes[1].slowness[0] = 4;
     cluster_until(cluster, 5, !uses(cluster, 1));
-    check_left_out(cluster, 1, 1);
+    check_relieved(cluster, 1, 1);
     assert_non_null(strstr(cluster->plan->reason_text,
                            "b/0 computes 4.0 times slower than its peers: 1 stage x 3 replicas"));
     assert_int_equal(cluster->plan->worker_count, 2);
     cluster_progress(cluster, 5, 20);
     assert_int_equal(cluster->published, 2);
+    cluster_free(cluster);
+}
+
+static unsigned lanes_of(const struct cluster *cluster, unsigned node)
+{
+    int rank = plan_find(cluster->plan, cluster->nodes[node].name, 0);
+    const unsigned *first =
+        &cluster->plan->replica_first_lane[rank / (int)cluster->plan->stage_count];
+    return first[1] - first[0];
+}
+
+/* Half as fast it is still worth a third of the lanes; and its recovery counts after its term. */
+static void its_lanes_move_and_come_back(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(2, 0);
+    assert_int_equal(lanes_of(cluster, 1), 3);
+    cluster->nodes[1].slowness[0] = 2;
+    cluster_until(cluster, 5, cluster->plan->reason == PLAN_REASON_STRAGGLER);
+    assert_int_equal(cluster->plan->worker_count, 2);
+    assert_int_equal(lanes_of(cluster, 1), 2);
+    check_relieved(cluster, 1, 1);
+    for (unsigned i = 0; i < 5; i++) { /* comes and goes */
+        cluster->nodes[1].slowness[0] = i % 2 ? 2 : 0;
+        cluster_run(cluster, TERM_SECONDS / 6);
+    }
+    assert_int_equal(cluster->published, 2);
+    cluster->nodes[1].slowness[0] = 0;
+    cluster_until(cluster, TERM_SECONDS, cluster->published == 3);
+    assert_non_null(strstr(cluster->plan->reason_text, "b/0 computes as fast as its peers again"));
+    assert_int_equal(lanes_of(cluster, 1), 3);
+    cluster_progress(cluster, 5, 20);
     cluster_free(cluster);
 }
 
@@ -62,7 +94,7 @@ static void a_free_slot_takes_its_place(void **state)
         spare++;
     cluster->nodes[slow].slowness[0] = 3;
     cluster_until(cluster, 5, !uses(cluster, slow));
-    check_left_out(cluster, slow, 1);
+    check_relieved(cluster, slow, 1);
     assert_int_equal(cluster->plan->worker_count, 2);
     assert_true(uses(cluster, spare));
     assert_int_equal(cluster->prepared, 1); /* ready before anybody stopped */
@@ -100,7 +132,7 @@ static void still_slow_it_is_left_out_for_twice_as_long(void **state)
     cluster_until(cluster, 5, !uses(cluster, 1));
     cluster_until(cluster, TERM_SECONDS + 15, uses(cluster, 1));
     cluster_until(cluster, 10, !uses(cluster, 1));
-    check_left_out(cluster, 1, 2);
+    check_relieved(cluster, 1, 2);
     cluster_run(cluster, 2 * TERM_SECONDS - 5);
     assert_false(uses(cluster, 1));
     cluster_until(cluster, 15, uses(cluster, 1));
@@ -175,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_another_slot_it_is_left_out),
+        cmocka_unit_test(its_lanes_move_and_come_back),
         cmocka_unit_test(a_free_slot_takes_its_place),
         cmocka_unit_test(it_comes_back_on_probation),
         cmocka_unit_test(still_slow_it_is_left_out_for_twice_as_long),

@@ -136,7 +136,8 @@ static void simulation_is_the_recurrence_and_above_its_bound(void **state)
         for (unsigned s = 1; s < stages; s++)
             cuts[s] = cuts[s - 1] + 1 + next_random(UNITS - stages + s - cuts[s - 1]);
         cuts[stages] = UNITS;
-        struct layout_shape shape = {stages, 1, 1 + next_random(12), 1};
+        unsigned lanes = 1 + next_random(12);
+        struct layout_shape shape = {stages, 1, lanes, 1, lanes, 1};
         struct stage_cost costs[UNITS];
         struct time_prediction time;
         stage_costs(&world.input, &shape, cuts, costs);
@@ -158,17 +159,35 @@ static void simulation_is_the_recurrence_and_above_its_bound(void **state)
     world_done(&world);
 }
 
-/* The speed of the slowest of the @count fastest slots. */
-static double speed_of_best(const struct planner_input *input, unsigned count)
+/*
+ * The shape of the best slots, of which at most one is slow: every share of lanes that its replica
+ * can have is tried, the others share the rest evenly.
+ */
+static struct layout_shape naive_shape(const struct planner_input *input, unsigned k,
+                                       unsigned replicas)
 {
-    double speeds[SLOTS_MAX];
+    double speeds[SLOTS_MAX], fill = (double)(k - 1) / input->micro_batches_per_lane;
     for (unsigned i = 0; i < input->slot_count; i++) {
         unsigned place = i;
         for (; place > 0 && speeds[place - 1] < input->slots[i].speed; place--)
             speeds[place] = speeds[place - 1];
         speeds[place] = input->slots[i].speed;
     }
-    return speeds[count - 1];
+    double slow = speeds[k * replicas - 1], best = INFINITY;
+    unsigned even = (input->lanes + replicas - 1) / replicas;
+    struct layout_shape shape = {k, replicas, even, slow, even, slow};
+    for (unsigned own = 1; replicas > 1 && slow < speeds[0] && own + replicas - 1 <= input->lanes;
+         own++) {
+        unsigned others = (input->lanes - own + replicas - 2) / (replicas - 1);
+        double slow_time = (own + fill) / slow, time = fmax(slow_time, (others + fill) / speeds[0]);
+        if (time >= best)
+            continue;
+        best = time;
+        shape.lanes_held = slow_time < time ? others : own;
+        shape.speed = slow_time < time ? speeds[0] : slow;
+        shape.lanes_most = MAX(own, others);
+    }
+    return shape;
 }
 
 /* The best step over all K and R, each simulated. */
@@ -187,8 +206,7 @@ static double naive_best(const struct world *world)
             struct stage_cost stage[UNITS];
             struct time_prediction time;
             assert_int_equal(partition_min_max(costs, UNITS, k, cuts, &largest), 0);
-            struct layout_shape shape = {k, replicas, (input->lanes + replicas - 1) / replicas,
-                                         speed_of_best(input, k * replicas)};
+            struct layout_shape shape = naive_shape(input, k, replicas);
             stage_costs(input, &shape, cuts, stage);
             assert_int_equal(time_predict(input, &shape, stage, &time), 0);
             best = fmin(best, time.step_seconds);
@@ -201,14 +219,14 @@ static void finds_the_best_of_all_layouts(void **state)
     (void)state;
     for (unsigned round = 0; round < 200; round++) {
         struct world world;
-        unsigned frozen = next_random(2 * UNITS), kinds = 1 + next_random(3);
+        unsigned frozen = next_random(2 * UNITS), slow = next_random(40);
         world_init(&world);
         add_slots(&world, "a", 1 + next_random(30));
         world.input.lanes = 1 + next_random(24);
         world.input.devices_max = 1 + next_random(30);
         world.input.link_bytes_per_second = 1e7 * (1 + next_random(1000));
         for (unsigned i = 0; i < world.input.slot_count; i++)
-            world.slots[i].speed = 1 - 0.3 * next_random(kinds);
+            world.slots[i].speed = i == slow ? 1 / (1.0 + next_random(5)) : 1;
         for (unsigned u = 0; u < UNITS; u++) {
             world.units[u].forward_seconds = 0.001 * (1 + next_random(30));
             world.units[u].trained = frozen >= UNITS || u >= frozen;
@@ -379,6 +397,27 @@ static void memory_limits_bend_the_partition_or_forbid_it(void **state)
     world_done(&world);
 }
 
+/* Half as fast, with twelve lanes: eight and four are as long as six and six would be alone. */
+static void a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 2);
+    world.input.lanes = 12;
+    world.slots[0].speed = 0.5;
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->stage_count, 1);
+    assert_int_equal(world.plan->replica_count, 2);
+    const unsigned *first = world.plan->replica_first_lane;
+    int rank = plan_find(world.plan, "a", 0);
+    assert_int_equal(first[rank + 1] - first[rank], 4);
+    double predicted;
+    assert_int_equal(planner_predict(&world.input, world.plan, &predicted), 0);
+    assert_true(predicted == world.plan->predicted_step_seconds);
+    world_done(&world);
+}
+
 static void slow_slots_are_left_out_when_that_is_faster(void **state)
 {
     (void)state;
@@ -451,6 +490,7 @@ int main(void)
         cmocka_unit_test(workers_keep_the_stage_they_hold),
         cmocka_unit_test(slots_with_state_come_before_empty_ones),
         cmocka_unit_test(memory_limits_bend_the_partition_or_forbid_it),
+        cmocka_unit_test(a_slow_slot_gets_fewer_lanes_when_that_is_faster),
         cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
         cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
         cmocka_unit_test(choices_are_in_order_and_true),

@@ -1,0 +1,258 @@
+#include "sim/sim_stragglers.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "membership/keys.h"
+#include "sim/sim_check.h"
+#include "sim/sim_faults.h"
+#include "sim/sim_node.h"
+#include "sim/sim_store.h"
+
+#define EVICTING_PERCENT 20 /* of all jobs */
+#define ALONE_PERCENT    50 /* of those: nothing else goes wrong */
+#define ONE_PERCENT      70 /* of those: one slot is slow, once */
+#define SPELLS_MAX       3
+#define FACTOR           3.0 /* steps vary by two, see sim_straggler_compute() */
+#define STEPS            8
+#define SLOWNESS_LEAST   5
+#define SLOWNESS_SPREAD  4
+#define FIRST_NS         (4 * NS_PER_SECOND)
+#define GAP_NS           (15 * NS_PER_SECOND)
+#define LEAST_MS         2000
+#define MOST_MS          90000
+
+/* From a verdict to the plan that follows from it: progress once a second, a look of the leader, a
+ * process to prepare, the switch. */
+#define CHANGE_NS (8 * NS_PER_SECOND)
+
+struct spell {
+    struct sim *sim;
+    unsigned node, slot, slowness;
+    uint64_t begin_ns, end_ns;
+    bool at_stake; /* when it began, the plan was one in which nobody needs it */
+};
+
+struct sim_stragglers {
+    bool alone;
+    unsigned count;
+    struct spell spells[SPELLS_MAX];
+};
+
+void sim_stragglers_draw(struct sim *sim)
+{
+    sim->stragglers = sim_allocate(1, sizeof(*sim->stragglers));
+    bool other_bug =
+        sim->bug != BUG_NONE && sim->bug != BUG_KEPT_STRAGGLER && sim->bug != BUG_WRONG_STRAGGLER;
+    /* Bugs of other rules are looked for in the histories that they have always had. */
+    if (other_bug || !sim_chance(sim, STREAM_STRAGGLERS, EVICTING_PERCENT))
+        return;
+    sim->spec.elastic.evict_stragglers.factor = FACTOR;
+    sim->spec.elastic.evict_stragglers.steps = STEPS;
+    sim->stragglers->alone = sim_chance(sim, STREAM_STRAGGLERS, ALONE_PERCENT);
+}
+
+bool sim_stragglers_alone(const struct sim *sim)
+{
+    return sim->stragglers->alone;
+}
+
+void sim_stragglers_free(struct sim *sim)
+{
+    free(sim->stragglers);
+}
+
+/* ---- what a slow slot does ---- */
+
+static const struct spell *spell_at(const struct sim *sim, unsigned node, unsigned slot)
+{
+    for (unsigned i = 0; sim->stragglers != NULL && i < sim->stragglers->count; i++) {
+        const struct spell *spell = &sim->stragglers->spells[i];
+        if (spell->node == node && spell->slot == slot && spell->begin_ns <= sim->now_ns &&
+            sim->now_ns < spell->end_ns)
+            return spell;
+    }
+    return NULL;
+}
+
+/* As long for each lane, and for all of them what a step of this job takes. */
+uint64_t sim_straggler_compute(struct sim_worker *worker)
+{
+    struct sim *sim = worker->sim;
+    const struct plan *plan = worker->plan;
+    const unsigned *first = &plan->replica_first_lane[worker->rank / plan->stage_count];
+    const struct spell *spell = spell_at(sim, worker->node, worker->slot);
+    uint64_t drawn_us =
+        sim->compute_us / 2 + sim_random(sim, STREAM_STRAGGLERS, sim->compute_us / 2);
+    worker->computed_ns = drawn_us * 1000 * (first[1] - first[0]) * plan->replica_count /
+                          SIM_LANES * (spell != NULL ? spell->slowness : 1);
+    return worker->computed_ns;
+}
+
+static const struct sim_worker *find_rank(const struct sim_worker *root, unsigned rank)
+{
+    for (unsigned i = root->sim->worker_count; i-- > 0;) {
+        const struct sim_worker *worker = root->sim->workers[i];
+        if (worker->generation == root->generation && worker->engine && worker->rank == rank)
+            return worker;
+    }
+    return NULL;
+}
+
+void sim_straggler_watch(struct sim_worker *worker)
+{
+    double factor = worker->sim->spec.elastic.evict_stragglers.factor;
+    straggler_free(worker->straggler);
+    worker->straggler = NULL;
+    if (worker->rank == 0 && factor > 0 &&
+        straggler_new(worker->plan, factor, worker->sim->spec.elastic.evict_stragglers.steps,
+                      &worker->straggler) < 0)
+        abort();
+}
+
+void sim_straggler_judge(struct sim_worker *root)
+{
+    uint64_t busy_ns[SIM_NODES_MAX * SIM_SLOTS_MAX] = {0};
+    const struct sim_stragglers *stragglers = root->sim->stragglers;
+    if (root->straggler == NULL || stragglers == NULL)
+        return;
+    for (unsigned rank = 0; rank < root->plan->worker_count; rank++) {
+        const struct sim_worker *worker = find_rank(root, rank);
+        busy_ns[rank] = worker != NULL ? worker->computed_ns : 0;
+    }
+    straggler_step(root->straggler, busy_ns);
+}
+
+void sim_straggler_tell(const struct sim_worker *root, struct control_progress *progress)
+{
+    if (root->straggler == NULL || root->sim->bug == BUG_KEPT_STRAGGLER)
+        return;
+    progress->verdict_count = straggler_verdicts(root->straggler, progress->verdicts);
+    for (unsigned i = 0; root->sim->bug == BUG_WRONG_STRAGGLER && i < progress->verdict_count; i++)
+        progress->verdicts[i].rank = (progress->verdicts[i].rank + 1) % root->plan->worker_count;
+}
+
+/* ---- what must come of it ---- */
+
+static bool was_slow(const struct sim *sim, const struct plan_slow *slow)
+{
+    for (unsigned i = 0; i < sim->stragglers->count; i++) {
+        const struct spell *spell = &sim->stragglers->spells[i];
+        if (strcmp(sim_node_name(sim, spell->node), slow->node) == 0 && spell->slot == slow->slot &&
+            spell->begin_ns <= sim->now_ns)
+            return true;
+    }
+    return false;
+}
+
+void sim_check_accused(struct sim *sim, const struct plan *plan)
+{
+    for (unsigned i = 0; sim->stragglers != NULL && i < plan->slow_count; i++)
+        if (!was_slow(sim, &plan->slow[i]))
+            sim_fail(sim, "generation %llu takes %s/%u for slow, which never was",
+                     (unsigned long long)plan->generation, plan->slow[i].node, plan->slow[i].slot);
+}
+
+static struct plan *plan_in_force(const struct sim *sim)
+{
+    char key[KV_KEY_MAX];
+    const struct sim_store_key *entry =
+        sim_store_find(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "generation"));
+    AUTO_JSON json_t *tree = NULL;
+    struct plan *plan = NULL;
+    if (entry == NULL ||
+        json_parse(entry->value, strlen(entry->value), "a plan", &tree, NULL) < 0 ||
+        plan_decode(tree, &plan, NULL) < 0)
+        return NULL;
+    return plan;
+}
+
+/* Lanes of the slot's worker; 0: it has none. */
+static unsigned lanes_of(const struct plan *plan, const char *node, unsigned slot)
+{
+    int rank = plan_find(plan, node, slot);
+    if (rank < 0 || (unsigned)rank >= plan->worker_count)
+        return 0;
+    const unsigned *first = &plan->replica_first_lane[(unsigned)rank / plan->stage_count];
+    return first[1] - first[0];
+}
+
+static bool others_are_slow(const struct spell *spell)
+{
+    for (unsigned i = 0; i < spell->sim->stragglers->count; i++) {
+        const struct spell *other = &spell->sim->stragglers->spells[i];
+        if (other != spell && other->begin_ns < spell->end_ns && spell->begin_ns < other->end_ns)
+            return true;
+    }
+    return false;
+}
+
+/* Every slot a replica, and at least two: leaving one out costs less than keeping it as it is. */
+static void begin_spell(void *context)
+{
+    struct spell *spell = context;
+    struct sim *sim = spell->sim;
+    struct plan *plan = plan_in_force(sim);
+    const char *node = sim_node_name(sim, spell->node);
+    sim_trace(sim, "SLOW  %s/%u computes %u times slower until %.3f", node, spell->slot,
+              spell->slowness, (double)spell->end_ns / 1e9);
+    spell->at_stake = plan != NULL && sim->stragglers->alone && !others_are_slow(spell) &&
+                      plan->stage_count == 1 && plan->replica_count >= 2 &&
+                      sim->check->committing_generation == plan->generation &&
+                      lanes_of(plan, node, spell->slot) > 0;
+    plan_free(plan);
+}
+
+static void look_after_bound(void *context)
+{
+    struct spell *spell = context;
+    struct sim *sim = spell->sim;
+    struct plan *plan = plan_in_force(sim);
+    const char *node = sim_node_name(sim, spell->node);
+    if (spell->at_stake && plan != NULL && plan->stage_count == 1 && plan->replica_count >= 2 &&
+        sim->check->committed_step < sim->spec.train.steps &&
+        lanes_of(plan, node, spell->slot) * plan->replica_count >= SIM_LANES)
+        sim_fail(sim,
+                 "%s/%u has been %u times slower than its peers for %.1f s and still has its "
+                 "whole share of the lanes",
+                 node, spell->slot, spell->slowness, (double)(sim->now_ns - spell->begin_ns) / 1e9);
+    plan_free(plan);
+}
+
+/* Two windows and the first step, each as long as the slow one makes it, and what follows. */
+static uint64_t bound_ns(const struct spell *spell)
+{
+    uint64_t step_ns = spell->sim->compute_us * 1000 * spell->slowness * 2 + 100 * NS_PER_MS;
+    return (2ull * STEPS + 2) * step_ns + CHANGE_NS;
+}
+
+static void add_spell(struct sim *sim, uint64_t begin_ns)
+{
+    struct spell *spell = &sim->stragglers->spells[sim->stragglers->count++];
+    spell->sim = sim;
+    spell->node = (unsigned)sim_random(sim, STREAM_STRAGGLERS, sim->node_count);
+    spell->slot = (unsigned)sim_random(sim, STREAM_STRAGGLERS, sim->nodes[spell->node].slot_count);
+    spell->slowness =
+        SLOWNESS_LEAST + (unsigned)sim_random(sim, STREAM_STRAGGLERS, SLOWNESS_SPREAD);
+    spell->begin_ns = begin_ns;
+    spell->end_ns =
+        begin_ns + (LEAST_MS + sim_random(sim, STREAM_STRAGGLERS, MOST_MS - LEAST_MS)) * NS_PER_MS;
+    sim->faults->over_ns = MAX(sim->faults->over_ns, spell->end_ns);
+    sim_post(sim, begin_ns, NULL, begin_spell, spell);
+    if (begin_ns + bound_ns(spell) < spell->end_ns)
+        sim_post(sim, begin_ns + bound_ns(spell), NULL, look_after_bound, spell);
+}
+
+void sim_stragglers_begin(struct sim *sim)
+{
+    uint64_t at_ns = FIRST_NS;
+    if (sim->spec.elastic.evict_stragglers.factor == 0)
+        return;
+    uint64_t count = 1 + sim_random(sim, STREAM_STRAGGLERS, SPELLS_MAX);
+    if (sim->stragglers->alone && sim_chance(sim, STREAM_STRAGGLERS, ONE_PERCENT))
+        count = 1;
+    for (uint64_t i = 0; i < count; i++) {
+        at_ns += sim_random(sim, STREAM_STRAGGLERS, count > 1 ? GAP_NS : NS_PER_SECOND);
+        add_spell(sim, at_ns);
+    }
+}

@@ -1,0 +1,32 @@
+/*
+ * Slots that compute slower for a while, in jobs that evict stragglers, and what must come of it:
+ * nobody is accused who was not slow; and one that stays slow, with nothing else going on, carries
+ * less than its share within a bound, or nothing.
+ *
+ * They have a stream of random numbers of their own: the histories of all other jobs are as they
+ * would be without them. The times that a real worker sends with its part of a commit are read
+ * from the simulated workers by the one at the root; the judge is the real one.
+ */
+#pragma once
+
+#include "sim/sim_worker.h"
+
+/** sim_stragglers_draw() - does this job evict? Before it is submitted */
+void sim_stragglers_draw(struct sim *sim);
+/** sim_stragglers_begin() - draw who becomes slow, and when; after the faults were drawn */
+void sim_stragglers_begin(struct sim *sim);
+void sim_stragglers_free(struct sim *sim);
+/** sim_stragglers_alone() - nothing but slow slots happens in this history */
+bool sim_stragglers_alone(const struct sim *sim);
+
+/** sim_straggler_compute() - how long a worker computes in this step, lane by lane */
+uint64_t sim_straggler_compute(struct sim_worker *worker);
+/** sim_straggler_watch() - a generation begins: its root judges */
+void sim_straggler_watch(struct sim_worker *worker);
+/** sim_straggler_judge() - at the root, when a step is committed */
+void sim_straggler_judge(struct sim_worker *root);
+/** sim_straggler_tell() - the verdicts, into the root's progress */
+void sim_straggler_tell(const struct sim_worker *root, struct control_progress *progress);
+
+/** sim_check_accused() - a plan is written: whom it takes for slow was slow once */
+void sim_check_accused(struct sim *sim, const struct plan *plan);
