@@ -99,21 +99,28 @@ static void await_answer(struct crowd *crowd, struct question *question, int sta
         measure_die("etcd does not answer");
 }
 
-static void put(struct crowd *crowd, const char *leaf, json_t *tree)
+/* Spec and wish in one transaction, as firnctl submits a job. */
+static void put_job(struct crowd *crowd, json_t *spec, json_t *desired)
 {
-    char key[KV_KEY_MAX];
+    char spec_key[KV_KEY_MAX], desired_key[KV_KEY_MAX];
     struct question question = {0};
     struct kv_request *request;
-    AUTO_JSON json_t *owned = tree;
-    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-    const struct kv_operation operation = {
-        .type = KV_PUT, .key = keys_job(key, MANY_CLUSTER, JOB, leaf), .value = text};
+    AUTO_JSON json_t *spec_tree = spec;
+    AUTO_JSON json_t *desired_tree = desired;
+    AUTO_FREE char *spec_text = spec ? json_text(spec) : NULL;
+    AUTO_FREE char *desired_text = desired ? json_text(desired) : NULL;
+    const struct kv_operation operations[] = {
+        {.type = KV_PUT, .key = keys_job(spec_key, MANY_CLUSTER, JOB, "spec"), .value = spec_text},
+        {.type = KV_PUT,
+         .key = keys_job(desired_key, MANY_CLUSTER, JOB, "desired"),
+         .value = desired_text},
+    };
 
-    if (!text)
+    if (!spec_text || !desired_text)
         measure_die("no memory for the job");
-    await_answer(
-        crowd, &question,
-        crowd->kv->txn(crowd->kv->context, NULL, 0, &operation, 1, answered, &question, &request));
+    await_answer(crowd, &question,
+                 crowd->kv->txn(crowd->kv->context, NULL, 0, operations, ARRAY_COUNT(operations),
+                                answered, &question, &request));
     if (!question.succeeded)
         measure_die("etcd refuses the job");
 }
@@ -353,21 +360,27 @@ static void report(struct measure *measure, const struct crowd *crowd, const cha
     }
 }
 
-/* One node by itself over a time in which nothing changed. */
+/* One node by itself over a time in which nothing changed: the one that leads, or one that does
+ * not.
+ */
 static void report_alone(struct measure *measure, const struct crowd *crowd, const char *what,
-                         unsigned process, const struct cost *from, const struct cost *to)
+                         bool leads, const struct cost *from, const struct cost *to)
 {
+    unsigned process = (crowd->states[0].leads != 0) == leads ? 0 : 1;
     char key[64];
     double cpu =
         (to->alone_cpu[process] - from->alone_cpu[process]) / (to->seconds - from->seconds);
-    double resident = process_resident_peak(crowd->processes[process]);
+    double resident = process_memory(crowd->processes[process], "VmRSS");
+    double peak = process_memory(crowd->processes[process], "VmHWM");
 
-    printf("%6u nodes  firnd as %s: %.2f %% of a core, %.1f MiB resident at most\n",
-           crowd->node_count, what, 100 * cpu, resident / MIB);
+    printf("%6u nodes  firnd as %s: %.2f %% of a core, %.1f MiB resident, %.1f at most\n",
+           crowd->node_count, what, 100 * cpu, resident / MIB, peak / MIB);
     snprintf(key, sizeof(key), "%u_%s_core_share", crowd->node_count, what);
     measure_number(measure, key, cpu);
     snprintf(key, sizeof(key), "%u_%s_resident_bytes", crowd->node_count, what);
     measure_number(measure, key, resident);
+    snprintf(key, sizeof(key), "%u_%s_peak_bytes", crowd->node_count, what);
+    measure_number(measure, key, peak);
 }
 
 /* What a node asks of etcd while nothing changes. */
@@ -406,8 +419,7 @@ static void submit(struct crowd *crowd)
     const struct desired_record desired = {
         .wish = RECORD_RUNNING, .stages = stages, .replicas = crowd->node_count / stages};
 
-    put(crowd, "desired", desired_record_encode(&desired));
-    put(crowd, "spec", job_tree(crowd->node_count / stages));
+    put_job(crowd, job_tree(crowd->node_count / stages), desired_record_encode(&desired));
 }
 
 static void wait_for(struct crowd *crowd, uint64_t duration_ns)
@@ -418,9 +430,9 @@ static void wait_for(struct crowd *crowd, uint64_t duration_ns)
         measure_die("the loop ended early");
 }
 
-/* A while in which nothing changes; @what it is for the node of @process alone. */
+/* A while in which nothing changes; @what it is for one node, which @leads. */
 static void stay_quiet(struct crowd *crowd, struct measure *measure, const char *phase,
-                       const char *what, unsigned process)
+                       const char *what, bool leads)
 {
     struct cost from, to;
 
@@ -430,7 +442,7 @@ static void stay_quiet(struct crowd *crowd, struct measure *measure, const char 
     to = cost_now(crowd);
     report(measure, crowd, phase, &from, &to);
     report_requests(measure, crowd, &from, &to);
-    report_alone(measure, crowd, what, process, &from, &to);
+    report_alone(measure, crowd, what, leads, &from, &to);
 }
 
 /* Everybody but n0000 resigns, and the job goes on. */
@@ -453,7 +465,7 @@ static void run_phases(struct crowd *crowd, struct measure *measure)
     report(measure, crowd, "register", &from, &to);
     double storm = to.seconds - from.seconds;
 
-    stay_quiet(crowd, measure, "idle", "idle", 1);
+    stay_quiet(crowd, measure, "idle", "idle", false);
     from = cost_now(crowd);
     submit(crowd);
     await_generation(crowd, "plan", 1);
@@ -469,9 +481,9 @@ static void run_phases(struct crowd *crowd, struct measure *measure)
     to = cost_now(crowd);
     report(measure, crowd, "failure", &from, &to);
 
-    stay_quiet(crowd, measure, "steady", "follower", 1);
+    stay_quiet(crowd, measure, "steady", "follower", false);
     hand_over_lead(crowd);
-    stay_quiet(crowd, measure, "leader", "leader", 0);
+    stay_quiet(crowd, measure, "leader", "leader", true);
     printf("%6u nodes  registered and in generation 1 after %.2f s: %s the aim of %.0f s\n",
            crowd->node_count, whole, whole <= AIM_SECONDS ? "within" : "OVER", AIM_SECONDS);
 }

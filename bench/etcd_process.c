@@ -164,19 +164,20 @@ double process_cpu(pid_t pid)
     return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-double process_resident_peak(pid_t pid)
+double process_memory(pid_t pid, const char *name)
 {
     char path[64], line[256];
-    unsigned long peak_kib = 0;
+    unsigned long kib = 0;
+    size_t length = strlen(name);
 
     snprintf(path, sizeof(path), "/proc/%d/status", pid);
     FILE *file = fopen(path, "r");
-    while (file && peak_kib == 0 && fgets(line, sizeof(line), file))
-        if (strncmp(line, "VmHWM:", 6) == 0)
-            peak_kib = strtoul(line + 6, NULL, 10);
+    while (file && kib == 0 && fgets(line, sizeof(line), file))
+        if (strncmp(line, name, length) == 0 && line[length] == ':')
+            kib = strtoul(line + length + 1, NULL, 10);
     if (file)
         fclose(file);
-    return 1024.0 * (double)peak_kib;
+    return 1024.0 * (double)kib;
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)

@@ -26,8 +26,9 @@ void etcd_process_start(struct etcd_process *ret_etcd);
 void etcd_process_stop(struct etcd_process *etcd);
 struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, struct poll_loop *loop);
 
-/** process_resident_peak() - bytes that a living process ever had in memory; 0: there is none */
-double process_resident_peak(pid_t pid);
+/** process_memory() - bytes of a living process in memory now ("VmRSS") or ever ("VmHWM"), see
+ * proc(5); 0: there is none */
+double process_memory(pid_t pid, const char *name);
 /** process_cpu() - processor seconds of a living process, all threads; 0: there is none */
 double process_cpu(pid_t pid);
 /** remove_folder() - with all that is in it */

@@ -59,7 +59,10 @@ static void on_retry(void *context)
     daemon_wake(earlier->daemon); /* which asks again if it still matters */
 }
 
-/* Of the plan in force; 0: there is none, or it is not understood. */
+/*
+ * Of the plan in force; 0: there is none, it is not understood, or it came while this daemon was
+ * following, so that no other firnd of this node can have said anything of it.
+ */
 static uint64_t generation_of(const struct daemon *daemon, const char *job)
 {
     char key[KV_KEY_MAX];
@@ -68,7 +71,8 @@ static uint64_t generation_of(const struct daemon *daemon, const char *job)
     AUTO_JSON json_t *tree = NULL;
     uint64_t generation = 0;
 
-    if (!entry || json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+    if (!entry || entry->mod_revision > daemon->mirror.snapshot_revision ||
+        json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
         json_get_u64(tree, "generation", INT64_MAX, &generation, NULL))
         return 0;
     return generation;

@@ -93,7 +93,7 @@ int mirror_snapshot(struct mirror *mirror, const struct kv_entry *entries, size_
     mirror_done(mirror);
     for (size_t i = 0; !status && i < count; i++)
         status = put(mirror, &entries[i]);
-    mirror->revision = revision;
+    mirror->revision = mirror->snapshot_revision = revision;
     return status;
 }
 

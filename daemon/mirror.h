@@ -16,6 +16,7 @@ struct mirror {
     struct mirror_entry *entries; /* sorted by key */
     size_t count, capacity;
     int64_t revision; /* of the store, as of the last change; 0: nothing has been told yet */
+    int64_t snapshot_revision; /* of the store when all of it was told last */
 };
 
 void mirror_done(struct mirror *mirror);
