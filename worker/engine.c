@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "worker/pipeline.h"
+#include "worker/reduction.h"
 #include "worker/shadow.h"
 #include "worker/tie.h"
 
@@ -47,79 +48,6 @@ static void place(struct engine *engine)
     };
 }
 
-static void add_on_device(void *context, float *output, const float *a, const float *b,
-                          size_t count)
-{
-    const struct state *state = context;
-    state->kernel->tree_add(state->device, output, a, b, count);
-}
-
-static int allocate_on_device(void *context, size_t size_bytes, void **ret_memory)
-{
-    const struct state *state = context;
-    return state->kernel->allocate(state->device, size_bytes, ret_memory);
-}
-
-static void release_on_device(void *context, void *memory)
-{
-    const struct state *state = context;
-    state->kernel->release(state->device, memory);
-}
-
-static void copy_on_device(void *context, void *to, const void *from, size_t size_bytes)
-{
-    const struct state *state = context;
-    state->kernel->copy(state->device, to, from, size_bytes);
-}
-
-static const struct reduce_memory device_memory = {
-    .allocate = allocate_on_device, .release = release_on_device, .copy = copy_on_device};
-
-static int make_group(struct engine *engine)
-{
-    const struct plan *plan = engine->plan;
-
-    engine->member_ranks = calloc(plan->replica_count, sizeof(unsigned));
-    engine->member_lanes = calloc(plan->replica_count, sizeof(struct tree_span));
-    if (!engine->member_ranks || !engine->member_lanes)
-        return -ENOMEM;
-    for (unsigned replica = 0; replica < plan->replica_count; replica++) {
-        unsigned first = plan->replica_first_lane[replica];
-        engine->member_ranks[replica] = plan_rank(plan, replica, engine->stage_index);
-        engine->member_lanes[replica] =
-            (struct tree_span){first, plan->replica_first_lane[replica + 1] - first};
-    }
-    engine->group = (struct reduce_group){
-        .carrier = engine->routes->carriers[ROUTE_REDUCTION],
-        .lanes = engine->state->spec->train.lanes,
-        .member_count = plan->replica_count,
-        .self = engine->replica,
-        .ranks = engine->member_ranks,
-        .lane_ranges = engine->member_lanes,
-        .add = add_on_device,
-        .memory = &device_memory,
-        .context = engine->state,
-    };
-    return 0;
-}
-
-static int make_buckets(struct engine *engine)
-{
-    engine->buckets = calloc(engine->unit_count, sizeof(*engine->buckets));
-    if (!engine->buckets)
-        return -ENOMEM;
-    for (unsigned i = 0; i < engine->unit_count; i++) {
-        if (engine->first_unit + i < engine->trained_from)
-            continue;
-        int status = reduce_bucket_new(&engine->group,
-                                       engine->state->units[engine->first_unit + i].layout.count,
-                                       &engine->buckets[i]);
-        if (status)
-            return status;
-    }
-    return 0;
-}
-
 static int make_buffers(struct engine *engine)
 {
     const struct job_spec *spec = engine->state->spec;
@@ -127,15 +55,27 @@ static int make_buffers(struct engine *engine)
 
     engine->tokens = calloc(tokens, sizeof(int32_t));
     engine->targets = calloc(tokens, sizeof(int32_t));
-    engine->output_sends = calloc(schedule_slots(&engine->position), sizeof(*engine->output_sends));
     engine->weights = calloc(engine->unit_count, sizeof(*engine->weights));
-    if (!engine->tokens || !engine->targets || !engine->output_sends || !engine->weights)
+    if (!engine->tokens || !engine->targets || !engine->weights)
         return -ENOMEM;
     for (unsigned i = 0; i < engine->unit_count; i++) {
         state_make_weights(engine->state, engine->first_unit + i);
         engine->weights[i] = engine->state->units[engine->first_unit + i].weights;
     }
-    return tie_needed(engine) ? tie_allocate(engine) : 0;
+    return 0;
+}
+
+/* Everything that travels in a step has its place among the departures at most once. */
+static int make_links(struct engine *engine)
+{
+    int status = departures_new(schedule_slots(&engine->position) + 2 * engine->unit_count + 2,
+                                &engine->departures);
+
+    if (!status)
+        status = pipeline_open(engine);
+    if (!status)
+        status = reduction_new(engine, &engine->reduction);
+    return status ? status : tie_new(engine, &engine->tie);
 }
 
 /* What a commit applies: the stage's own gradients and those of the copies that are kept here. */
@@ -191,9 +131,7 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
     if (!status)
         status = gradients_new(state, engine->first_unit, engine->unit_count,
                                state->spec->train.lanes, engine->lanes, &engine->gradients, error);
-    if (!status && (status = make_group(engine)) == 0 && (status = make_buckets(engine)) == 0)
-        status = make_buffers(engine);
-    if (!status)
+    if (!status && (status = make_buffers(engine)) == 0 && (status = make_links(engine)) == 0)
         status = make_shadow(engine);
     if (status) {
         engine_free(engine);
@@ -209,35 +147,20 @@ void engine_free(struct engine *engine)
 {
     if (!engine)
         return;
-    pipeline_abandon(engine);
-    for (unsigned i = 0; engine->buckets && i < engine->unit_count; i++)
-        reduce_bucket_free(engine->buckets[i]);
-    free(engine->buckets);
-    free(engine->member_ranks);
-    free(engine->member_lanes);
-    free(engine->output_sends);
+    if (engine->departures)
+        departures_drop(engine->departures);
+    pipeline_close(engine);
+    reduction_free(engine->reduction);
+    tie_free(engine->tie);
+    shadow_free(engine->shadow);
+    departures_free(engine->departures);
     free(engine->weights);
     free(engine->tokens);
     free(engine->targets);
-    tie_release(engine);
-    shadow_free(engine->shadow);
     free(engine->applied);
     gradients_free(engine->gradients);
     stage_free(engine->stage);
     free(engine);
-}
-
-static int finish_reductions(struct engine *engine)
-{
-    int status = 0;
-
-    for (unsigned i = engine->unit_count; !status && i-- > 0;)
-        if (engine->buckets[i])
-            status = reduce_combine(engine->buckets[i]);
-    for (unsigned i = engine->unit_count; !status && i-- > 0;)
-        if (engine->buckets[i])
-            status = reduce_finish(engine->buckets[i], gradients_reduced(engine->gradients)[i]);
-    return status;
 }
 
 /* Square sum of one unit's reduced gradient, tensor by tensor in their order; mirrors count
@@ -287,9 +210,9 @@ int engine_compute(struct engine *engine, struct error *error)
     if (!status)
         status = pipeline_run(engine);
     if (!status)
-        status = finish_reductions(engine);
-    if (!status && tie_needed(engine))
-        status = tie_exchange(engine);
+        status = reduction_finish(engine->reduction);
+    if (!status)
+        status = tie_exchange(engine->tie);
     if (!status)
         status = shadow_reduced(engine->shadow);
     if (!status)

@@ -8,16 +8,18 @@
  */
 #pragma once
 
-#include "comm/reduce.h"
 #include "elastic/plan.h"
 #include "elastic/schedule.h"
 #include "model/dataset.h"
 #include "model/stage.h"
 #include "worker/gradients.h"
+#include "worker/passage.h"
 #include "worker/routes.h"
 #include "worker/state.h"
 
+struct reduction;
 struct shadow;
+struct tie;
 
 struct engine_timing {
     uint64_t compute_ns, wait_ns; /* of the last step: own work, and waiting for others */
@@ -43,13 +45,11 @@ struct engine {
     void **weights;        /* unit_count, device */
     struct shadow *shadow; /* copies that it feeds or keeps; NULL: none */
     float **applied;       /* a unit of the model: the gradient that a commit applies; NULL: none */
-    struct reduce_bucket **buckets; /* unit_count; NULL for frozen units */
-    struct reduce_group group;
-    unsigned *member_ranks;
-    struct tree_span *member_lanes;
-    struct carrier_request **output_sends; /* a slot: the output on its way to the next stage */
-    struct carrier_request *gradient_send;
-    float *tie_buffer; /* the other end's gradient of the token table; NULL when not needed */
+    struct reduction *reduction;      /* across the replicas of the stage */
+    struct departures *departures;    /* what leaves over the links of this engine */
+    struct passage *inputs, *outputs; /* a slot: from the stage before, to the next one */
+    struct passage output_gradient, input_gradient; /* from the next stage, to the one before */
+    struct tie *tie;                                /* NULL: no tied table here */
     int32_t *tokens, *targets;
     struct engine_timing timing;
 };

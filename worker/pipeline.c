@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "worker/reduction.h"
 #include "worker/shadow.h"
 #include "worker/tags.h"
 
@@ -33,32 +34,11 @@ static bool last_stage(const struct engine *engine)
     return engine->stage_index == engine->plan->stage_count - 1;
 }
 
-static int complete(struct engine *engine, enum route route, struct carrier_request **request)
+static int receive(struct passage *passage, uint64_t tag)
 {
-    return carrier_complete(engine->routes->carriers[route], request);
-}
+    int status = passage_receive(passage, tag);
 
-static int send_boundary(struct engine *engine, enum route route, unsigned peer, uint64_t tag,
-                         void *data, struct carrier_request **ret_request)
-{
-    const struct carrier_move move = {
-        .peer = peer, .tag = tag, .data = data, .size_bytes = stage_boundary_bytes(engine->stage)};
-
-    return carrier_post(engine->routes->carriers[route], &move, 1, ret_request);
-}
-
-static int receive_now(struct engine *engine, enum route route, unsigned peer, uint64_t tag,
-                       void *into)
-{
-    const struct carrier_move move = {.peer = peer,
-                                      .receive = true,
-                                      .tag = tag,
-                                      .data = into,
-                                      .size_bytes = stage_boundary_bytes(engine->stage)};
-    struct carrier_request *request;
-    int status = carrier_post(engine->routes->carriers[route], &move, 1, &request);
-
-    return status ? status : complete(engine, route, &request);
+    return status ? status : passage_land(passage);
 }
 
 static void load_training_samples(struct engine *engine, unsigned index)
@@ -84,19 +64,17 @@ static float loss_scale(const struct engine *engine)
  */
 static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
 {
-    int status = complete(engine, ROUTE_FORWARD_OUT, &engine->output_sends[slot]);
+    int status = passage_complete(&engine->outputs[slot]);
 
     if (!status && !first_stage(engine))
-        status = receive_now(engine, ROUTE_FORWARD_IN, engine->rank - 1, tag,
-                             stage_input(engine->stage, slot));
+        status = receive(&engine->inputs[slot], tag);
     if (status)
         return status;
     stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
                   loss_scale(engine));
-    if (last_stage(engine))
-        return 0;
-    return send_boundary(engine, ROUTE_FORWARD_OUT, engine->rank + 1, tag,
-                         stage_output(engine->stage, slot), &engine->output_sends[slot]);
+    if (!first_stage(engine))
+        passage_used(&engine->inputs[slot]);
+    return last_stage(engine) ? 0 : passage_send(&engine->outputs[slot], tag);
 }
 
 /* Lane losses start unknown on every stage; the last stage knows those of its own lanes. */
@@ -154,14 +132,6 @@ static int train_forward(struct engine *engine, const struct schedule_operation 
     return status;
 }
 
-static int begin_reduction(struct engine *engine, unsigned unit)
-{
-    return reduce_begin(engine->buckets[unit - engine->first_unit],
-                        tag_make(TAG_REDUCE, engine->state->hold.step, unit),
-                        gradients_subtrees(engine->gradients, unit),
-                        engine->state->units[unit].layout.count);
-}
-
 static int backward_unit(struct engine *engine, const struct schedule_operation *operation,
                          unsigned unit)
 {
@@ -175,7 +145,7 @@ static int backward_unit(struct engine *engine, const struct schedule_operation 
         gradients_lane_done(engine->gradients, unit, batch.lane);
     if (operation->micro_batch < engine->micro_batch_count - 1)
         return 0;
-    int status = begin_reduction(engine, unit);
+    int status = reduction_begin(engine->reduction, unit);
     return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 
@@ -186,16 +156,21 @@ static int train_backward(struct engine *engine, const struct schedule_operation
     int status = 0;
 
     if (!last_stage(engine))
-        status = receive_now(engine, ROUTE_BACKWARD_IN, engine->rank + 1, tag,
-                             stage_output_gradient(engine->stage));
-    if (!status) /* the buffer that is written below */
-        status = complete(engine, ROUTE_BACKWARD_OUT, &engine->gradient_send);
-    for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;)
+        status = receive(&engine->output_gradient, tag);
+    if (!status)
+        status = passage_complete(&engine->input_gradient); /* the buffer that is written below */
+    for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;) {
         status = backward_unit(engine, operation, unit);
+        if (!status)
+            status = departures_poll(engine->departures);
+    }
+    if (!last_stage(engine))
+        passage_used(&engine->output_gradient);
+    if (!first_stage(engine))
+        passage_used(&engine->inputs[operation->slot]);
     if (status || engine->first_unit <= engine->trained_from)
         return status;
-    return send_boundary(engine, ROUTE_BACKWARD_OUT, engine->rank - 1, tag,
-                         stage_input_gradient(engine->stage), &engine->gradient_send);
+    return passage_send(&engine->input_gradient, tag);
 }
 
 static uint64_t waited_ns(const struct engine *engine)
@@ -220,16 +195,60 @@ int pipeline_run(struct engine *engine)
     engine->timing.busy_ns =
         clock_monotonic_ns() - began_ns - (waited_ns(engine) - waited_before_ns);
     for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++)
-        status = complete(engine, ROUTE_FORWARD_OUT, &engine->output_sends[slot]);
-    return status ? status : complete(engine, ROUTE_BACKWARD_OUT, &engine->gradient_send);
+        status = passage_complete(&engine->outputs[slot]);
+    return status ? status : passage_complete(&engine->input_gradient);
 }
 
-void pipeline_abandon(struct engine *engine)
+static int make_passage(struct engine *engine, struct passage *passage, enum route route,
+                        void *buffer, unsigned peer)
 {
-    for (unsigned slot = 0; engine->output_sends && slot < schedule_slots(&engine->position);
-         slot++)
-        if (complete(engine, ROUTE_FORWARD_OUT, &engine->output_sends[slot]))
-            continue; /* it has failed: the request is gone, which is all that is wanted */
-    if (complete(engine, ROUTE_BACKWARD_OUT, &engine->gradient_send))
-        engine->gradient_send = NULL;
+    const struct passage_options options = {
+        .kernel = engine->state->kernel,
+        .device = engine->state->device,
+        .carrier = engine->routes->carriers[route],
+        .departures = engine->departures,
+        .peer = peer,
+        .buffer = buffer,
+        .size_bytes = stage_boundary_bytes(engine->stage),
+    };
+
+    return passage_init(passage, &options);
+}
+
+int pipeline_open(struct engine *engine)
+{
+    unsigned slots = schedule_slots(&engine->position), before = engine->rank - 1;
+    int status = 0;
+
+    engine->inputs = calloc(slots, sizeof(*engine->inputs));
+    engine->outputs = calloc(slots, sizeof(*engine->outputs));
+    if (!engine->inputs || !engine->outputs)
+        return -ENOMEM;
+    for (unsigned i = 0; i < slots && !status && !first_stage(engine); i++)
+        status = make_passage(engine, &engine->inputs[i], ROUTE_FORWARD_IN,
+                              stage_input(engine->stage, i), before);
+    for (unsigned i = 0; i < slots && !status && !last_stage(engine); i++)
+        status = make_passage(engine, &engine->outputs[i], ROUTE_FORWARD_OUT,
+                              stage_output(engine->stage, i), engine->rank + 1);
+    if (!status && !last_stage(engine))
+        status = make_passage(engine, &engine->output_gradient, ROUTE_BACKWARD_IN,
+                              stage_output_gradient(engine->stage), engine->rank + 1);
+    if (!status && !first_stage(engine))
+        status = make_passage(engine, &engine->input_gradient, ROUTE_BACKWARD_OUT,
+                              stage_input_gradient(engine->stage), before);
+    return status;
+}
+
+void pipeline_close(struct engine *engine)
+{
+    unsigned slots = schedule_slots(&engine->position);
+
+    for (unsigned i = 0; engine->inputs && i < slots; i++)
+        passage_close(&engine->inputs[i]);
+    for (unsigned i = 0; engine->outputs && i < slots; i++)
+        passage_close(&engine->outputs[i]);
+    passage_close(&engine->output_gradient);
+    passage_close(&engine->input_gradient);
+    free(engine->inputs);
+    free(engine->outputs);
 }

@@ -9,7 +9,10 @@
 
 #include "worker/engine.h"
 
+/** pipeline_open() - the passages of the engine's stage; -ENOMEM: pipeline_close() is still due */
+int pipeline_open(struct engine *engine) CHECK_RESULT;
+/** pipeline_close() - waits out what is posted, so that its memory may go */
+void pipeline_close(struct engine *engine);
+
 /** pipeline_run() - fills the lane losses of state->hold; reductions are begun, not finished */
 int pipeline_run(struct engine *engine) CHECK_RESULT;
-/** pipeline_abandon() - after a failure: wait out what is posted, so that its memory may go */
-void pipeline_abandon(struct engine *engine);

@@ -7,11 +7,11 @@
 
 struct shadow {
     const struct engine *engine;
-    int keeper; /* who shadows this worker's stage, if this worker feeds it; or -1 */
-    struct mesh_request **sends;    /* a unit of this stage; NULL: not under way */
-    bool *fed;                      /* a unit of this stage: sent in this step */
-    float **gradients;              /* a unit of the model; NULL: no copy, or frozen */
-    struct mesh_request **receives; /* a unit of the model */
+    int keeper;               /* who shadows this worker's stage, if this worker feeds it; or -1 */
+    struct passage *sends;    /* a unit of this stage */
+    bool *fed;                /* a unit of this stage: sent in this step */
+    float **gradients;        /* a unit of the model; NULL: no copy, or frozen */
+    struct passage *receives; /* a unit of the model */
 };
 
 static bool keeps(const struct engine *engine, unsigned stage)
@@ -29,19 +29,53 @@ static uint64_t unit_tag(const struct engine *engine, unsigned unit)
     return tag_make(TAG_SHADOW, engine->state->hold.step, unit);
 }
 
-static int allocate_gradients(struct shadow *shadow, unsigned stage)
+static int open_passage(const struct shadow *shadow, struct passage *passage, unsigned unit,
+                        float *gradient, unsigned peer)
+{
+    const struct engine *engine = shadow->engine;
+    const struct passage_options options = {
+        .kernel = engine->state->kernel,
+        .device = engine->state->device,
+        .carrier = engine->routes->over_mesh,
+        .departures = engine->departures,
+        .peer = peer,
+        .buffer = gradient,
+        .size_bytes = unit_bytes(engine, unit),
+    };
+
+    return passage_init(passage, &options);
+}
+
+/* What comes from the worker of @stage that feeds this one. */
+static int open_stage(struct shadow *shadow, unsigned stage)
 {
     const struct engine *engine = shadow->engine;
     const struct state *state = engine->state;
     unsigned first = MAX(engine->plan->stage_first_unit[stage], engine->trained_from);
+    int status = 0;
 
-    for (unsigned unit = first; unit < engine->plan->stage_first_unit[stage + 1]; unit++) {
-        void *memory;
-        if (state->kernel->allocate(state->device, unit_bytes(engine, unit), &memory))
-            return -ENOMEM;
-        shadow->gradients[unit] = memory;
+    for (unsigned unit = first; !status && unit < engine->plan->stage_first_unit[stage + 1];
+         unit++) {
+        status = state->kernel->allocate(state->device, unit_bytes(engine, unit),
+                                         (void **)&shadow->gradients[unit]);
+        if (!status)
+            status = open_passage(shadow, &shadow->receives[unit], unit, shadow->gradients[unit],
+                                  plan_rank(engine->plan, 0, stage));
     }
-    return 0;
+    return status;
+}
+
+static int open_sends(struct shadow *shadow)
+{
+    const struct engine *engine = shadow->engine;
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < engine->unit_count; i++)
+        if (engine->first_unit + i >= engine->trained_from)
+            status =
+                open_passage(shadow, &shadow->sends[i], engine->first_unit + i,
+                             gradients_reduced(engine->gradients)[i], (unsigned)shadow->keeper);
+    return status;
 }
 
 static int allocate(struct shadow *shadow)
@@ -58,8 +92,8 @@ static int allocate(struct shadow *shadow)
         return -ENOMEM;
     for (unsigned stage = 0; !status && stage < engine->plan->stage_count; stage++)
         if (keeps(engine, stage))
-            status = allocate_gradients(shadow, stage);
-    return status;
+            status = open_stage(shadow, stage);
+    return status || shadow->keeper < 0 ? status : open_sends(shadow);
 }
 
 int shadow_new(const struct engine *engine, struct shadow **ret_shadow)
@@ -85,44 +119,15 @@ int shadow_new(const struct engine *engine, struct shadow **ret_shadow)
     return 0;
 }
 
-static int complete(struct mesh_request **request)
-{
-    int status = *request ? mesh_wait(*request, UINT64_MAX) : 0;
-
-    *request = NULL;
-    return status;
-}
-
-static int complete_all(struct mesh_request **requests, unsigned count)
+static int complete_sends(struct shadow *shadow)
 {
     int status = 0;
 
-    for (unsigned i = 0; requests && i < count; i++) {
-        int one = complete(&requests[i]);
+    for (unsigned i = 0; i < shadow->engine->unit_count; i++) {
+        int one = passage_complete(&shadow->sends[i]);
         status = status ? status : one;
     }
     return status;
-}
-
-static bool any(struct mesh_request *const *requests, unsigned count)
-{
-    for (unsigned i = 0; requests && i < count; i++)
-        if (requests[i])
-            return true;
-    return false;
-}
-
-/* No request may outlive its buffer. A receive that is still under way belongs to a step that has
- * failed: nobody may wait for gradients that will not come. */
-static void abandon(struct shadow *shadow)
-{
-    const struct engine *engine = shadow->engine;
-
-    if (any(shadow->receives, engine->state->unit_count))
-        mesh_abort(engine->mesh, "a step was given up");
-    if (complete_all(shadow->receives, engine->state->unit_count) ||
-        complete_all(shadow->sends, engine->unit_count))
-        return; /* the mesh has failed: the requests are gone, which is all that is wanted */
 }
 
 void shadow_free(struct shadow *shadow)
@@ -131,7 +136,10 @@ void shadow_free(struct shadow *shadow)
         return;
     const struct state *state = shadow->engine->state;
 
-    abandon(shadow);
+    for (unsigned unit = 0; shadow->receives && unit < state->unit_count; unit++)
+        passage_close(&shadow->receives[unit]);
+    for (unsigned i = 0; shadow->sends && i < shadow->engine->unit_count; i++)
+        passage_close(&shadow->sends[i]);
     for (unsigned unit = 0; shadow->gradients && unit < state->unit_count; unit++)
         state->kernel->release(state->device, shadow->gradients[unit]);
     free(shadow->sends);
@@ -144,15 +152,14 @@ void shadow_free(struct shadow *shadow)
 static int receive_stage(struct shadow *shadow, unsigned stage)
 {
     const struct plan *plan = shadow->engine->plan;
-    unsigned feeder = plan_rank(plan, 0, stage);
     int status = 0;
 
     for (unsigned unit = plan->stage_first_unit[stage];
          !status && unit < plan->stage_first_unit[stage + 1]; unit++)
-        if (shadow->gradients[unit])
-            status = mesh_receive(shadow->engine->mesh, feeder, unit_tag(shadow->engine, unit),
-                                  shadow->gradients[unit], unit_bytes(shadow->engine, unit),
-                                  &shadow->receives[unit]);
+        if (shadow->gradients[unit]) {
+            passage_used(&shadow->receives[unit]); /* by the last step's optimizer */
+            status = passage_receive(&shadow->receives[unit], unit_tag(shadow->engine, unit));
+        }
     return status;
 }
 
@@ -161,7 +168,7 @@ int shadow_begin(struct shadow *shadow)
     if (!shadow)
         return 0;
     const struct engine *engine = shadow->engine;
-    int status = complete_all(shadow->sends, engine->unit_count);
+    int status = complete_sends(shadow);
 
     memset(shadow->fed, 0, engine->unit_count * sizeof(*shadow->fed));
     for (unsigned stage = 0; !status && stage < engine->plan->stage_count; stage++)
@@ -176,9 +183,7 @@ static int feed(struct shadow *shadow, unsigned unit)
     unsigned index = unit - engine->first_unit;
 
     shadow->fed[index] = true;
-    return mesh_send(engine->mesh, (unsigned)shadow->keeper, unit_tag(engine, unit),
-                     gradients_reduced(engine->gradients)[index], unit_bytes(engine, unit),
-                     &shadow->sends[index]);
+    return passage_send(&shadow->sends[index], unit_tag(engine, unit));
 }
 
 /* One replica's sum over its lanes is the sum, unless the other end of a tied table adds to it. */
@@ -211,7 +216,15 @@ int shadow_reduced(struct shadow *shadow)
 
 int shadow_await(struct shadow *shadow)
 {
-    return shadow ? complete_all(shadow->receives, shadow->engine->state->unit_count) : 0;
+    int status = 0;
+
+    if (!shadow)
+        return 0;
+    for (unsigned unit = 0; unit < shadow->engine->state->unit_count; unit++) {
+        int one = passage_land(&shadow->receives[unit]);
+        status = status ? status : one;
+    }
+    return status;
 }
 
 float *const *shadow_gradients(const struct shadow *shadow)

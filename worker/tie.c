@@ -4,6 +4,12 @@
 
 #include "worker/tags.h"
 
+struct tie {
+    const struct engine *engine; /* borrowed */
+    float *theirs;               /* the other end's gradient; NULL when both ends are here */
+    struct passage send, receive;
+};
+
 static bool has_embedding(const struct engine *engine)
 {
     return engine->first_unit == 0;
@@ -14,7 +20,7 @@ static bool has_head(const struct engine *engine)
     return engine->first_unit + engine->unit_count == engine->state->unit_count;
 }
 
-bool tie_needed(const struct engine *engine)
+static bool needed(const struct engine *engine)
 {
     return state_tied(engine->state) && (has_embedding(engine) || has_head(engine));
 }
@@ -38,20 +44,70 @@ static float *table_gradient(const struct engine *engine, unsigned unit)
            table_of(engine, unit)->offset;
 }
 
-int tie_allocate(struct engine *engine)
+static bool both_ends(const struct engine *engine)
 {
-    size_t count = table_of(engine, has_head(engine) ? engine->state->unit_count - 1 : 0)->count;
-
-    if (has_embedding(engine) && has_head(engine))
-        return 0;
-    return engine->state->kernel->allocate(engine->state->device, count * sizeof(float),
-                                           (void **)&engine->tie_buffer);
+    return has_embedding(engine) && has_head(engine);
 }
 
-void tie_release(struct engine *engine)
+/* The end that is on this stage, when the other one is elsewhere. */
+static unsigned own_unit(const struct engine *engine)
 {
-    engine->state->kernel->release(engine->state->device, engine->tie_buffer);
-    engine->tie_buffer = NULL;
+    return has_head(engine) ? engine->state->unit_count - 1 : 0;
+}
+
+static int open_passages(struct tie *tie)
+{
+    const struct engine *engine = tie->engine;
+    const struct kernel *kernel = engine->state->kernel;
+    unsigned other_stage = has_head(engine) ? 0 : engine->plan->stage_count - 1;
+    struct passage_options options = {
+        .kernel = kernel,
+        .device = engine->state->device,
+        .carrier = engine->routes->over_mesh,
+        .departures = engine->departures,
+        .peer = plan_rank(engine->plan, engine->replica, other_stage),
+        .size_bytes = table_of(engine, own_unit(engine))->count * sizeof(float),
+    };
+    int status = kernel->allocate(options.device, options.size_bytes, (void **)&tie->theirs);
+
+    options.buffer = tie->theirs;
+    if (!status)
+        status = passage_init(&tie->receive, &options);
+    options.buffer = table_gradient(engine, own_unit(engine));
+    return status ? status : passage_init(&tie->send, &options);
+}
+
+int tie_new(struct engine *engine, struct tie **ret_tie)
+{
+    struct tie *tie;
+    int status = 0;
+
+    *ret_tie = NULL;
+    if (!needed(engine))
+        return 0;
+    tie = calloc(1, sizeof(*tie));
+    if (!tie)
+        return -ENOMEM;
+    tie->engine = engine;
+    if (!both_ends(engine))
+        status = open_passages(tie);
+    if (status)
+        tie_free(tie);
+    else
+        *ret_tie = tie;
+    return status;
+}
+
+void tie_free(struct tie *tie)
+{
+    if (!tie)
+        return;
+    const struct state *state = tie->engine->state;
+
+    passage_close(&tie->send);
+    passage_close(&tie->receive);
+    state->kernel->release(state->device, tie->theirs);
+    free(tie);
 }
 
 static int tie_local(const struct engine *engine)
@@ -67,35 +123,34 @@ static int tie_local(const struct engine *engine)
     return 0;
 }
 
-static int tie_remote(const struct engine *engine)
+static int tie_remote(struct tie *tie)
 {
+    const struct engine *engine = tie->engine;
     const struct state *state = engine->state;
-    unsigned unit = has_head(engine) ? state->unit_count - 1 : 0;
-    unsigned other_stage = has_head(engine) ? 0 : engine->plan->stage_count - 1;
-    unsigned peer = plan_rank(engine->plan, engine->replica, other_stage);
-    size_t count = table_of(engine, unit)->count;
+    size_t count = table_of(engine, own_unit(engine))->count;
     uint64_t tag = tag_make(TAG_TIE, state->hold.step, 0);
-    struct mesh_request *send, *receive;
-    float *mine = table_gradient(engine, unit);
-    int status =
-        mesh_receive(engine->mesh, peer, tag, engine->tie_buffer, count * sizeof(float), &receive);
+    float *mine = table_gradient(engine, own_unit(engine));
+    int status = passage_receive(&tie->receive, tag);
 
+    if (!status)
+        status = passage_send(&tie->send, tag);
+    if (!status)
+        status = passage_complete(&tie->send);
+    if (!status)
+        status = passage_land(&tie->receive);
     if (status)
         return status;
-    status = mesh_send(engine->mesh, peer, tag, mine, count * sizeof(float), &send);
-    if (!status)
-        status = mesh_wait(send, UINT64_MAX);
-    int received = mesh_wait(receive, UINT64_MAX);
-    if (status || received)
-        return status ? status : received;
     if (has_head(engine))
-        state->kernel->tree_add(state->device, mine, engine->tie_buffer, mine, count);
+        state->kernel->tree_add(state->device, mine, tie->theirs, mine, count);
     else
-        state->kernel->tree_add(state->device, mine, mine, engine->tie_buffer, count);
+        state->kernel->tree_add(state->device, mine, mine, tie->theirs, count);
+    passage_used(&tie->receive);
     return 0;
 }
 
-int tie_exchange(struct engine *engine)
+int tie_exchange(struct tie *tie)
 {
-    return has_embedding(engine) && has_head(engine) ? tie_local(engine) : tie_remote(engine);
+    if (!tie)
+        return 0;
+    return both_ends(tie->engine) ? tie_local(tie->engine) : tie_remote(tie);
 }

@@ -9,9 +9,12 @@
 
 #include "worker/engine.h"
 
-/** tie_needed() - this stage has the embedding or the head, and they are tied */
-bool tie_needed(const struct engine *engine);
-int tie_allocate(struct engine *engine) CHECK_RESULT;
-void tie_release(struct engine *engine);
-/** tie_exchange() - make both reduced gradients the sum; 0, -ECONNRESET, -ETIMEDOUT */
-int tie_exchange(struct engine *engine) CHECK_RESULT;
+struct tie; /* one stage's part in it */
+
+/** tie_new() - NULL into *ret_tie when this stage has no tied table; the engine's gradients and
+ * departures are there. -ENOMEM */
+int tie_new(struct engine *engine, struct tie **ret_tie) CHECK_RESULT;
+void tie_free(struct tie *tie); /* NULL allowed */
+/** tie_exchange() - make both reduced gradients the sum; 0 (also without a tie), -ECONNRESET,
+ * -ETIMEDOUT */
+int tie_exchange(struct tie *tie) CHECK_RESULT;

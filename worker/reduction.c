@@ -1,0 +1,208 @@
+#include "worker/reduction.h"
+
+#include <errno.h>
+
+#include "comm/reduce.h"
+#include "worker/tags.h"
+
+/* One unit's; a frozen one has none of this. */
+struct unit_sums {
+    struct reduce_bucket *bucket;
+    struct host_copy *copies; /* own_count; NULL: the sums are made where the gradients lie */
+    float *places[TREE_SUBTREES_MAX]; /* own_count: what is added */
+};
+
+struct reduction {
+    struct engine *engine;   /* borrowed */
+    unsigned own_count;      /* maximal subtrees of this replica's lanes */
+    struct unit_sums *units; /* unit_count of the engine */
+};
+
+static void add_on_device(void *context, float *output, const float *a, const float *b,
+                          size_t count)
+{
+    const struct state *state = context;
+    state->kernel->tree_add(state->device, output, a, b, count);
+}
+
+static int allocate_on_device(void *context, size_t size_bytes, void **ret_memory)
+{
+    const struct state *state = context;
+    return state->kernel->allocate(state->device, size_bytes, ret_memory);
+}
+
+static void release_on_device(void *context, void *memory)
+{
+    const struct state *state = context;
+    state->kernel->release(state->device, memory);
+}
+
+static void copy_on_device(void *context, void *to, const void *from, size_t size_bytes)
+{
+    const struct state *state = context;
+    state->kernel->copy(state->device, to, from, size_bytes);
+}
+
+static const struct reduce_memory device_memory = {
+    .allocate = allocate_on_device, .release = release_on_device, .copy = copy_on_device};
+
+static void add_on_host(void *context, float *output, const float *a, const float *b, size_t count)
+{
+    (void)context;
+    for (size_t i = 0; i < count; i++)
+        output[i] = a[i] + b[i];
+}
+
+static struct carrier *carrier_of(const struct engine *engine)
+{
+    return engine->routes->carriers[ROUTE_REDUCTION];
+}
+
+/* The sums are made away from where the gradients lie. */
+static bool on_host(const struct engine *engine)
+{
+    return engine->plan->replica_count > 1 && !engine->state->kernel->host_memory &&
+           !carrier_of(engine)->operations->device_memory;
+}
+
+static void describe_members(const struct engine *engine, unsigned *ranks, struct tree_span *lanes)
+{
+    const struct plan *plan = engine->plan;
+
+    for (unsigned replica = 0; replica < plan->replica_count; replica++) {
+        unsigned first = plan->replica_first_lane[replica];
+        ranks[replica] = plan_rank(plan, replica, engine->stage_index);
+        lanes[replica] = (struct tree_span){first, plan->replica_first_lane[replica + 1] - first};
+    }
+}
+
+static int copy_subtrees(struct reduction *reduction, unsigned unit, struct unit_sums *sums)
+{
+    const struct state *state = reduction->engine->state;
+    float *const *subtrees = gradients_subtrees(reduction->engine->gradients, unit);
+    int status = 0;
+
+    sums->copies = calloc(reduction->own_count, sizeof(*sums->copies));
+    if (!sums->copies)
+        return -ENOMEM;
+    for (unsigned i = 0; !status && i < reduction->own_count; i++) {
+        status = host_copy_init(&sums->copies[i], state->kernel, state->device, subtrees[i],
+                                state->units[unit].layout.count * sizeof(float), false);
+        sums->places[i] = sums->copies[i].on_host;
+    }
+    return status;
+}
+
+static int make_unit(struct reduction *reduction, const struct reduce_group *group, unsigned unit)
+{
+    const struct engine *engine = reduction->engine;
+    struct unit_sums *sums = &reduction->units[unit - engine->first_unit];
+    float *const *subtrees = gradients_subtrees(engine->gradients, unit);
+
+    for (unsigned i = 0; i < reduction->own_count; i++)
+        sums->places[i] = subtrees[i];
+    int status = on_host(engine) ? copy_subtrees(reduction, unit, sums) : 0;
+    return status
+               ? status
+               : reduce_bucket_new(group, engine->state->units[unit].layout.count, &sums->bucket);
+}
+
+static int make_units(struct reduction *reduction)
+{
+    struct engine *engine = reduction->engine;
+    unsigned replicas = engine->plan->replica_count, end = engine->first_unit + engine->unit_count;
+    AUTO_FREE unsigned *ranks = calloc(replicas, sizeof(*ranks));
+    AUTO_FREE struct tree_span *lanes = calloc(replicas, sizeof(*lanes));
+    const struct reduce_group group = {
+        .carrier = carrier_of(engine),
+        .lanes = engine->state->spec->train.lanes,
+        .member_count = replicas,
+        .self = engine->replica,
+        .ranks = ranks,
+        .lane_ranges = lanes,
+        .add = on_host(engine) ? add_on_host : add_on_device,
+        .memory = on_host(engine) ? NULL : &device_memory,
+        .context = engine->state,
+    };
+    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    int status = 0;
+
+    reduction->units = calloc(engine->unit_count, sizeof(*reduction->units));
+    if (!ranks || !lanes || !reduction->units)
+        return -ENOMEM;
+    describe_members(engine, ranks, lanes);
+    reduction->own_count = tree_subtrees(group.lanes, engine->lanes, subtrees);
+    for (unsigned unit = MAX(engine->first_unit, engine->trained_from); !status && unit < end;
+         unit++)
+        status = make_unit(reduction, &group, unit);
+    return status;
+}
+
+int reduction_new(struct engine *engine, struct reduction **ret_reduction)
+{
+    struct reduction *reduction = calloc(1, sizeof(*reduction));
+
+    if (!reduction)
+        return -ENOMEM;
+    reduction->engine = engine;
+    int status = make_units(reduction);
+    if (status)
+        reduction_free(reduction);
+    else
+        *ret_reduction = reduction;
+    return status;
+}
+
+void reduction_free(struct reduction *reduction)
+{
+    if (!reduction)
+        return;
+    for (unsigned i = 0; reduction->units && i < reduction->engine->unit_count; i++) {
+        struct unit_sums *sums = &reduction->units[i];
+        reduce_bucket_free(sums->bucket);
+        for (unsigned k = 0; sums->copies && k < reduction->own_count; k++)
+            host_copy_done(&sums->copies[k]);
+        free(sums->copies);
+    }
+    free(reduction->units);
+    free(reduction);
+}
+
+/* A depart function: the sums are where they are added. */
+static int begin_unit(void *context, unsigned unit)
+{
+    struct reduction *reduction = context;
+    const struct engine *engine = reduction->engine;
+    struct unit_sums *sums = &reduction->units[unit - engine->first_unit];
+
+    return reduce_begin(sums->bucket, tag_make(TAG_REDUCE, engine->state->hold.step, unit),
+                        sums->places, engine->state->units[unit].layout.count);
+}
+
+int reduction_begin(struct reduction *reduction, unsigned unit)
+{
+    const struct engine *engine = reduction->engine;
+    struct host_copy *copies = reduction->units[unit - engine->first_unit].copies;
+
+    return copies ? departures_add(engine->departures, copies, reduction->own_count, begin_unit,
+                                   reduction, unit)
+                  : begin_unit(reduction, unit);
+}
+
+int reduction_finish(struct reduction *reduction)
+{
+    const struct engine *engine = reduction->engine;
+    int status = departures_flush(engine->departures);
+
+    for (unsigned i = engine->unit_count; !status && i-- > 0;)
+        if (reduction->units[i].bucket)
+            status = reduce_combine(reduction->units[i].bucket);
+    for (unsigned i = engine->unit_count; !status && i-- > 0;) {
+        struct unit_sums *sums = &reduction->units[i];
+        if (sums->bucket)
+            status = reduce_finish(sums->bucket, sums->places[0]);
+        if (!status && sums->copies)
+            host_copy_store(&sums->copies[0]);
+    }
+    return status;
+}
