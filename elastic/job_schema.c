@@ -19,6 +19,10 @@ static const char *const formats[] = {[JOB_FORMAT_BYTES] = "bytes",
                                       [JOB_FORMAT_UINT16] = "uint16",
                                       [JOB_FORMAT_UINT32] = "uint32",
                                       NULL};
+static const char *const precisions[] = {[JOB_PRECISION_BF16] = "bf16",
+                                         [JOB_PRECISION_TF32] = "tf32",
+                                         [JOB_PRECISION_F32] = "f32",
+                                         NULL};
 static const char *const schedules[] = {[JOB_SCHEDULE_CONSTANT] = "constant",
                                         [JOB_SCHEDULE_COSINE] = "cosine",
                                         [JOB_SCHEDULE_LINEAR] = "linear",
@@ -127,6 +131,9 @@ const struct schema_key job_schema[] = {
      .meaning = "Passes that each lane adds up in a step; a step's batch is lanes x micro_batch x this"},
     {"train.seed", SCHEMA_COUNT, AT(train.seed), 0, SEED_MAX, .default_json = "1",
      .meaning = "Decides initialization and the order of the samples"},
+    {"train.precision", SCHEMA_CHOICE, AT(train.precision), .choices = precisions, .default_json = "\"bf16\"",
+     .also = " dtype mixed_precision amp torch_dtype ",
+     .meaning = "What GPUs compute activations and products in; parameters, gradients, optimizer and sums are f32 always, and so is everything on CPU slots"},
 
     {"train.optimizer.name", SCHEMA_WORD, AT(train.optimizer.name), .choices = optimizers,
      .default_json = "\"adamw\"", .meaning = "The optimizer"},

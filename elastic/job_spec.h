@@ -25,6 +25,7 @@
 enum job_schedule { JOB_SCHEDULE_CONSTANT, JOB_SCHEDULE_COSINE, JOB_SCHEDULE_LINEAR };
 enum job_freeze { JOB_FREEZE_NONE, JOB_FREEZE_GRADIENT, JOB_FREEZE_SCHEDULE };
 enum job_format { JOB_FORMAT_BYTES, JOB_FORMAT_LLMC, JOB_FORMAT_UINT16, JOB_FORMAT_UINT32 };
+enum job_precision { JOB_PRECISION_BF16, JOB_PRECISION_TF32, JOB_PRECISION_F32 };
 
 struct job_spec {
     char name[NAME_SIZE];
@@ -48,6 +49,7 @@ struct job_spec {
         uint64_t steps;
         unsigned lanes, micro_batch, micro_batches_per_lane;
         uint64_t seed;
+        enum job_precision precision; /* of GPUs; CPU slots compute in f32 */
         struct {
             char name[JOB_WORD_SIZE]; /* "adamw" */
             double lr, beta1, beta2, epsilon, weight_decay;

@@ -32,20 +32,45 @@ static int send_head(const struct state *state, const struct plan_move *move, st
                      strlen(text), NULL);
 }
 
+/* An array on its way to another worker. */
+struct sending {
+    struct mesh_request *request;
+    void *copy; /* what is sent, where the device's memory is not the host's; else NULL */
+};
+
+/* The unit's arrays in memory of the host: where they lie, or copies that @sendings own. */
+static int bring_to_host(const struct state *state, unsigned unit, struct sending *sendings,
+                         void *ret_arrays[ARRAYS_MAX])
+{
+    unsigned array_count = unit_arrays(state, unit, ret_arrays);
+    size_t size_bytes = state->units[unit].layout.count * sizeof(float);
+
+    if (state->kernel->host_memory)
+        return 0;
+    for (unsigned i = 0; i < array_count; i++) {
+        sendings[i].copy = malloc(size_bytes);
+        if (!sendings[i].copy)
+            return -ENOMEM;
+        state->kernel->download(state->device, sendings[i].copy, ret_arrays[i], size_bytes);
+        ret_arrays[i] = sendings[i].copy;
+    }
+    return state->kernel->synchronize(state->device, NULL);
+}
+
+/* @sendings: ARRAYS_MAX of this move's own */
 static int send_unit(const struct state *state, const struct plan_move *move, struct mesh *mesh,
-                     struct mesh_request **requests, unsigned *count)
+                     struct sending *sendings)
 {
     void *arrays[ARRAYS_MAX];
     unsigned array_count = unit_arrays(state, move->unit, arrays);
     size_t size_bytes = state->units[move->unit].layout.count * sizeof(float);
     int status = state->units[move->unit].held ? send_head(state, move, mesh) : -ENODATA;
 
-    for (unsigned i = 0; !status && i < array_count; i++) {
+    if (!status)
+        status = bring_to_host(state, move->unit, sendings, arrays);
+    for (unsigned i = 0; !status && i < array_count; i++)
         status = mesh_send(mesh, move->to_rank, tag_make(TAG_STATE, i, move->unit), arrays[i],
-                           size_bytes, &requests[*count]);
-        if (!status)
-            ++*count;
-    }
+                           size_bytes, &sendings[i].request);
     return status;
 }
 
@@ -87,10 +112,27 @@ static int take_head(struct state *state, const struct plan_move *move, struct m
     return 0;
 }
 
+static int receive_array(const struct state *state, const struct plan_move *move, struct mesh *mesh,
+                         unsigned index, void *array)
+{
+    size_t size_bytes = state->units[move->unit].layout.count * sizeof(float);
+    AUTO_FREE void *copy = state->kernel->host_memory ? NULL : malloc(size_bytes);
+    void *into = state->kernel->host_memory ? array : copy;
+    struct mesh_request *request;
+    int status = into ? mesh_receive(mesh, move->from_rank, tag_make(TAG_STATE, index, move->unit),
+                                     into, size_bytes, &request)
+                      : -ENOMEM;
+
+    if (!status)
+        status = mesh_wait(request, UINT64_MAX);
+    if (!status && copy)
+        state->kernel->upload(state->device, array, copy, size_bytes);
+    return status;
+}
+
 static int take_unit(struct state *state, const struct plan_move *move, struct mesh *mesh,
                      bool *fresh, struct error *error)
 {
-    size_t size_bytes = state->units[move->unit].layout.count * sizeof(float);
     void *arrays[ARRAYS_MAX];
     int status = take_head(state, move, mesh, fresh, error);
 
@@ -99,13 +141,8 @@ static int take_unit(struct state *state, const struct plan_move *move, struct m
     if (status)
         return status;
     unsigned array_count = unit_arrays(state, move->unit, arrays);
-    for (unsigned i = 0; !status && i < array_count; i++) {
-        struct mesh_request *request;
-        status = mesh_receive(mesh, move->from_rank, tag_make(TAG_STATE, i, move->unit), arrays[i],
-                              size_bytes, &request);
-        if (!status)
-            status = mesh_wait(request, UINT64_MAX);
-    }
+    for (unsigned i = 0; !status && i < array_count; i++)
+        status = receive_array(state, move, mesh, i, arrays[i]);
     if (status)
         state_drop_unit(state, move->unit); /* half a unit is none */
     return status;
@@ -122,23 +159,23 @@ static bool holds_nothing(const struct state *state)
 int handover_run(struct state *state, const struct plan *plan, unsigned rank, struct mesh *mesh,
                  struct error *error)
 {
-    AUTO_FREE struct mesh_request **sends =
-        calloc(ARRAYS_MAX * (size_t)plan->move_count + 1, sizeof(*sends));
+    AUTO_FREE struct sending *sendings =
+        calloc(ARRAYS_MAX * (size_t)plan->move_count + 1, sizeof(*sendings));
     bool fresh = holds_nothing(state);
-    unsigned send_count = 0;
-    int status = sends ? 0 : -ENOMEM;
+    int status = sendings ? 0 : -ENOMEM;
 
     for (unsigned i = 0; !status && i < plan->move_count; i++)
         if (plan->moves[i].from_rank == rank)
-            status = send_unit(state, &plan->moves[i], mesh, sends, &send_count);
+            status = send_unit(state, &plan->moves[i], mesh, &sendings[ARRAYS_MAX * (size_t)i]);
     for (unsigned i = 0; !status && i < plan->move_count; i++)
         if (plan->moves[i].to_rank == rank)
             status = take_unit(state, &plan->moves[i], mesh, &fresh, error);
     if (status)
         mesh_abort(mesh, "handing over state failed");
-    for (unsigned i = 0; i < send_count; i++) {
-        int sent = mesh_wait(sends[i], UINT64_MAX);
+    for (unsigned i = 0; sendings && i < ARRAYS_MAX * plan->move_count; i++) {
+        int sent = sendings[i].request ? mesh_wait(sendings[i].request, UINT64_MAX) : 0;
         status = status ? status : sent;
+        free(sendings[i].copy);
     }
     if (status && !(error && error->code))
         return error_set(error, status, "generation %" PRIu64 ": handing over state failed",

@@ -12,6 +12,7 @@ enum flag {
     FLAG_NODE,
     FLAG_SLOT,
     FLAG_THREADS,
+    FLAG_DEVICE,
     FLAG_LISTEN,
     FLAG_SOCKET,
     FLAG_SPEC,
@@ -26,6 +27,7 @@ static const struct option flags[] = {
     {"node", required_argument, NULL, FLAG_NODE},
     {"slot", required_argument, NULL, FLAG_SLOT},
     {"threads", required_argument, NULL, FLAG_THREADS},
+    {"device", required_argument, NULL, FLAG_DEVICE},
     {"listen", required_argument, NULL, FLAG_LISTEN},
     {"socket", required_argument, NULL, FLAG_SOCKET},
     {"spec", required_argument, NULL, FLAG_SPEC},
@@ -57,6 +59,21 @@ static int take_number(const char *name, const char *text, unsigned long max, un
     return 0;
 }
 
+/* "cpu", "cuda" for the first GPU that is to be seen, "cuda:2" for the third */
+static int take_device(const char *text, struct worker_options *options, struct error *error)
+{
+    unsigned long index = 0;
+    int status = 0;
+
+    if (!strncmp(text, "cuda:", 5))
+        status = take_number("device", text + 5, 4096, &index, error);
+    else if (strcmp(text, "cpu") != 0 && strcmp(text, "cuda") != 0)
+        status = error_set(error, -EINVAL, "--device: \"%s\" is not cpu, cuda or cuda:INDEX", text);
+    options->device = strcmp(text, "cpu") != 0 ? KERNEL_BACKEND_CUDA : KERNEL_BACKEND_CPU;
+    options->device_index = (unsigned)index;
+    return status;
+}
+
 static int take_flag(int flag, const char *name, struct worker_options *options,
                      struct error *error)
 {
@@ -86,6 +103,8 @@ static int take_flag(int flag, const char *name, struct worker_options *options,
         status = take_number(name, optarg, 1024, &number, error);
         options->thread_count = (unsigned)MAX(number, 1ul);
         return status;
+    case FLAG_DEVICE:
+        return take_device(optarg, options, error);
     case FLAG_FAILURE_TIMEOUT:
         status = take_number(name, optarg, 3600000, &number, error);
         options->failure_timeout_ns = number * NS_PER_MS;

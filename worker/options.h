@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/name.h"
+#include "kernels/backend.h"
 
 #define OPTIONS_PATH_SIZE 512
 
@@ -15,6 +16,8 @@ struct worker_options {
     char node[NAME_SIZE];
     unsigned slot;
     unsigned thread_count;
+    enum kernel_backend device;             /* what the slot is: --device cpu, cuda or cuda:INDEX */
+    unsigned device_index;                  /* of those that this process sees */
     char listen[ADDRESS_SIZE];              /* of the links */
     char socket_path[OPTIONS_PATH_SIZE];    /* where firnd finds this worker */
     char spec_path[OPTIONS_PATH_SIZE];      /* the job as JSON */

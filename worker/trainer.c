@@ -470,18 +470,38 @@ static int load_spec(struct trainer *trainer, struct error *error)
     return status;
 }
 
+static int open_kernel(struct trainer *trainer, struct error *error)
+{
+    static const enum kernel_precision precisions[] = {
+        [JOB_PRECISION_BF16] = KERNEL_PRECISION_BF16,
+        [JOB_PRECISION_TF32] = KERNEL_PRECISION_TF32,
+        [JOB_PRECISION_F32] = KERNEL_PRECISION_F32,
+    };
+    const struct worker_options *options = trainer->options;
+    const struct kernel_options device = {.index = options->device_index,
+                                          .thread_count = options->thread_count};
+    enum kernel_precision precision = options->device == KERNEL_BACKEND_CPU
+                                          ? KERNEL_PRECISION_F32
+                                          : precisions[trainer->spec.train.precision];
+    const struct kernel *kernel;
+    int status = kernel_backend(options->device, precision, &kernel, error);
+
+    if (!status)
+        status = kernel->open(&device, &trainer->device, error);
+    if (!status)
+        trainer->kernel = kernel;
+    return status;
+}
+
 static int open_device(struct trainer *trainer, struct error *error)
 {
-    const struct kernel_options options = {.thread_count = trainer->options->thread_count};
     const struct snapshot_options snapshots = {
         .folder = trainer->options->checkpoint_dir,
         .node = trainer->options->node,
         .timeout_ns = trainer->options->failure_timeout_ns,
     };
-    int status;
+    int status = open_kernel(trainer, error);
 
-    trainer->kernel = kernel_cpu();
-    status = trainer->kernel->open(&options, &trainer->device, error);
     if (!status)
         status =
             state_new(&trainer->spec, trainer->kernel, trainer->device, &trainer->state, error);

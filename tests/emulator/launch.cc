@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda_runtime.h"
+#include "device_memory.h"
 
 #define THREADS_MAX     1024
 #define STACK_BYTES     ((size_t)128 << 10)
@@ -188,6 +189,7 @@ void emulator_launch(dim3 grid, dim3 block, size_t shared_bytes, const std::func
 
     /* Of its exact size, so that the address sanitizer sees its end. */
     shared_memory = (unsigned char *)aligned_alloc(128, (shared_bytes + 127) / 128 * 128 + 128);
+    device_access access;
     gridDim = grid;
     blockDim = block;
     current_body = &body;

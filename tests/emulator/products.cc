@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cublasLt.h"
+#include "device_memory.h"
 
 struct emulator_matmul {
     cublasOperation_t left, right;
@@ -195,6 +196,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
     bool left = matmul->left == CUBLAS_OP_T, right = matmul->right == CUBLAS_OP_T;
     uint64_t inner = left ? a_layout->rows : a_layout->columns;
     float scale = *(const float *)alpha, keep = *(const float *)beta;
+    device_access access;
 
     assert(stream != nullptr && inner == (right ? b_layout->columns : b_layout->rows));
     assert((left ? a_layout->columns : a_layout->rows) == d_layout->rows);

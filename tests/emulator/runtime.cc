@@ -2,13 +2,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cuda_runtime.h"
+#include <map>
 
-#define ALIGNMENT 256 /* what cudaMalloc() promises */
-#define POISON    0xa5
+#include "cuda_runtime.h"
+#include "device_memory.h"
+
+#define PINNED_ALIGNMENT 4096
+#define HOST_MOST        ((size_t)1 << 40)
+#define POISON           0xa5
+#define POISONED_MOST    65536 /* bytes, from the beginning */
 
 static int device_count = 1;
 static bool failing;
+static std::map<char *, size_t> pinned; /* where it begins, how many bytes */
 
 void emulator_devices(int count)
 {
@@ -55,41 +61,76 @@ const char *cudaGetErrorString(cudaError_t error)
 
 cudaError_t cudaMalloc(void **ret_memory, size_t size_bytes)
 {
-    if (size_bytes > (size_t)1 << 40 || posix_memalign(ret_memory, ALIGNMENT, size_bytes) != 0)
+    void *memory = device_memory_take(size_bytes);
+    if (memory == nullptr)
         return cudaErrorMemoryAllocation;
-    memset(*ret_memory, POISON, size_bytes < 65536 ? size_bytes : 65536);
+    device_access access;
+    memset(memory, POISON, size_bytes < POISONED_MOST ? size_bytes : POISONED_MOST);
+    *ret_memory = memory;
     return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *memory)
 {
-    free(memory);
+    device_memory_give(memory);
     return cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void **ret_memory, size_t size_bytes)
 {
-    return cudaMalloc(ret_memory, size_bytes);
+    if (size_bytes > HOST_MOST || posix_memalign(ret_memory, PINNED_ALIGNMENT, size_bytes) != 0)
+        return cudaErrorMemoryAllocation;
+    memset(*ret_memory, POISON, size_bytes < POISONED_MOST ? size_bytes : POISONED_MOST);
+    pinned[(char *)*ret_memory] = size_bytes;
+    return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
+    pinned.erase((char *)memory);
     free(memory);
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size_bytes, cudaMemcpyKind,
+static bool is_pinned(const void *memory, size_t size_bytes)
+{
+    auto after = pinned.upper_bound((char *)(uintptr_t)memory);
+    if (after == pinned.begin())
+        return false;
+    --after;
+    return (const char *)memory + size_bytes <= after->first + after->second;
+}
+
+/* Each side is where the kind says; where the driver is to find out, the host's is pinned. */
+static void check_sides(const void *to, const void *from, size_t size_bytes, cudaMemcpyKind kind)
+{
+    if (EMULATOR_JUMPS_ARE_SLOW) /* device memory is the heap: nobody knows */
+        return;
+    bool to_device = device_memory_has(to), from_device = device_memory_has(from);
+    if (kind == cudaMemcpyDefault)
+        assert((to_device || is_pinned(to, size_bytes)) &&
+               (from_device || is_pinned(from, size_bytes)));
+    else
+        assert(to_device == (kind != cudaMemcpyDeviceToHost) &&
+               from_device == (kind != cudaMemcpyHostToDevice));
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size_bytes, cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
     assert(stream != nullptr); /* the default stream orders all others */
-    if (size_bytes > 0)
-        memmove(to, from, size_bytes);
+    if (size_bytes == 0)
+        return cudaSuccess;
+    check_sides(to, from, size_bytes, kind);
+    device_access access;
+    memmove(to, from, size_bytes);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t size_bytes, cudaStream_t stream)
 {
     assert(stream != nullptr);
+    device_access access;
     if (size_bytes > 0)
         memset(memory, value, size_bytes);
     return cudaSuccess;

@@ -1,0 +1,95 @@
+#include "device_memory.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <map>
+
+#include "emulator.h"
+
+#define ALIGNMENT   256 /* what cudaMalloc() promises */
+#define MOST_BYTES  ((size_t)1 << 40)
+#define PAGE_BYTES  ((size_t)4096)
+
+static char *range; /* MOST_BYTES of addresses; NULL: not reserved yet */
+static size_t used_bytes;
+static unsigned accesses;
+static std::map<void *, size_t> taken;
+
+static bool on_heap(void)
+{
+    return EMULATOR_JUMPS_ARE_SLOW; /* the address sanitizer is there */
+}
+
+static void protect(int protection)
+{
+    if (used_bytes == 0)
+        return;
+    int failed = mprotect(range, used_bytes, protection);
+    assert(!failed);
+    (void)failed;
+}
+
+static bool reserve(void)
+{
+    void *memory = mmap(nullptr, MOST_BYTES, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    madvise(memory, MOST_BYTES, MADV_NOHUGEPAGE);
+    range = (char *)memory;
+    return true;
+}
+
+void *device_memory_take(size_t size_bytes)
+{
+    if (size_bytes > MOST_BYTES)
+        return nullptr;
+    if (on_heap()) {
+        void *memory;
+        return posix_memalign(&memory, ALIGNMENT, size_bytes) == 0 ? memory : nullptr;
+    }
+    size_t whole_bytes = (size_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    if ((range == nullptr && !reserve()) || whole_bytes > MOST_BYTES - used_bytes)
+        return nullptr;
+    void *memory = range + used_bytes;
+    used_bytes += whole_bytes;
+    taken[memory] = whole_bytes;
+    if (accesses > 0)
+        protect(PROT_READ | PROT_WRITE);
+    return memory;
+}
+
+void device_memory_give(void *memory)
+{
+    if (memory == nullptr)
+        return;
+    if (on_heap()) {
+        free(memory);
+        return;
+    }
+    auto found = taken.find(memory);
+    assert(found != taken.end()); /* what was not taken, or is given back twice */
+    madvise(memory, found->second, MADV_DONTNEED);
+    taken.erase(found);
+}
+
+bool device_memory_has(const void *memory)
+{
+    return range != nullptr && (const char *)memory >= range &&
+           (const char *)memory < range + MOST_BYTES;
+}
+
+device_access::device_access()
+{
+    if (accesses++ == 0)
+        protect(PROT_READ | PROT_WRITE);
+}
+
+device_access::~device_access()
+{
+    if (--accesses == 0)
+        protect(PROT_NONE);
+}

@@ -1,0 +1,25 @@
+/*
+ * The emulator's device memory: out of the host's reach but while the device works, as a GPU's is.
+ *
+ * All of it lies in one reserved range of addresses. A `device_access` opens the range; without one
+ * every access to it is a fault, so a program that takes a pointer of the device for one of its own
+ * dies where it does so. What is given back is never handed out again. Under the address sanitizer
+ * it is the heap instead, whose ends are watched more closely.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/** device_memory_take() - nullptr when there is no more */
+void *device_memory_take(size_t size_bytes);
+void device_memory_give(void *memory);
+/** device_memory_has() - @memory lies on the device (on the heap nobody knows: false) */
+bool device_memory_has(const void *memory);
+
+/* While one lives the device works. They nest. */
+struct device_access {
+    device_access();
+    ~device_access();
+    device_access(const device_access &) = delete;
+    device_access &operator=(const device_access &) = delete;
+};
