@@ -285,6 +285,8 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     if (open_metrics(trainer, rank, &metrics_error))
         session_alarm(trainer, metrics_error.text);
     status = session_exchange_histories(trainer, rank, error);
+    if (!status)
+        status = snapshot_reserve(trainer->snapshot, trainer->plan, rank, error);
     if (status)
         return status;
     const struct routes_options routes = {

@@ -17,6 +17,7 @@
 #include "worker/commit.h"
 #include "worker/keeper.h"
 #include "worker/retention.h"
+#include "worker/share_copy.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
 
@@ -45,6 +46,10 @@ struct snapshot {
     char metrics_path[JOB_PATH_SIZE]; /* rank 0: of this node; else "" */
     bool writing;                     /* a share of `begun_step` is with the writer */
     bool staged;                      /* its memory has been let go */
+    struct share_copy *copy;          /* NULL: the writer reads the state where it lies */
+    struct checkpoint_share *copying; /* begun, but not with the writer yet; its tensors are
+                                         copying_tensors */
+    struct checkpoint_tensor *copying_tensors;
     uint64_t begun_step, begun_generation;
     unsigned rank, world;
     json_t *begun_state, *begun_config; /* of the manifest, as they were at the boundary */
@@ -86,12 +91,27 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
     if (tuning.bytes_per_second > 0)
         log_info("this disk takes %.2f GB/s in writes of %zu KiB, %u in flight",
                  tuning.bytes_per_second / 1e9, tuning.block_bytes >> 10, tuning.depth);
-    status = checkpoint_writer_start(&writing, &snapshot->writer, error);
-    if (status)
+    if (!state->kernel->host_memory &&
+        share_copy_new(state->kernel, state->device, &snapshot->copy)) {
         free(snapshot);
-    else
-        *ret_snapshot = snapshot;
-    return status;
+        return error_set(error, -ENOMEM, "no memory for checkpoints");
+    }
+    status = checkpoint_writer_start(&writing, &snapshot->writer, error);
+    if (status) {
+        share_copy_free(snapshot->copy);
+        free(snapshot);
+        return status;
+    }
+    *ret_snapshot = snapshot;
+    return 0;
+}
+
+static void forget_copying(struct snapshot *snapshot)
+{
+    free(snapshot->copying);
+    free(snapshot->copying_tensors);
+    snapshot->copying = NULL;
+    snapshot->copying_tensors = NULL;
 }
 
 static void forget_begun(struct snapshot *snapshot)
@@ -154,6 +174,8 @@ void snapshot_free(struct snapshot *snapshot)
     free(snapshot->unsaid);
     retention_free(snapshot->retention);
     checkpoint_writer_stop(snapshot->writer);
+    forget_copying(snapshot);
+    share_copy_free(snapshot->copy);
     forget_begun(snapshot);
     free(snapshot);
 }
@@ -172,6 +194,10 @@ bool snapshot_due(const struct job_spec *spec, uint64_t step)
 void snapshot_reset(struct snapshot *snapshot)
 {
     snapshot_release(snapshot);
+    if (snapshot->copying) {
+        forget_copying(snapshot);
+        snapshot->writing = false;
+    }
     end_spread(snapshot);
     snapshot->begun_step = snapshot->durable_step = snapshot->failed_step = 0;
     snapshot->kept_step = 0;
@@ -184,9 +210,10 @@ void snapshot_reset(struct snapshot *snapshot)
 struct sharing {
     struct snapshot *snapshot;
     unsigned replica, replica_count;
-    uint64_t *bytes; /* a replica */
-    struct checkpoint_tensor *tensors;
+    uint64_t *bytes;                   /* a replica */
+    struct checkpoint_tensor *tensors; /* NULL: only measured */
     unsigned count, capacity;
+    size_t own_bytes; /* of what falls to this replica */
 };
 
 static unsigned owner_of(struct sharing *sharing, const struct canonical_tensor *at, bool frozen)
@@ -210,7 +237,11 @@ static int share_tensor(void *context, const struct canonical_tensor *at)
     if (owner_of(sharing, at, frozen) != sharing->replica)
         return 0;
     assert(sharing->count < sharing->capacity);
-    struct checkpoint_tensor *tensor = &sharing->tensors[sharing->count++];
+    sharing->count++;
+    sharing->own_bytes += at->tensor->count * sizeof(float);
+    if (!sharing->tensors)
+        return 0;
+    struct checkpoint_tensor *tensor = &sharing->tensors[sharing->count - 1];
     *tensor = (struct checkpoint_tensor){
         .role = at->role,
         .order = at->order,
@@ -226,23 +257,89 @@ static int share_tensor(void *context, const struct canonical_tensor *at)
     return 0;
 }
 
+static void visit_stage(struct sharing *sharing, const struct plan *plan, unsigned rank)
+{
+    unsigned stage = rank % plan->stage_count, first = plan->stage_first_unit[stage];
+
+    canonical_visit(sharing->snapshot->state, first, plan->stage_first_unit[stage + 1] - first,
+                    share_tensor, sharing);
+}
+
+/* The tensors on their way to the host; the share goes to the writer when they are there. */
+static int begin_copying(struct snapshot *snapshot, const struct checkpoint_share *share,
+                         struct sharing *sharing)
+{
+    int status = 0;
+
+    snapshot->copying = malloc(sizeof(*snapshot->copying));
+    snapshot->copying_tensors = calloc(share->tensor_count + 1, sizeof(struct checkpoint_tensor));
+    if (!snapshot->copying || !snapshot->copying_tensors)
+        status = -ENOMEM;
+    else
+        memcpy(snapshot->copying_tensors, share->tensors,
+               share->tensor_count * sizeof(struct checkpoint_tensor));
+    if (!status)
+        status = share_copy_reserve(snapshot->copy, sharing->own_bytes, sharing->count);
+    if (status) {
+        forget_copying(snapshot);
+        return status;
+    }
+    *snapshot->copying = *share;
+    snapshot->copying->tensors = snapshot->copying_tensors;
+    share_copy_begin(snapshot->copy);
+    for (unsigned i = 0; i < share->tensor_count; i++) {
+        struct checkpoint_tensor *tensor = &snapshot->copying_tensors[i];
+        tensor->data = share_copy_add(snapshot->copy, tensor->data, tensor->count);
+        assert(tensor->data);
+    }
+    share_copy_end(snapshot->copy);
+    return 0;
+}
+
 static int begin_share(struct snapshot *snapshot, const struct plan *plan, struct sharing *sharing)
 {
-    const struct state *state = snapshot->state;
-    unsigned stage = snapshot->rank % plan->stage_count, first = plan->stage_first_unit[stage];
     struct checkpoint_share share = {
-        .step = state->applied_step,
+        .step = snapshot->state->applied_step,
         .generation = plan->generation,
         .rank = snapshot->rank,
         .world = snapshot->world,
     };
 
-    canonical_visit(state, first, plan->stage_first_unit[stage + 1] - first, share_tensor, sharing);
+    visit_stage(sharing, plan, snapshot->rank);
     snprintf(share.job, sizeof(share.job), "%s", plan->job);
     snprintf(share.folder, sizeof(share.folder), "%s", snapshot->folder);
     share.tensors = sharing->tensors;
     share.tensor_count = sharing->count;
-    return checkpoint_writer_begin(snapshot->writer, &share);
+    return snapshot->copy ? begin_copying(snapshot, &share, sharing)
+                          : checkpoint_writer_begin(snapshot->writer, &share);
+}
+
+int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+                     struct error *error)
+{
+    AUTO_FREE uint64_t *bytes = calloc(plan->replica_count, sizeof(*bytes));
+    struct sharing sharing = {
+        .snapshot = snapshot,
+        .replica = rank / plan->stage_count,
+        .replica_count = plan->replica_count,
+        .bytes = bytes,
+        .capacity = canonical_count(snapshot->state),
+    };
+
+    if (!snapshot->copy)
+        return 0;
+    if (!bytes)
+        return error_set(error, -ENOMEM, "no memory for checkpoints");
+    visit_stage(&sharing, plan, rank);
+    if (share_copy_fits(snapshot->copy, sharing.own_bytes, sharing.count))
+        return 0;
+    checkpoint_writer_release_wait(snapshot->writer); /* it may still be reading the last share */
+    if (share_copy_reserve(snapshot->copy, sharing.own_bytes, sharing.count))
+        return error_set(error, -ENOMEM,
+                         "checkpoints need %zu MiB of pinned memory on this node for the copy of "
+                         "this worker's share, which cannot be had",
+                         sharing.own_bytes >> 20);
+    return 0;
 }
 
 void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step)
@@ -310,9 +407,15 @@ int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned 
 
 void snapshot_release(struct snapshot *snapshot)
 {
+    uint64_t began_ns = clock_monotonic_ns();
+
     if (!snapshot->writing || snapshot->staged)
         return;
-    snapshot->stall_ns = checkpoint_writer_release_wait(snapshot->writer);
+    if (snapshot->copy)
+        share_copy_wait(snapshot->copy);
+    else
+        checkpoint_writer_release_wait(snapshot->writer);
+    snapshot->stall_ns = clock_monotonic_ns() - began_ns;
     snapshot->staged = true;
 }
 
@@ -351,13 +454,32 @@ static int poll_keeper(struct snapshot *snapshot, struct error *error)
     return status;
 }
 
+/* A share whose copy is complete goes to the writer; the copy is not touched before the next one.
+ */
+static int hand_over_copy(struct snapshot *snapshot, bool wait, struct error *error)
+{
+    int status;
+
+    if (!wait && !share_copy_passed(snapshot->copy))
+        return 0;
+    share_copy_wait(snapshot->copy);
+    status = checkpoint_writer_begin(snapshot->writer, snapshot->copying);
+    forget_copying(snapshot);
+    if (!status)
+        return 0;
+    snapshot->writing = false;
+    snapshot->failed_step = snapshot->begun_step;
+    return error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
+                     snapshot->begun_step, strerror(-status));
+}
+
 static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
 {
     struct manifest part = {0};
-    int status;
+    int status = snapshot->copying ? hand_over_copy(snapshot, deadline_ns != 0, error) : 0;
 
-    if (!snapshot->writing)
-        return 0;
+    if (status || snapshot->copying || !snapshot->writing)
+        return status;
     status = deadline_ns ? checkpoint_writer_wait(snapshot->writer, deadline_ns, &part, error)
                          : checkpoint_writer_poll(snapshot->writer, &part, error);
     if (status == 0 || status == -ETIMEDOUT)

@@ -43,6 +43,11 @@ void snapshot_reset(struct snapshot *snapshot);
  * given up: there is no later step to wait for them in */
 void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step);
 
+/** snapshot_reserve() - of a new generation, whose units are held: pinned memory for this rank's
+ * share, where the state lies in memory of a device; -ENOMEM with the number */
+int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+                     struct error *error) CHECK_RESULT;
+
 /**
  * snapshot_begin() - start writing this rank's share of the state at applied_step
  * Return: 0; -EBUSY (the one before is still being written: this one is left out); others with

@@ -84,6 +84,7 @@ void crew_init(struct crew *crew, const struct job_spec *spec)
     snprintf(crew->dir, sizeof(crew->dir), "%s/firn-crew-XXXXXX", base ? base : "/tmp");
     assert_non_null(mkdtemp(crew->dir));
     crew->spec = *spec;
+    crew->device = getenv("CREW_DEVICE") ? getenv("CREW_DEVICE") : "cpu";
     assert_int_equal(atexit(kill_those_left), 0);
     port = port_block_take(&crew->port_lock);
     assert_true(port > 0);
@@ -157,8 +158,8 @@ static void run_worker(const struct crew *crew, unsigned slot)
         _exit(126);
     setenv("OMP_WAIT_POLICY", "passive", 1);
     execl(FIRN_WORKER, "firn-worker", "--job", crew->spec.name, "--node", node, "--slot", number,
-          "--listen", listen, "--socket", socket_path, "--spec", spec, "--job-dir", job_dir,
-          "--checkpoint-dir", checkpoints, NULL);
+          "--device", crew->device, "--listen", listen, "--socket", socket_path, "--spec", spec,
+          "--job-dir", job_dir, "--checkpoint-dir", checkpoints, NULL);
     _exit(127);
 }
 

@@ -26,6 +26,7 @@ struct crew {
     unsigned port; /* of slot 0's links */
     int port_lock; /* of the block that it is in */
     unsigned count;
+    const char *device;  /* of all workers: --device; "cpu" at first */
     uint64_t generation; /* of the last plan */
     struct crew_worker workers[CREW_MAX];
 };

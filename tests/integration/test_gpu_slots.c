@@ -1,0 +1,200 @@
+/*
+ * Whole jobs on GPU slots: the same bits on every layout, through a death and out of a checkpoint,
+ * and the losses of CPU slots up to rounding.
+ *
+ * The GPU is the emulator's (tests/emulator), whose memory a worker cannot touch but through the
+ * kernel table: one that took a device's pointer for its own would die by a fault. With
+ * FIRN_CUDA_LIBRARY set and CREW_DEVICE=cuda:0 the same runs on a real one.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "checkpoint/reader.h"
+#include "integration/worker_crew.h"
+
+#define STEPS          8
+#define CHECKPOINT     2
+#define WAIT_SECONDS   100
+#define F32_TOLERANCE  1e-4
+#define BF16_TOLERANCE 3e-2
+
+static struct job_spec small_job(enum job_precision precision)
+{
+    static const char text[] =
+        "{\"name\":\"gpu\",\"model\":{\"family\":\"gpt2\",\"layers\":2,\"width\":16,\"heads\":2,"
+        "\"context\":8,\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
+        "/elastic\",\"validation\":0.1},\"train\":{\"steps\":8,\"lanes\":4,\"micro_batch\":1,"
+        "\"micro_batches_per_lane\":2,\"seed\":7,\"optimizer\":{\"lr\":0.01,\"warmup\":2}},"
+        "\"elastic\":{\"freeze\":{\"policy\":\"schedule\",\"alpha\":0.5,\"every\":6}},"
+        "\"checkpoint\":{\"every\":2,\"keep\":9},\"evaluate\":{\"every\":8,\"batches\":2}}";
+    struct job_spec spec;
+    struct error error = {0};
+    json_t *tree = json_loads(text, 0, NULL);
+
+    assert_non_null(tree);
+    if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error))
+        fail_msg("%s", error.text);
+    json_decref(tree);
+    spec.train.precision = precision;
+    return spec;
+}
+
+static const char *gpu(void)
+{
+    return getenv("CREW_DEVICE") ? getenv("CREW_DEVICE") : "cuda";
+}
+
+static void start(struct crew *crew, enum job_precision precision, const char *device,
+                  unsigned workers)
+{
+    struct job_spec spec = small_job(precision);
+
+    crew_init(crew, &spec);
+    crew->device = device;
+    for (unsigned slot = 0; slot < workers; slot++)
+        crew_spawn(crew, slot);
+}
+
+/* What a run leaves: its metrics, malloc'ed, and the digest of its last state. */
+static char *finish(struct crew *crew, char ret_digest[33])
+{
+    crew_pump(crew, crew_finished, NULL, WAIT_SECONDS);
+    char *exact = crew_exact(crew, 0);
+    crew_digest(crew, STEPS, ret_digest);
+    return exact;
+}
+
+static char *run_layout(enum job_precision precision, const char *device, unsigned stages,
+                        unsigned replicas, char ret_digest[33])
+{
+    struct crew crew;
+
+    start(&crew, precision, device, stages * replicas);
+    struct plan *plan = crew_plan(&crew, stages, replicas);
+    crew_send(&crew, plan, CONTROL_SWITCH);
+    char *exact = finish(&crew, ret_digest);
+    plan_free(plan);
+    crew_done(&crew);
+    return exact;
+}
+
+/* The loss of line @index of crew_exact(), "step loss norm frozen" */
+static double loss_of(const char *exact, unsigned index)
+{
+    char bits[32];
+    double loss;
+
+    while (index-- > 0)
+        exact = strchr(exact, '\n') + 1;
+    assert_int_equal(sscanf(exact, "%*s %31s", bits), 1);
+    assert_true(bits64_parse(bits, &loss));
+    return loss;
+}
+
+static void compare_with_cpu(const char *exact, double tolerance)
+{
+    char digest[33];
+    AUTO_FREE char *oracle = run_layout(JOB_PRECISION_F32, "cpu", 1, 1, digest);
+
+    for (unsigned i = 0; i < STEPS; i++)
+        if (!(fabs(loss_of(exact, i) - loss_of(oracle, i)) <= tolerance * loss_of(oracle, i)))
+            fail_msg("step %u: loss %.7g, on CPU slots %.7g", i + 1, loss_of(exact, i),
+                     loss_of(oracle, i));
+}
+
+static void checkpoint_of(const struct crew *crew, char ret_path[1024])
+{
+    char folder[512];
+
+    snprintf(folder, sizeof(folder), "%s/checkpoints", crew->dir);
+    checkpoint_path(folder, CHECKPOINT, ret_path);
+}
+
+static bool checkpoint_is_there(const struct crew *crew, void *context)
+{
+    char path[1024];
+
+    (void)context;
+    checkpoint_of(crew, path);
+    return access(path, F_OK) == 0;
+}
+
+static bool first_is_stuck(const struct crew *crew, void *context)
+{
+    (void)context;
+    return crew->workers[0].status.phase == WORKER_STUCK;
+}
+
+/* A worker of two dies; both go on, one of them new, from the checkpoint that is complete. */
+static char *run_with_death(enum job_precision precision, unsigned stages, unsigned replicas,
+                            char ret_digest[33])
+{
+    struct crew crew;
+
+    start(&crew, precision, gpu(), 2);
+    struct plan *plan = crew_plan(&crew, stages, replicas);
+    crew_send(&crew, plan, CONTROL_SWITCH);
+    plan_free(plan);
+    crew_pump(&crew, checkpoint_is_there, NULL, WAIT_SECONDS);
+    crew_kill(&crew, 1, SIGKILL);
+    crew_pump(&crew, first_is_stuck, NULL, WAIT_SECONDS);
+    crew_spawn(&crew, 1);
+    plan = crew_plan(&crew, replicas, stages); /* another layout, too */
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    plan->resume_step = CHECKPOINT;
+    checkpoint_of(&crew, plan->restore_path);
+    crew_send(&crew, plan, CONTROL_SWITCH);
+    plan_free(plan);
+    char *exact = finish(&crew, ret_digest);
+    crew_done(&crew);
+    return exact;
+}
+
+static void check_precision(enum job_precision precision, double tolerance)
+{
+    static const unsigned layouts[][2] = {{2, 1}, {1, 2}, {2, 2}};
+    char digest[33], other_digest[33];
+    AUTO_FREE char *alone = run_layout(precision, gpu(), 1, 1, digest);
+
+    compare_with_cpu(alone, tolerance);
+    for (size_t i = 0; i < ARRAY_COUNT(layouts); i++) {
+        AUTO_FREE char *other =
+            run_layout(precision, gpu(), layouts[i][0], layouts[i][1], other_digest);
+        assert_string_equal(alone, other);
+        assert_string_equal(digest, other_digest);
+    }
+    AUTO_FREE char *revived = run_with_death(precision, 2, 1, other_digest);
+    assert_string_equal(alone, revived);
+    assert_string_equal(digest, other_digest);
+}
+
+static void test_f32(void **state)
+{
+    (void)state;
+    check_precision(JOB_PRECISION_F32, F32_TOLERANCE);
+}
+
+static void test_bf16(void **state)
+{
+    (void)state;
+    check_precision(JOB_PRECISION_BF16, BF16_TOLERANCE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_f32), cmocka_unit_test(test_bf16)};
+
+    if (setenv("FIRN_CUDA_LIBRARY", EMULATED_BACKEND, 0))
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
