@@ -73,22 +73,20 @@ void arithmetic_ask(const char *program, const char *device, char *ret_line, siz
     close(ends[0]);
 }
 
-void arithmetic_describe(const struct config *config, const char *gpu_name,
-                         struct node_record *self)
+void arithmetic_describe(const struct config *config, const char *device, struct node_record *self)
 {
     char kernels[ARITHMETIC_SIZE];
 
     self->arithmetic[0] = '\0';
     if (!self->slot_count || !config->worker[0])
         return;
-    arithmetic_ask(config->worker, gpu_name ? "cuda" : "cpu", kernels, sizeof(kernels));
+    arithmetic_ask(config->worker, device, kernels, sizeof(kernels));
     if (!kernels[0])
         log_warning("%s does not say what it computes with: this node shares jobs only with others "
                     "that do not, either",
                     config->worker);
-    else if (gpu_name)
-        snprintf(self->arithmetic, sizeof(self->arithmetic), "%.56s, firn %.31s", gpu_name,
-                 self->version);
+    else if (strcmp(device, "cpu") != 0)
+        snprintf(self->arithmetic, sizeof(self->arithmetic), "%s", kernels);
     else
         snprintf(self->arithmetic, sizeof(self->arithmetic), "%s, %u thread%s", kernels,
                  config->threads, config->threads == 1 ? "" : "s");

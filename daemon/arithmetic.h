@@ -15,9 +15,9 @@ void arithmetic_ask(const char *program, const char *device, char *ret_line, siz
 
 /**
  * arithmetic_describe() - fill @self->arithmetic, once its slots are known
+ * @device: "cpu" or "cuda"
  *
- * CPU slots: firn-worker is asked (it links the kernels), and the threads of a slot are added. GPU
- * slots: the kind of GPU and the kernels. What cannot be found out stays empty, with a warning.
+ * firn-worker is asked, because it has the kernels; for CPU slots the threads of a slot are added.
+ * What cannot be found out stays empty, with a warning.
  */
-void arithmetic_describe(const struct config *config, const char *gpu_name,
-                         struct node_record *self);
+void arithmetic_describe(const struct config *config, const char *device, struct node_record *self);

@@ -174,7 +174,7 @@ int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
 
     describe_self(daemon);
     if (!status)
-        arithmetic_describe(daemon->config, inventory_gpu_name(daemon->inventory), &daemon->self);
+        arithmetic_describe(daemon->config, inventory_device(daemon->inventory), &daemon->self);
     if (!status)
         status = open_store(daemon, error);
     return status ? status : start_membership(daemon, takeover);

@@ -129,9 +129,9 @@ int inventory_open(struct daemon *daemon, struct inventory **ret_inventory, stru
     return 0;
 }
 
-const char *inventory_gpu_name(const struct inventory *inventory)
+const char *inventory_device(const struct inventory *inventory)
 {
-    return inventory->nvml && inventory->gpus.count ? inventory->gpus.gpus[0].name : NULL;
+    return inventory->nvml ? "cuda" : "cpu";
 }
 
 void inventory_excuse(struct inventory *inventory)

@@ -23,8 +23,8 @@ struct inventory;
 int inventory_open(struct daemon *daemon, struct inventory **ret_inventory,
                    struct error *error) CHECK_RESULT;
 
-/** inventory_gpu_name() - what kind of GPU the slots are; NULL: CPU slots */
-const char *inventory_gpu_name(const struct inventory *inventory);
+/** inventory_device() - what the slots are: "cuda" or "cpu" */
+const char *inventory_device(const struct inventory *inventory);
 
 /** inventory_excuse() - an operator has looked at this node: its slots are good until the next
  * fault. The caller publishes the record. NULL allowed */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kernels/cuda/backend.h"
+#include "kernels/identity.h"
 
 #define LIBRARY "libfirn-cuda.so"
 
@@ -84,10 +85,20 @@ static int load(const struct cuda_backend **ret_backend, struct error *error)
     return 0;
 }
 
+/* Once: it is never unloaded. */
+static int loaded_backend(const struct cuda_backend **ret_backend, struct error *error)
+{
+    static const struct cuda_backend *loaded;
+    int status = loaded ? 0 : load(&loaded, error);
+
+    *ret_backend = loaded;
+    return status;
+}
+
 int kernel_backend(enum kernel_backend backend, enum kernel_precision precision,
                    const struct kernel **ret_kernel, struct error *error)
 {
-    static const struct cuda_backend *loaded;
+    const struct cuda_backend *loaded;
 
     if (backend == KERNEL_BACKEND_CPU) {
         if (precision != KERNEL_PRECISION_F32)
@@ -95,11 +106,24 @@ int kernel_backend(enum kernel_backend backend, enum kernel_precision precision,
         *ret_kernel = kernel_cpu();
         return 0;
     }
-    int status = loaded ? 0 : load(&loaded, error);
+    int status = loaded_backend(&loaded, error);
     if (status < 0)
         return status;
     *ret_kernel = precision == KERNEL_PRECISION_BF16   ? loaded->bf16
                   : precision == KERNEL_PRECISION_TF32 ? loaded->tf32
                                                        : loaded->f32;
     return 0;
+}
+
+int kernel_backend_identity(enum kernel_backend backend, char *ret_text, size_t size,
+                            struct error *error)
+{
+    const struct cuda_backend *loaded;
+
+    if (backend == KERNEL_BACKEND_CPU) {
+        kernel_cpu_identity(ret_text, size);
+        return 0;
+    }
+    int status = loaded_backend(&loaded, error);
+    return status < 0 ? status : loaded->identity(ret_text, size, error);
 }

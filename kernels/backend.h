@@ -24,3 +24,12 @@ enum kernel_precision { KERNEL_PRECISION_F32, KERNEL_PRECISION_TF32, KERNEL_PREC
  */
 int kernel_backend(enum kernel_backend backend, enum kernel_precision precision,
                    const struct kernel **ret_kernel, struct error *error) CHECK_RESULT;
+
+/**
+ * kernel_backend_identity() - what the backend computes with on this machine: a text that is equal
+ * on two machines where their results are
+ *
+ * CUDA: of the first GPU, which need not be free. Return: as kernel_backend(), and -ENODEV
+ */
+int kernel_backend_identity(enum kernel_backend backend, char *ret_text, size_t size,
+                            struct error *error) CHECK_RESULT;

@@ -1,10 +1,11 @@
-/* What decides which bits a CPU slot computes, beyond its inputs. */
+/* What decides which bits a slot computes, beyond its inputs. */
 #pragma once
 
 #include <stddef.h>
 
 /* To be raised with every change of our own kernels that changes a result. */
-#define KERNEL_ARITHMETIC 1
+#define KERNEL_ARITHMETIC      1 /* kernels/cpu */
+#define KERNEL_CUDA_ARITHMETIC 1 /* kernels/cuda */
 
 /** kernel_cpu_identity() - "OpenBLAS 0.3.21 SkylakeX, kernels 1": equal where results are equal
  *

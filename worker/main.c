@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "kernels/identity.h"
+#include "kernels/backend.h"
 #include "worker/sample.h"
 #include "worker/trainer.h"
 
@@ -38,13 +38,18 @@ static int train(int argc, char **argv)
 /* For firnd, which never links a kernel: what this program computes with on such a device. */
 static int identify(const char *device)
 {
+    bool cuda = !strcmp(device, "cuda");
     char text[128];
+    struct error error = {0};
+    int status = cuda || !strcmp(device, "cpu")
+                     ? kernel_backend_identity(cuda ? KERNEL_BACKEND_CUDA : KERNEL_BACKEND_CPU,
+                                               text, sizeof(text), &error)
+                     : error_set(&error, -EINVAL, "it drives cpu and cuda slots, no %.32s", device);
 
-    if (strcmp(device, "cpu") != 0) {
-        fprintf(stderr, "firn-worker: it drives CPU slots only, no %.32s\n", device);
+    if (status) {
+        fprintf(stderr, "firn-worker: %s\n", error.text);
         return EXIT_FAILED;
     }
-    kernel_cpu_identity(text, sizeof(text));
     return puts(text) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -17,6 +17,8 @@ struct cuda_backend {
     size_t
         table_size; /* sizeof(struct kernel) when it was built: another one is of another build */
     const struct kernel *bf16, *tf32, *f32;
+    /* "NVIDIA H200, cuBLASLt 130100, kernels 1": equal where results are equal. -ENODEV */
+    int (*identity)(char *ret_text, size_t size, struct error *error);
 };
 
 /** firn_cuda_backend() - static memory */

@@ -1,9 +1,11 @@
 /* The tables of the backend, one a precision, and the one symbol that the shared object exports. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/product.cuh"
+#include "kernels/identity.h"
 
 template <enum cuda_precision PRECISION>
 static int open_with(const struct kernel_options *options, struct kernel_device **ret_device,
@@ -20,6 +22,21 @@ static void describe(struct kernel_device *device, char *ret_text, size_t size)
 
     if (length > 0 && (size_t)length < size)
         product_describe(device, ret_text + length, size - (size_t)length);
+}
+
+static int identity(char *ret_text, size_t size, struct error *error)
+{
+    cudaDeviceProp properties;
+    int count = 0;
+    cudaError_t result = cudaGetDeviceCount(&count);
+
+    if (result == cudaSuccess && count > 0)
+        result = cudaGetDeviceProperties(&properties, 0);
+    if (result != cudaSuccess || count == 0)
+        return error_set(error, -ENODEV, "no GPU: CPU slots only (%s)", cudaGetErrorString(result));
+    snprintf(ret_text, size, "%.30s, cuBLASLt %zu, kernels %d", properties.name,
+             cublasLtGetVersion(), KERNEL_CUDA_ARITHMETIC);
+    return 0;
 }
 
 template <typename T, enum cuda_precision PRECISION> static struct kernel make_table()
@@ -81,6 +98,7 @@ const struct cuda_backend *firn_cuda_backend(void)
     static const struct kernel bf16 = make_table<bfloat, CUDA_BF16>();
     static const struct kernel tf32 = make_table<float, CUDA_TF32>();
     static const struct kernel f32 = make_table<float, CUDA_F32>();
-    static const struct cuda_backend backend = {sizeof(struct kernel), &bf16, &tf32, &f32};
+    static const struct cuda_backend backend = {sizeof(struct kernel), &bf16, &tf32, &f32,
+                                                identity};
     return &backend;
 }

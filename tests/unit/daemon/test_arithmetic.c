@@ -37,20 +37,20 @@ static void the_workers_word_and_the_threads(void **state)
 {
     (void)state;
     make_worker("test \"$1\" = identity && echo 'OpenBLAS 9 Zen, kernels 1'");
-    arithmetic_describe(&config, NULL, &self);
+    arithmetic_describe(&config, "cpu", &self);
     assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 2 threads");
     config.threads = 1;
-    arithmetic_describe(&config, NULL, &self);
+    arithmetic_describe(&config, "cpu", &self);
     assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 1 thread");
     unlink(program);
 }
 
-static void a_gpu_and_the_version(void **state)
+static void a_gpu_needs_no_more_than_the_workers_word(void **state)
 {
     (void)state;
-    make_worker("echo 'OpenBLAS 9 Zen, kernels 1'");
-    arithmetic_describe(&config, "NVIDIA H200", &self);
-    assert_string_equal(self.arithmetic, "NVIDIA H200, firn 7.1");
+    make_worker("test \"$2\" = cuda && echo 'NVIDIA H200, cuBLASLt 130100, kernels 1'");
+    arithmetic_describe(&config, "cuda", &self);
+    assert_string_equal(self.arithmetic, "NVIDIA H200, cuBLASLt 130100, kernels 1");
     unlink(program);
 }
 
@@ -61,13 +61,13 @@ static void no_whole_line_is_no_word(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(scripts); i++) {
         make_worker(scripts[i]);
-        arithmetic_describe(&config, NULL, &self);
+        arithmetic_describe(&config, "cpu", &self);
         assert_string_equal(self.arithmetic, "");
         unlink(program);
     }
     make_worker("true");
     unlink(program);
-    arithmetic_describe(&config, NULL, &self);
+    arithmetic_describe(&config, "cpu", &self);
     assert_string_equal(self.arithmetic, "");
 }
 
@@ -75,7 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_workers_word_and_the_threads),
-        cmocka_unit_test(a_gpu_and_the_version),
+        cmocka_unit_test(a_gpu_needs_no_more_than_the_workers_word),
         cmocka_unit_test(no_whole_line_is_no_word),
     };
     log_set_level(LOG_LEVEL_ERROR);

@@ -95,6 +95,24 @@ static void test_defaults(void **state)
     assert_int_equal(options.thread_count, 1);
 }
 
+static void test_devices(void **state)
+{
+    struct worker_options options;
+    struct error error;
+
+    (void)state;
+    assert_int_equal(parse(NULL, NULL, &options, &error), 0);
+    assert_int_equal(options.device, KERNEL_BACKEND_CPU);
+    assert_int_equal(parse(NULL, MORE("--device", "cuda"), &options, &error), 0);
+    assert_int_equal(options.device, KERNEL_BACKEND_CUDA);
+    assert_int_equal(options.device_index, 0);
+    assert_int_equal(parse(NULL, MORE("--device", "cuda:3"), &options, &error), 0);
+    assert_int_equal(options.device, KERNEL_BACKEND_CUDA);
+    assert_int_equal(options.device_index, 3);
+    assert_int_equal(parse(NULL, MORE("--device", "cpu"), &options, &error), 0);
+    assert_int_equal(options.device, KERNEL_BACKEND_CPU);
+}
+
 static void test_each_missing_flag_is_named(void **state)
 {
     static const char *const required[] = {"--job",  "--node",    "--listen",        "--socket",
@@ -136,6 +154,8 @@ static void test_refused(void **state)
     check_refused(MORE("--threads", ""), "--threads:");
     check_refused(MORE("--failure-timeout-ms", "99999999999999999999"), "--failure-timeout-ms:");
     check_refused(MORE("--socket", long_path), "--socket: longer than 511 characters");
+    check_refused(MORE("--device", "gpu"), "--device: \"gpu\" is not cpu, cuda or cuda:INDEX");
+    check_refused(MORE("--device", "cuda:"), "--device: \"\" is not a number");
     check_refused(MORE("--speed", "9"), "--speed");
     check_refused(MORE("--slot"), "--slot");
 }
@@ -152,11 +172,9 @@ static void test_help(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_complete),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_each_missing_flag_is_named),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_complete), cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_devices),  cmocka_unit_test(test_each_missing_flag_is_named),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
