@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that wants a GPU, in one command; `make gpu-check` calls it. Builds with the CUDA toolkit, runs
-# the parity tests on GPU 0 and the benchmarks, and writes build/gpu-report.txt. Needs no network. Without a GPU
+# the parity tests and whole jobs on GPU 0 and the benchmarks, and writes build/gpu-report.txt. Needs no network. Without a GPU
 # it builds, runs what the emulator can, and says so.
 #
 #   FIRN_SANITIZER   compute-sanitizer, where it is not on the PATH; without one its runs are left out
@@ -51,6 +51,10 @@ if [ $has_gpu = 1 ]; then
     else
         say "compute-sanitizer was not found: its checks are left out"
     fi
+    say "" "whole jobs on GPU 0: workers share it over host links, some die; each test asserts equal bits"
+    for job in gpu_slots layouts restore shadow; do
+        run env CREW_DEVICE=cuda:0 timeout 1200 $build/tests/integration_test_$job
+    done
     for precision in bf16 tf32 f32; do
         run $build/bin/bench-device --precision $precision
     done

@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 
+/* Of each GPU: the driver's context, the libraries and their workspaces. */
+#define RESERVED_BYTES ((uint64_t)1 << 30)
+
 void gpu_slots(const struct gpu_list *list, unsigned slots_max, unsigned thread_count,
                struct node_record *self)
 {
@@ -11,7 +14,8 @@ void gpu_slots(const struct gpu_list *list, unsigned slots_max, unsigned thread_
         snprintf(self->slots[i].kind, sizeof(self->slots[i].kind), "cuda");
         snprintf(self->slots[i].device, sizeof(self->slots[i].device), "%s", gpu->uuid);
         self->slots[i].thread_count = thread_count;
-        self->slots[i].memory_bytes = gpu->memory_bytes;
+        self->slots[i].memory_bytes =
+            gpu->memory_bytes - MIN(gpu->memory_bytes / 2, RESERVED_BYTES);
         self->slots[i].speed = 1.0;
         self->slots[i].bad[0] = '\0';
     }

@@ -88,6 +88,15 @@ struct plan_shadow {
     unsigned stage, rank;
 };
 
+/* Where memory is short, sublayers keep their input alone and compute the rest again for backward:
+ * the same bits, for the time of one more forward. */
+enum plan_recompute {
+    PLAN_RECOMPUTE_NONE,
+    PLAN_RECOMPUTE_ATTENTION,
+    PLAN_RECOMPUTE_FULL, /* attention and MLP */
+    PLAN_RECOMPUTES
+};
+
 struct plan {
     char job[NAME_SIZE];
     uint64_t generation; /* from 1 */
@@ -104,8 +113,9 @@ struct plan {
     unsigned *stage_first_unit;   /* stage_count + 1; the last is the unit count */
     unsigned *replica_first_lane; /* replica_count + 1; the last is the lane count */
     unsigned shadow_count;
-    struct plan_shadow *shadows; /* at most one a stage, stages ascending */
-    unsigned frozen_layers;      /* what the planner assumed; the truth is in the state */
+    struct plan_shadow *shadows;   /* at most one a stage, stages ascending */
+    enum plan_recompute recompute; /* of all stages */
+    unsigned frozen_layers;        /* what the planner assumed; the truth is in the state */
 
     enum plan_source source;
     uint64_t resume_step; /* committed steps the generation starts from; of a planned switch: at
@@ -165,6 +175,7 @@ bool plan_key_bytes(const char *key, uint8_t ret_key[PLAN_KEY_SIZE]);
 /* Words for people and for JSON: "failure", "memory". */
 const char *plan_reason_word(enum plan_reason reason);
 const char *plan_source_word(enum plan_source source);
+const char *plan_recompute_word(enum plan_recompute recompute);
 
 static inline unsigned plan_rank(const struct plan *plan, unsigned replica, unsigned stage)
 {

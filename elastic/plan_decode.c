@@ -142,6 +142,17 @@ static int decode_arithmetic(const json_t *tree, struct plan *plan, struct error
                                         : 0;
 }
 
+static int decode_recompute(const json_t *tree, struct plan *plan, struct error *error)
+{
+    char word[PLAN_WORD_SIZE];
+    if (!json_has(tree, "recompute"))
+        return 0;
+    int r = json_get_text(tree, "recompute", word, sizeof(word), error);
+    if (r == 0 && !plan_recompute_parse(word, &plan->recompute))
+        r = error_set(error, -EINVAL, "\"recompute\" is \"%s\"", word);
+    return r;
+}
+
 static int decode_layout(const json_t *tree, struct plan *plan, struct error *error)
 {
     int r = json_get_unsigned(tree, "stages", STEP_RECORD_UNITS_MAX, &plan->stage_count, error);
@@ -157,6 +168,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
                           &plan->replica_first_lane, error);
     if (r == 0)
         r = decode_shadows(tree, plan, error);
+    if (r == 0)
+        r = decode_recompute(tree, plan, error);
     if (r == 0)
         r = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX, &plan->frozen_layers,
                               error);

@@ -93,6 +93,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
              encode_bounds(plan->replica_first_lane, plan->replica_count));
     if (plan->shadow_count > 0)
         r |= put(tree, "shadows", encode_shadows(plan));
+    if (plan->recompute != PLAN_RECOMPUTE_NONE)
+        r |= put(tree, "recompute", json_string(plan_recompute_word(plan->recompute)));
     r |= put(tree, "frozen_layers", json_integer((json_int_t)plan->frozen_layers));
     return r | put(tree, "predicted_step_seconds", json_real(plan->predicted_step_seconds));
 }

@@ -18,6 +18,12 @@ static const char *const sources[] = {
     [PLAN_SOURCE_CHECKPOINT] = "checkpoint",
 };
 
+static const char *const recomputations[] = {
+    [PLAN_RECOMPUTE_NONE] = "none",
+    [PLAN_RECOMPUTE_ATTENTION] = "attention",
+    [PLAN_RECOMPUTE_FULL] = "full",
+};
+
 const char *plan_layout_words(unsigned stages, unsigned replicas, char ret_words[LAYOUT_WORDS_SIZE])
 {
     snprintf(ret_words, LAYOUT_WORDS_SIZE, "%u stage%s x %u replica%s", stages,
@@ -46,6 +52,21 @@ const char *plan_source_word(enum plan_source source)
 {
     assert(source < ARRAY_COUNT(sources));
     return sources[source];
+}
+
+const char *plan_recompute_word(enum plan_recompute recompute)
+{
+    assert(recompute < ARRAY_COUNT(recomputations));
+    return recomputations[recompute];
+}
+
+bool plan_recompute_parse(const char *word, enum plan_recompute *ret_recompute)
+{
+    unsigned index;
+    bool found = find_word(recomputations, ARRAY_COUNT(recomputations), word, &index);
+    if (found)
+        *ret_recompute = (enum plan_recompute)index;
+    return found;
 }
 
 bool plan_reason_parse(const char *word, enum plan_reason *ret_reason)

@@ -11,6 +11,8 @@
 const char *plan_layout_words(unsigned stages, unsigned replicas,
                               char ret_words[LAYOUT_WORDS_SIZE]);
 
-/** plan_reason_parse(), plan_source_parse() - false when @word is none of them */
+/** plan_reason_parse(), plan_source_parse(), plan_recompute_parse() - false when @word is none of
+ * them */
 bool plan_reason_parse(const char *word, enum plan_reason *ret_reason);
 bool plan_source_parse(const char *word, enum plan_source *ret_source);
+bool plan_recompute_parse(const char *word, enum plan_recompute *ret_recompute);

@@ -29,6 +29,7 @@
 struct restricted {
     size_t memory_bytes;
     unsigned buffers;
+    enum plan_recompute recompute;
     const struct planner_input *input;
     struct partition_table *table;
 };
@@ -93,22 +94,26 @@ static void rank_slots(struct search *search)
 static bool fits_memory(void *context, unsigned first, unsigned end, unsigned stages_left)
 {
     const struct restricted *restricted = context;
-    return stage_memory_bytes(restricted->input->units, first, end, stages_left,
-                              restricted->buffers) <= restricted->memory_bytes;
+    return planner_stage_bytes(restricted->input->units, first, end, stages_left,
+                               restricted->buffers,
+                               restricted->recompute) <= restricted->memory_bytes;
 }
 
 #define RESTRICTED_MAX                                                                             \
-    64 /* (memory size, gradient buffers) pairs; more unlike slots are not solved */
+    64 /* (memory size, gradient buffers, recomputation); more unlike slots are not solved */
 
-/* The partitions under @memory_bytes with @buffers; NULL into *ret_table when there are too many.
- */
-static int restricted_table(struct search *search, size_t memory_bytes, unsigned buffers,
+/* The partitions under a candidate's memory; NULL into *ret_table when there are too many. */
+static int restricted_table(struct search *search, const struct candidate *candidate,
                             const struct partition_table **ret_table)
 {
+    size_t memory_bytes = candidate->memory_limit;
+    unsigned buffers = gradient_buffers(candidate->shape.lanes_most);
+    enum plan_recompute recompute = candidate->shape.recompute;
     *ret_table = NULL;
     for (unsigned i = 1; i < search->restricted_count; i++) {
         const struct restricted *known = &search->restricted[i];
-        if (known->memory_bytes == memory_bytes && known->buffers == buffers) {
+        if (known->memory_bytes == memory_bytes && known->buffers == buffers &&
+            known->recompute == recompute) {
             *ret_table = known->table;
             return 0;
         }
@@ -116,7 +121,7 @@ static int restricted_table(struct search *search, size_t memory_bytes, unsigned
     if (search->restricted_count == RESTRICTED_MAX)
         return 0;
     struct restricted *added = &search->restricted[search->restricted_count];
-    *added = (struct restricted){memory_bytes, buffers, search->input, NULL};
+    *added = (struct restricted){memory_bytes, buffers, recompute, search->input, NULL};
     int r = partition_table_new(search->costs, search->input->unit_count, search->stages_max,
                                 fits_memory, added, &added->table);
     if (r == 0) {
@@ -132,9 +137,9 @@ static size_t largest_memory(const struct search *search, const struct layout_sh
     size_t largest = 0;
     unsigned buffers = gradient_buffers(shape->lanes_most), stages = shape->stage_count;
     for (unsigned stage = 0; stage < stages; stage++)
-        largest =
-            MAX(largest, stage_memory_bytes(search->input->units, search->cuts[stage],
-                                            search->cuts[stage + 1], stages - stage, buffers));
+        largest = MAX(largest, planner_stage_bytes(search->input->units, search->cuts[stage],
+                                                   search->cuts[stage + 1], stages - stage, buffers,
+                                                   shape->recompute));
     return largest;
 }
 
@@ -187,7 +192,8 @@ static struct layout_shape shape_of_best(struct search *search, unsigned stages,
     double slowest = slot_speed(&input->slots[search->best_slots[stages * replicas - 1]]);
     if (fastest <= slowest) { /* alike: the lanes are even, wherever they are cut */
         unsigned lanes = (input->lanes + replicas - 1) / replicas;
-        return (struct layout_shape){stages, replicas, lanes, slowest, lanes, slowest};
+        return (struct layout_shape){stages,  replicas,           lanes, slowest, lanes,
+                                     slowest, PLAN_RECOMPUTE_NONE};
     }
     for (unsigned replica = 0; replica < replicas; replica++)
         search->speeds[replica] =
@@ -197,37 +203,69 @@ static struct layout_shape shape_of_best(struct search *search, unsigned stages,
     return shape_of(input, stages, replicas, search->speeds, search->lanes);
 }
 
-/* One (K, R): the partition that it gets, its memory, and a bound of its time. */
+/* The partition that a candidate gets and its memory; *ret_free: nothing restricts it. */
+static int give_partition(struct search *search, struct candidate *candidate, bool *ret_free)
+{
+    unsigned stages = candidate->shape.stage_count;
+    const struct partition_table *table;
+
+    candidate->fits = true;
+    candidate->table = search->restricted[0].table;
+    partition_table_cuts(candidate->table, stages, search->cuts);
+    candidate->memory_bytes_max = largest_memory(search, &candidate->shape);
+    *ret_free =
+        candidate->memory_limit == 0 || candidate->memory_bytes_max <= candidate->memory_limit;
+    if (*ret_free)
+        return 0;
+    int r = restricted_table(search, candidate, &table);
+    if (r < 0)
+        return r;
+    candidate->fits = table != NULL && isfinite(partition_table_largest(table, stages));
+    if (candidate->fits) {
+        candidate->table = table;
+        partition_table_cuts(table, stages, search->cuts);
+        candidate->memory_bytes_max = largest_memory(search, &candidate->shape);
+    } else {
+        search->least_memory_needed = MIN(search->least_memory_needed, candidate->memory_bytes_max);
+    }
+    return 0;
+}
+
+static enum plan_recompute most_recomputation(const struct planner_input *input)
+{
+    enum plan_recompute most = PLAN_RECOMPUTE_NONE;
+    for (unsigned unit = 0; unit < input->unit_count; unit++)
+        if (input->units[unit].trained)
+            most = MAX(most, input->units[unit].again);
+    return most;
+}
+
+/*
+ * One (K, R): without recomputation, and with more and more of it until memory restricts nothing
+ * any more. Which of those that fit is the fastest comes out later, as between layouts. When none
+ * fits the last one says what would be needed.
+ */
 static int consider(struct search *search, unsigned stages, unsigned replicas)
 {
     const struct planner_input *input = search->input;
+    enum plan_recompute most = most_recomputation(input);
     struct candidate candidate = {
         .shape = shape_of_best(search, stages, replicas),
         .memory_limit = search->memory_least[stages * replicas - 1],
-        .table = search->restricted[0].table,
-        .fits = true,
     };
-    partition_table_cuts(candidate.table, stages, search->cuts);
-    candidate.memory_bytes_max = largest_memory(search, &candidate.shape);
-    if (candidate.memory_limit > 0 && candidate.memory_bytes_max > candidate.memory_limit) {
-        const struct partition_table *table;
-        int r = restricted_table(search, candidate.memory_limit,
-                                 gradient_buffers(candidate.shape.lanes_most), &table);
-        if (r < 0)
-            return r;
-        candidate.fits = table != NULL && isfinite(partition_table_largest(table, stages));
-        if (candidate.fits) {
-            candidate.table = table;
-            partition_table_cuts(table, stages, search->cuts);
-            candidate.memory_bytes_max = largest_memory(search, &candidate.shape);
-        } else {
-            search->least_memory_needed =
-                MIN(search->least_memory_needed, candidate.memory_bytes_max);
-        }
+    bool unrestricted = false, any = false;
+    int r = 0;
+    for (unsigned level = PLAN_RECOMPUTE_NONE; r == 0 && !unrestricted && level <= most; level++) {
+        candidate.shape.recompute = (enum plan_recompute)level;
+        r = give_partition(search, &candidate, &unrestricted);
+        if (r < 0 || (!candidate.fits && (any || level < most)))
+            continue;
+        stage_costs(input, &candidate.shape, search->cuts, search->costs_of_stages);
+        candidate.seconds = time_bound(input, &candidate.shape, search->costs_of_stages);
+        any = true;
+        r = add_candidate(search, &candidate);
     }
-    stage_costs(input, &candidate.shape, search->cuts, search->costs_of_stages);
-    candidate.seconds = time_bound(input, &candidate.shape, search->costs_of_stages);
-    return add_candidate(search, &candidate);
+    return r;
 }
 
 static int consider_all(struct search *search)
@@ -259,8 +297,10 @@ static int compare_candidates(const void *a, const void *b)
     unsigned other_devices = right->shape.stage_count * right->shape.replica_count;
     if (devices != other_devices)
         return devices < other_devices ? -1 : 1;
-    return (left->shape.stage_count > right->shape.stage_count) -
-           (left->shape.stage_count < right->shape.stage_count);
+    if (left->shape.stage_count != right->shape.stage_count)
+        return left->shape.stage_count < right->shape.stage_count ? -1 : 1;
+    return (left->shape.recompute > right->shape.recompute) -
+           (left->shape.recompute < right->shape.recompute);
 }
 
 static int simulate(struct search *search, struct candidate *candidate)
@@ -314,9 +354,13 @@ static void report_choices(const struct search *search, unsigned kept,
         const struct candidate *candidate = &search->candidates[i];
         if (i >= kept && candidate->fits)
             continue;
-        choices[count++] = (struct planner_choice){
-            candidate->shape.stage_count, candidate->shape.replica_count, candidate->seconds,
-            candidate->bubble_share,      candidate->memory_bytes_max,    candidate->fits};
+        choices[count++] = (struct planner_choice){candidate->shape.stage_count,
+                                                   candidate->shape.replica_count,
+                                                   candidate->seconds,
+                                                   candidate->bubble_share,
+                                                   candidate->memory_bytes_max,
+                                                   candidate->shape.recompute,
+                                                   candidate->fits};
     }
     *ret_count = count;
 }
@@ -407,6 +451,7 @@ static int fill_plan(const struct search *search, const struct candidate *best, 
     plan->replica_count = replicas;
     plan->worker_count = stages * replicas;
     plan->donor_count = 0;
+    plan->recompute = best->shape.recompute;
     plan->predicted_step_seconds = best->seconds;
     fill_workers(search->input, slots, plan);
     bool alike = slot_speed(&search->input->slots[search->best_slots[0]]) <= best->shape.slowest;
@@ -508,6 +553,7 @@ int planner_predict(const struct planner_input *input, const struct plan *plan, 
         return r;
     struct layout_shape shape =
         shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
+    shape.recompute = plan->recompute;
     struct time_prediction time;
     stage_costs(input, &shape, plan->stage_first_unit, costs);
     r = time_predict(input, &shape, costs, &time);

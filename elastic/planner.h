@@ -18,6 +18,7 @@ struct planner_unit {
         backward_seconds; /* one micro-batch on a slot of speed 1; backward 0 when frozen */
     size_t parameter_bytes, activation_bytes, boundary_bytes;
     bool trained;
+    enum plan_recompute again; /* from which level on it is computed again; NONE: never */
 };
 
 struct planner_slot {
@@ -47,7 +48,8 @@ struct planner_choice {
     double step_seconds; /* predicted */
     double bubble_share;
     size_t memory_bytes_max;
-    bool fits; /* in every slot's memory */
+    enum plan_recompute recompute; /* the least that makes it fit, or the most if nothing does */
+    bool fits;                     /* in every slot's memory */
 };
 
 #define PLANNER_CHOICES_MAX 64

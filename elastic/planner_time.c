@@ -20,6 +20,12 @@
 /* Parameter bytes that a reference slot updates in a second: AdamW reads 4 and writes 3 arrays. */
 #define OPTIMIZER_BYTES_PER_SECOND 1.5e9
 
+/* It keeps its input alone. */
+static bool is_computed_again(const struct planner_unit *unit, enum plan_recompute recompute)
+{
+    return unit->trained && unit->again != PLAN_RECOMPUTE_NONE && recompute >= unit->again;
+}
+
 void stage_costs(const struct planner_input *input, const struct layout_shape *shape,
                  const unsigned *first, struct stage_cost *ret_costs)
 {
@@ -31,6 +37,8 @@ void stage_costs(const struct planner_input *input, const struct layout_shape *s
             trained = trained || unit->trained;
             cost.forward += unit->forward_seconds / shape->speed;
             cost.backward += unit->backward_seconds / shape->speed;
+            if (is_computed_again(unit, shape->recompute))
+                cost.backward += unit->forward_seconds / shape->speed;
             cost.trained_bytes += unit->trained ? unit->parameter_bytes : 0;
         }
         cost.has_backward = trained;
@@ -134,14 +142,21 @@ unsigned gradient_buffers(unsigned lanes_held)
     return buffers;
 }
 
-size_t stage_memory_bytes(const struct planner_unit *units, unsigned first, unsigned end,
-                          unsigned stages_left, unsigned buffers)
+size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
+                           unsigned stages_left, unsigned buffers, enum plan_recompute recompute)
 {
     size_t state = 0, in_flight = 0, boundary = 0;
+    size_t again[PLAN_RECOMPUTES] = {0}; /* by kind: one set that all units of it work in */
     for (unsigned u = first; u < end; u++) {
-        boundary = MAX(boundary, units[u].boundary_bytes);
-        state += units[u].parameter_bytes * (units[u].trained ? 3 + buffers : 1);
-        in_flight += units[u].activation_bytes;
+        const struct planner_unit *unit = &units[u];
+        bool keeps = !is_computed_again(unit, recompute);
+        boundary = MAX(boundary, unit->boundary_bytes);
+        state += unit->parameter_bytes * (unit->trained ? 3 + buffers : 1);
+        in_flight += keeps ? unit->activation_bytes : unit->boundary_bytes;
+        if (!keeps)
+            again[unit->again] = MAX(again[unit->again], unit->activation_bytes);
     }
+    for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
+        state += again[kind];
     return state + (in_flight + boundary) * stages_left;
 }

@@ -25,6 +25,7 @@ struct layout_shape {
     double speed;        /* this is the speed of */
     unsigned lanes_most; /* that any replica carries */
     double slowest;      /* speed of the slowest slot */
+    enum plan_recompute recompute;
 };
 
 /** stage_costs() - of the stages that @first cuts the units into; @ret_costs: stage_count */
@@ -52,8 +53,8 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
 unsigned gradient_buffers(unsigned lanes_held);
 
 /**
- * stage_memory_bytes() - parameters, gradient buffers and two moments of what is trained, and the
+ * planner_stage_bytes() - parameters, gradient buffers and two moments of what is trained, and the
  * activations of @stages_left micro-batches in flight (1F1B: so many stages from this one on)
  */
-size_t stage_memory_bytes(const struct planner_unit *units, unsigned first, unsigned end,
-                          unsigned stages_left, unsigned buffers);
+size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
+                           unsigned stages_left, unsigned buffers, enum plan_recompute recompute);

@@ -79,6 +79,14 @@ static double activation_count(const struct job_spec *spec, unsigned unit, doubl
     return unit % 2 == 1 ? kept + tokens * spec->model.heads : kept;
 }
 
+/* model/stage.h: sublayers can be computed again, table and head cannot. */
+static enum plan_recompute recomputed_from(const struct job_spec *spec, unsigned unit)
+{
+    if (unit == 0 || unit == 2 * spec->model.layers + 1)
+        return PLAN_RECOMPUTE_NONE;
+    return unit % 2 == 1 ? PLAN_RECOMPUTE_ATTENTION : PLAN_RECOMPUTE_FULL;
+}
+
 void planner_units(const struct job_spec *spec, unsigned frozen_layers, double flops_per_second,
                    struct planner_unit *ret_units)
 {
@@ -96,6 +104,7 @@ void planner_units(const struct job_spec *spec, unsigned frozen_layers, double f
                 trained ? (size_t)activation_count(spec, unit, tokens) * sizeof(float) : 0,
             .boundary_bytes = (size_t)(tokens * spec->model.width) * sizeof(float),
             .trained = trained,
+            .again = recomputed_from(spec, unit),
         };
     }
 }

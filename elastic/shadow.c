@@ -109,9 +109,9 @@ static void measure(struct copies *copies)
     for (unsigned rank = 0; rank < plan->worker_count; rank++) {
         unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
         unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
-        copies->used_bytes[rank] = stage_memory_bytes(
+        copies->used_bytes[rank] = planner_stage_bytes(
             copies->input->units, plan->stage_first_unit[stage], plan->stage_first_unit[stage + 1],
-            plan->stage_count - stage, gradient_buffers(lanes));
+            plan->stage_count - stage, gradient_buffers(lanes), plan->recompute);
     }
 }
 

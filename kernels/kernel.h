@@ -115,6 +115,9 @@ struct kernel {
     int (*host_allocate)(struct kernel_device *device, size_t size_bytes,
                          void **ret_memory) CHECK_RESULT;
     void (*host_release)(struct kernel_device *device, void *memory);
+    /* What allocate() can still give, and what there is in all; left alone where nobody knows: on
+     * cpu, whose memory is everybody's. Other processes may take it meanwhile. */
+    void (*memory)(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes);
     /* @from_host is borrowed until the call returns */
     void (*upload)(struct kernel_device *device, void *to_device, const void *from_host,
                    size_t size_bytes);

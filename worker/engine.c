@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "worker/memory.h"
 #include "worker/pipeline.h"
 #include "worker/reduction.h"
 #include "worker/shadow.h"
@@ -107,6 +108,7 @@ static int make_stage(struct engine *engine, struct error *error)
         .unit_count = engine->unit_count,
         .batch = engine->state->spec->train.micro_batch,
         .slots = schedule_slots(&engine->position),
+        .recompute = memory_recompute(engine->plan),
     };
     return stage_new(&options, &engine->stage, error);
 }

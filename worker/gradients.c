@@ -13,22 +13,33 @@ struct gradients {
     float **reduced;     /* unit_count */
 };
 
-/* Play the lanes once without data: where each one lands on the stack, and what it completes. */
-static void play_stack(struct gradients *gradients, unsigned lanes)
+/* Play the lanes once without data: where each one lands on the stack, and how many merges it
+ * completes (NULL: not asked). Returns how deep the stack gets. */
+static unsigned play_stack(unsigned lanes, struct tree_span range, unsigned *ret_positions,
+                           unsigned *ret_merges)
 {
     struct tree_span stack[TREE_SUBTREES_MAX + 2], parent;
-    unsigned height = 0;
+    unsigned height = 0, depth = 0;
 
-    for (unsigned i = 0; i < gradients->lane_count; i++) {
-        gradients->positions[i] = height;
-        stack[height++] = (struct tree_span){gradients->first_lane + i, 1};
-        gradients->depth = MAX(gradients->depth, height);
-        while (height >= 2 &&
-               tree_parent_of_pair(lanes, stack[height - 2], stack[height - 1], &parent)) {
+    for (unsigned i = 0; i < range.count; i++) {
+        unsigned merges = 0, position = height;
+        stack[height++] = (struct tree_span){range.first + i, 1};
+        depth = MAX(depth, height);
+        for (; height >= 2 &&
+               tree_parent_of_pair(lanes, stack[height - 2], stack[height - 1], &parent);
+             merges++)
             stack[--height - 1] = parent;
-            gradients->merges[i]++;
-        }
+        if (ret_positions)
+            ret_positions[i] = position;
+        if (ret_merges)
+            ret_merges[i] = merges;
     }
+    return depth;
+}
+
+unsigned gradients_depth(unsigned lanes, struct tree_span lane_range)
+{
+    return play_stack(lanes, lane_range, NULL, NULL);
 }
 
 static int allocate_buffers(struct gradients *gradients)
@@ -67,7 +78,7 @@ int gradients_new(const struct state *state, unsigned first_unit, unsigned unit_
     gradients->merges = calloc(lane_range.count, sizeof(unsigned));
     gradients->reduced = calloc(unit_count, sizeof(float *));
     if (gradients->positions && gradients->merges && gradients->reduced) {
-        play_stack(gradients, lanes);
+        gradients->depth = play_stack(lanes, lane_range, gradients->positions, gradients->merges);
         gradients->buffers = calloc((size_t)unit_count * gradients->depth, sizeof(float *));
     }
     if (!gradients->buffers || allocate_buffers(gradients)) {

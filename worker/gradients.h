@@ -14,6 +14,9 @@
 
 struct gradients;
 
+/** gradients_depth() - buffers a unit that gradients_new() takes */
+unsigned gradients_depth(unsigned lanes, struct tree_span lane_range);
+
 int gradients_new(const struct state *state, unsigned first_unit, unsigned unit_count,
                   unsigned lanes, struct tree_span lane_range, struct gradients **ret_gradients,
                   struct error *error) CHECK_RESULT;

@@ -19,6 +19,7 @@
 #include "elastic/start_time.h"
 #include "worker/control_server.h"
 #include "worker/handover.h"
+#include "worker/memory.h"
 #include "worker/pretrained.h"
 #include "worker/restore.h"
 #include "worker/session.h"
@@ -271,6 +272,19 @@ static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *e
     return state_initialize(trainer->state, first, count, error);
 }
 
+/* State that the plan does not go on from makes room for what it needs, if that is enough. */
+static int make_room(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+
+    if (rank >= plan->worker_count)
+        return 0;
+    if (plan->source != PLAN_SOURCE_MEMORY)
+        state_drop_all(trainer->state);
+    const struct memory_need need = memory_need(trainer->state, plan, rank);
+    return memory_check(trainer->state, &need, error);
+}
+
 /* What does not come from other workers: the rank's own stage and those that it shadows. */
 static int obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
 {
@@ -279,7 +293,6 @@ static int obtain_state(struct trainer *trainer, unsigned rank, struct error *er
 
     if (rank >= plan->worker_count || plan->source == PLAN_SOURCE_MEMORY)
         return 0;
-    state_drop_all(trainer->state);
     status = obtain_stage(trainer, rank % plan->stage_count, error);
     for (unsigned i = 0; !status && i < plan->shadow_count; i++)
         if (plan->shadows[i].rank == rank)
@@ -326,6 +339,14 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
                                               : session_exchange_histories(trainer, rank, error);
 }
 
+/* No other layout cures this: the job must not go on here. */
+static enum session_outcome refuse(struct trainer *trainer, const struct error *error)
+{
+    log_error("%s", error->text);
+    report_status(trainer, WORKER_REFUSED, error->text);
+    return SESSION_STOPPED;
+}
+
 static enum session_outcome broken(struct trainer *trainer, int status, const struct error *error)
 {
     if (stopping(trainer))
@@ -336,11 +357,8 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     if (trainer->mesh)
         mesh_abort(trainer->mesh, "this worker cannot go on");
     snapshot_release(trainer->snapshot);
-    if (status == -EILSEQ) { /* no other layout cures this: the job must not go on */
-        log_error("%s", error->text);
-        report_status(trainer, WORKER_REFUSED, error->text);
-        return SESSION_STOPPED;
-    }
+    if (status == -EILSEQ)
+        return refuse(trainer, error);
     log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
                 error->code ? error->text : strerror(-status));
     report_status(trainer, WORKER_STUCK, error->code ? error->text : "");
@@ -391,6 +409,8 @@ static enum session_outcome run_generation(struct trainer *trainer)
     if (plan->planned) /* should the new generation never come up, this is what is known of this
                           worker */
         report_status(trainer, WORKER_PREPARED, "");
+    if (make_room(trainer, (unsigned)rank, &error))
+        return refuse(trainer, &error);
     status = obtain_state(trainer, (unsigned)rank, &error);
     if (status)
         return without_state(trainer, status, &error);

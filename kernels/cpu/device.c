@@ -63,6 +63,13 @@ void device_release(struct kernel_device *device, void *memory)
     free(memory);
 }
 
+void device_memory(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes)
+{
+    (void)device;
+    (void)ret_free_bytes;
+    (void)ret_total_bytes;
+}
+
 struct copy {
     char *to;
     const char *from; /* NULL: zeros */

@@ -25,6 +25,8 @@ int device_open(const struct kernel_options *options, struct kernel_device **ret
 void device_close(struct kernel_device *device);
 int device_allocate(struct kernel_device *device, size_t size_bytes,
                     void **ret_memory) CHECK_RESULT;
+/* Nobody knows: the memory of the host is everybody's. */
+void device_memory(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes);
 void device_release(struct kernel_device *device, void *memory);
 void device_copy(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
 void device_zero(struct kernel_device *device, void *memory, size_t size_bytes);

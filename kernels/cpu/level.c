@@ -10,6 +10,7 @@ const struct kernel OPERATION(kernel) = {
     .release = device_release,
     .host_allocate = device_allocate,
     .host_release = device_release,
+    .memory = device_memory,
     .upload = device_copy,
     .download = device_copy,
     .copy = device_copy,

@@ -179,6 +179,18 @@ void cuda_host_release(struct kernel_device *device, void *memory)
     device_note(device, cudaFreeHost(memory), "releasing pinned memory");
 }
 
+void cuda_memory(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes)
+{
+    size_t free_bytes, total_bytes;
+    cudaError_t result = cudaMemGetInfo(&free_bytes, &total_bytes);
+
+    device_note(device, result, "asking for free memory");
+    if (result != cudaSuccess)
+        return;
+    *ret_free_bytes = free_bytes;
+    *ret_total_bytes = total_bytes;
+}
+
 void cuda_upload(struct kernel_device *device, void *to_device, const void *from_host,
                  size_t size_bytes)
 {

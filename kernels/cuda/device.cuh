@@ -75,6 +75,7 @@ int cuda_allocate(struct kernel_device *device, size_t size_bytes, void **ret_me
 void cuda_release(struct kernel_device *device, void *memory);
 int cuda_host_allocate(struct kernel_device *device, size_t size_bytes, void **ret_memory);
 void cuda_host_release(struct kernel_device *device, void *memory);
+void cuda_memory(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes);
 void cuda_upload(struct kernel_device *device, void *to_device, const void *from_host,
                  size_t size_bytes);
 void cuda_download(struct kernel_device *device, void *to_host, const void *from_device,

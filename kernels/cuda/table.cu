@@ -50,6 +50,7 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     k.release = cuda_release;
     k.host_allocate = cuda_host_allocate;
     k.host_release = cuda_host_release;
+    k.memory = cuda_memory;
     k.upload = cuda_upload;
     k.download = cuda_download;
     k.copy = cuda_copy;

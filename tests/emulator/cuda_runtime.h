@@ -134,6 +134,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret_properties, int index);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaMemGetInfo(size_t *ret_free_bytes, size_t *ret_total_bytes);
 cudaError_t cudaMalloc(void **ret_memory, size_t size_bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMallocHost(void **ret_memory, size_t size_bytes);

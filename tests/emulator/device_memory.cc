@@ -14,7 +14,8 @@
 #define PAGE_BYTES  ((size_t)4096)
 
 static char *range; /* MOST_BYTES of addresses; NULL: not reserved yet */
-static size_t used_bytes;
+static size_t used_bytes; /* of addresses */
+static size_t live_bytes; /* of memory: what is given back is free again */
 static unsigned accesses;
 static std::map<void *, size_t> taken;
 
@@ -43,9 +44,17 @@ static bool reserve(void)
     return true;
 }
 
+size_t device_memory_free(size_t *ret_total_bytes)
+{
+    const char *limit = getenv("EMULATOR_MEMORY_MIB");
+    *ret_total_bytes = limit ? (size_t)strtoul(limit, nullptr, 10) << 20 : MOST_BYTES;
+    return *ret_total_bytes < live_bytes ? 0 : *ret_total_bytes - live_bytes;
+}
+
 void *device_memory_take(size_t size_bytes)
 {
-    if (size_bytes > MOST_BYTES)
+    size_t total_bytes;
+    if (size_bytes > device_memory_free(&total_bytes))
         return nullptr;
     if (on_heap()) {
         void *memory;
@@ -57,6 +66,7 @@ void *device_memory_take(size_t size_bytes)
     void *memory = range + used_bytes;
     used_bytes += whole_bytes;
     taken[memory] = whole_bytes;
+    live_bytes += whole_bytes;
     if (accesses > 0)
         protect(PROT_READ | PROT_WRITE);
     return memory;
@@ -73,6 +83,7 @@ void device_memory_give(void *memory)
     auto found = taken.find(memory);
     assert(found != taken.end()); /* what was not taken, or is given back twice */
     madvise(memory, found->second, MADV_DONTNEED);
+    live_bytes -= found->second;
     taken.erase(found);
 }
 

@@ -10,6 +10,9 @@
 
 #include <stddef.h>
 
+/** device_memory_free() - bytes that can still be taken, and how many there are: what
+ * EMULATOR_MEMORY_MIB in the environment says, else a TiB */
+size_t device_memory_free(size_t *ret_total_bytes);
 /** device_memory_take() - nullptr when there is no more */
 void *device_memory_take(size_t size_bytes);
 void device_memory_give(void *memory);

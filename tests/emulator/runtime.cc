@@ -59,6 +59,12 @@ const char *cudaGetErrorString(cudaError_t error)
                                                 : "an emulated failure";
 }
 
+cudaError_t cudaMemGetInfo(size_t *ret_free_bytes, size_t *ret_total_bytes)
+{
+    *ret_free_bytes = device_memory_free(ret_total_bytes);
+    return cudaSuccess;
+}
+
 cudaError_t cudaMalloc(void **ret_memory, size_t size_bytes)
 {
     void *memory = device_memory_take(size_bytes);

@@ -76,12 +76,13 @@ static char *finish(struct crew *crew, char ret_digest[33])
 }
 
 static char *run_layout(enum job_precision precision, const char *device, unsigned stages,
-                        unsigned replicas, char ret_digest[33])
+                        unsigned replicas, enum plan_recompute recompute, char ret_digest[33])
 {
     struct crew crew;
 
     start(&crew, precision, device, stages * replicas);
     struct plan *plan = crew_plan(&crew, stages, replicas);
+    plan->recompute = recompute;
     crew_send(&crew, plan, CONTROL_SWITCH);
     char *exact = finish(&crew, ret_digest);
     plan_free(plan);
@@ -105,7 +106,8 @@ static double loss_of(const char *exact, unsigned index)
 static void compare_with_cpu(const char *exact, double tolerance)
 {
     char digest[33];
-    AUTO_FREE char *oracle = run_layout(JOB_PRECISION_F32, "cpu", 1, 1, digest);
+    AUTO_FREE char *oracle =
+        run_layout(JOB_PRECISION_F32, "cpu", 1, 1, PLAN_RECOMPUTE_NONE, digest);
 
     for (unsigned i = 0; i < STEPS; i++)
         if (!(fabs(loss_of(exact, i) - loss_of(oracle, i)) <= tolerance * loss_of(oracle, i)))
@@ -163,15 +165,19 @@ static char *run_with_death(enum job_precision precision, unsigned stages, unsig
 
 static void test_f32_on_every_layout(void **state)
 {
-    static const unsigned layouts[][2] = {{2, 1}, {1, 2}, {2, 2}};
+    static const struct {
+        unsigned stages, replicas;
+        enum plan_recompute recompute;
+    } layouts[] = {
+        {2, 1, PLAN_RECOMPUTE_NONE}, {1, 2, PLAN_RECOMPUTE_ATTENTION}, {2, 2, PLAN_RECOMPUTE_FULL}};
     char digest[33], other_digest[33];
-    AUTO_FREE char *alone = run_layout(JOB_PRECISION_F32, gpu(), 1, 1, digest);
+    AUTO_FREE char *alone = run_layout(JOB_PRECISION_F32, gpu(), 1, 1, PLAN_RECOMPUTE_NONE, digest);
 
     (void)state;
     compare_with_cpu(alone, F32_TOLERANCE);
     for (size_t i = 0; i < ARRAY_COUNT(layouts); i++) {
-        AUTO_FREE char *other =
-            run_layout(JOB_PRECISION_F32, gpu(), layouts[i][0], layouts[i][1], other_digest);
+        AUTO_FREE char *other = run_layout(JOB_PRECISION_F32, gpu(), layouts[i].stages,
+                                           layouts[i].replicas, layouts[i].recompute, other_digest);
         assert_string_equal(alone, other);
         assert_string_equal(digest, other_digest);
     }
@@ -180,7 +186,8 @@ static void test_f32_on_every_layout(void **state)
 static void test_bf16_through_a_death(void **state)
 {
     char digest[33], other_digest[33];
-    AUTO_FREE char *alone = run_layout(JOB_PRECISION_BF16, gpu(), 1, 1, digest);
+    AUTO_FREE char *alone =
+        run_layout(JOB_PRECISION_BF16, gpu(), 1, 1, PLAN_RECOMPUTE_NONE, digest);
     AUTO_FREE char *revived = run_with_death(JOB_PRECISION_BF16, 2, 1, other_digest);
 
     (void)state;
@@ -189,11 +196,41 @@ static void test_bf16_through_a_death(void **state)
     assert_string_equal(digest, other_digest);
 }
 
+static bool first_refuses(const struct crew *crew, void *context)
+{
+    (void)context;
+    return crew->workers[0].status.phase == WORKER_REFUSED && crew->workers[0].exited;
+}
+
+static void test_what_does_not_fit_is_refused_with_the_numbers(void **state)
+{
+    struct job_spec spec = small_job(JOB_PRECISION_BF16);
+    struct crew crew;
+
+    (void)state;
+    if (getenv("CREW_DEVICE")) /* a real GPU has more */
+        skip();
+    spec.model.width = 256;
+    crew_init(&crew, &spec);
+    crew.device = gpu();
+    assert_int_equal(setenv("EMULATOR_MEMORY_MIB", "100", 1), 0); /* of which it takes 96 itself */
+    crew_spawn(&crew, 0);
+    assert_int_equal(unsetenv("EMULATOR_MEMORY_MIB"), 0);
+    struct plan *plan = crew_plan(&crew, 1, 1);
+    crew_send(&crew, plan, CONTROL_SWITCH);
+    crew_pump(&crew, first_refuses, NULL, WAIT_SECONDS);
+    print_message("  %s\n", crew.workers[0].status.text);
+    assert_non_null(strstr(crew.workers[0].status.text, "of 100 MiB"));
+    plan_free(plan);
+    crew_done(&crew);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f32_on_every_layout),
         cmocka_unit_test(test_bf16_through_a_death),
+        cmocka_unit_test(test_what_does_not_fit_is_refused_with_the_numbers),
     };
 
     if (EMULATOR_JUMPS_ARE_SLOW && !getenv("CREW_DEVICE")) {

@@ -120,7 +120,8 @@ static void limit_memory(struct sim *sim, unsigned slots)
 {
     struct planner_unit units[SIM_UNITS];
     planner_units(&sim->spec, 0, 1e10, units);
-    size_t whole = stage_memory_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES));
+    size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES),
+                                       PLAN_RECOMPUTE_NONE);
     if (slots >= 6 && sim_chance(sim, STREAM_SETUP, 40))
         sim->slot_memory = whole / 2;
     else if (slots >= 4 && sim_chance(sim, STREAM_SETUP, 60))

@@ -65,6 +65,7 @@ static inline struct plan *sample_plan(void)
     plan->histories = calloc(1, sizeof(*plan->histories));
     memcpy(plan->histories, histories, sizeof(histories));
     plan->predicted_step_seconds = 0.1;
+    plan->recompute = PLAN_RECOMPUTE_ATTENTION;
     plan->copies = 2;
     plan->store_count = 4;
     plan->stores = calloc(4, sizeof(*plan->stores));

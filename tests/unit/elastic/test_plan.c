@@ -54,6 +54,7 @@ static void test_round_trip(void **state)
     assert_true(back->has_commit && back->commit.step == 42);
     assert_true(back->commit.lane_losses[7] == 0.1);
     assert_true(back->predicted_step_seconds == 0.1);
+    assert_int_equal(back->recompute, PLAN_RECOMPUTE_ATTENTION);
     assert_int_equal(plan_unit_count(back), SAMPLE_UNITS);
     assert_int_equal(plan_lane_count(back), SAMPLE_LANES);
     plan_free(plan);

@@ -137,7 +137,7 @@ static void simulation_is_the_recurrence_and_above_its_bound(void **state)
             cuts[s] = cuts[s - 1] + 1 + next_random(UNITS - stages + s - cuts[s - 1]);
         cuts[stages] = UNITS;
         unsigned lanes = 1 + next_random(12);
-        struct layout_shape shape = {stages, 1, lanes, 1, lanes, 1};
+        struct layout_shape shape = {stages, 1, lanes, 1, lanes, 1, PLAN_RECOMPUTE_NONE};
         struct stage_cost costs[UNITS];
         struct time_prediction time;
         stage_costs(&world.input, &shape, cuts, costs);
@@ -388,8 +388,10 @@ static void memory_limits_bend_the_partition_or_forbid_it(void **state)
     unsigned cut = world.plan->stage_first_unit[1];
     assert_in_range(cut, 1, 6);
     unsigned buffers = gradient_buffers(12);
-    assert_true(stage_memory_bytes(world.units, 0, cut, 2, buffers) <= (size_t)110 << 20);
-    assert_true(stage_memory_bytes(world.units, cut, UNITS, 1, buffers) <= (size_t)110 << 20);
+    assert_true(planner_stage_bytes(world.units, 0, cut, 2, buffers, PLAN_RECOMPUTE_NONE) <=
+                (size_t)110 << 20);
+    assert_true(planner_stage_bytes(world.units, cut, UNITS, 1, buffers, PLAN_RECOMPUTE_NONE) <=
+                (size_t)110 << 20);
     for (unsigned i = 0; i < 4; i++)
         world.slots[i].memory_bytes = (size_t)20 << 20;
     assert_int_equal(run(&world), -ENOSPC);
@@ -415,6 +417,40 @@ static void a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
     double predicted;
     assert_int_equal(planner_predict(&world.input, world.plan, &predicted), 0);
     assert_true(predicted == world.plan->predicted_step_seconds);
+    world_done(&world);
+}
+
+/* What one slot needs for all units when the memory of its activations is @recompute's. */
+static size_t whole_model_bytes(const struct world *world, enum plan_recompute recompute)
+{
+    return planner_stage_bytes(world->input.units, 0, UNITS, 1, gradient_buffers(12), recompute);
+}
+
+static void short_of_memory_activations_are_computed_again(void **state)
+{
+    (void)state;
+    struct job_spec spec = {
+        .model = {.layers = 6, .width = 32, .heads = 4, .context = 128, .vocab = 256},
+        .train = {.lanes = 12, .micro_batch = 8, .micro_batches_per_lane = 1}};
+    struct planner_unit units[UNITS];
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 1);
+    world.input.units = units;
+    planner_units(&spec, 0, 2e10, units);
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
+    double seconds = world.plan->predicted_step_seconds;
+    for (unsigned level = PLAN_RECOMPUTE_ATTENTION; level < PLAN_RECOMPUTES; level++) {
+        world.slots[0].memory_bytes =
+            whole_model_bytes(&world, (enum plan_recompute)(level - 1)) - 1;
+        assert_int_equal(run(&world), 0);
+        assert_int_equal(world.plan->recompute, level);
+        assert_true(world.plan->predicted_step_seconds > seconds);
+        seconds = world.plan->predicted_step_seconds;
+    }
+    world.slots[0].memory_bytes = whole_model_bytes(&world, PLAN_RECOMPUTE_FULL) - 1;
+    assert_int_equal(run(&world), -ENOSPC);
     world_done(&world);
 }
 
@@ -479,21 +515,23 @@ static void choices_are_in_order_and_true(void **state)
     world_done(&world);
 }
 
-int main(void)
-{
+int main(void){
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulation_is_the_recurrence_and_above_its_bound),
         cmocka_unit_test(finds_the_best_of_all_layouts),
-        cmocka_unit_test(more_slots_are_never_slower),
-        cmocka_unit_test(pins_are_kept_or_refused),
+        cmocka_unit_test(more_slots_are_never_slower), cmocka_unit_test(pins_are_kept_or_refused),
         cmocka_unit_test(replicas_stay_on_one_node),
         cmocka_unit_test(workers_keep_the_stage_they_hold),
         cmocka_unit_test(slots_with_state_come_before_empty_ones),
         cmocka_unit_test(memory_limits_bend_the_partition_or_forbid_it),
-        cmocka_unit_test(a_slow_slot_gets_fewer_lanes_when_that_is_faster),
-        cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
-        cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
-        cmocka_unit_test(choices_are_in_order_and_true),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        cmocka_unit_test(a_slow_slot_gets_fewer_lanes_when_that_is_faster), world_done(&world);
+}
+
+cmocka_unit_test(short_of_memory_activations_are_computed_again),
+    cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
+    cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
+    cmocka_unit_test(choices_are_in_order_and_true),
+}
+;
+return cmocka_run_group_tests(tests, NULL, NULL);
 }

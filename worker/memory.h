@@ -1,0 +1,34 @@
+/*
+ * What a generation takes of the device's memory, before any of it is taken: a plan that does not
+ * fit is refused with the numbers instead of failing half-way.
+ *
+ * Counted is what the worker will allocate for its rank: units that it does not hold yet (those of
+ * the last generation stay until the first commit), gradient buffers, activations of the
+ * micro-batches in flight, gradients of copies of other stages. A reduction whose sums are made on
+ * the device takes a little more, the room for what it receives.
+ */
+#pragma once
+
+#include "elastic/plan.h"
+#include "model/stage.h"
+#include "worker/state.h"
+
+struct memory_need {
+    size_t state_bytes;      /* parameters, weights and moments of the units that come */
+    size_t gradient_bytes;   /* of lanes that run one after another, of copies, of the tied table */
+    size_t activation_bytes; /* of the micro-batches in flight (model/stage.h) */
+};
+
+/** memory_recompute() - what the stages of @plan compute again instead of keeping it */
+enum stage_recompute memory_recompute(const struct plan *plan);
+
+/** memory_need() - of @rank of @plan, one of its workers, beside the state that is held now */
+struct memory_need memory_need(const struct state *state, const struct plan *plan, unsigned rank);
+
+/**
+ * memory_check() - whether the device has as much: 0, or -ENOMEM with the numbers
+ *
+ * Where the device does not say what is free (kernel->memory) everything fits.
+ */
+int memory_check(const struct state *state, const struct memory_need *need,
+                 struct error *error) CHECK_RESULT;
