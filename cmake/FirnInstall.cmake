@@ -36,7 +36,7 @@ firn_install(lib/sysusers.d FILES systemd/sysusers.conf systemd/sysusers.conf.in
 firn_install(lib/tmpfiles.d FILES systemd/tmpfiles.conf systemd/tmpfiles.conf.in RENAME firn.conf)
 
 # An example, not the configuration in force: that one is the administrator's, and is never replaced.
-firn_install(${CMAKE_INSTALL_DOCDIR} FILES systemd/firnd.yaml systemd/firnd.yaml.in)
+firn_install(${CMAKE_INSTALL_DOCDIR} FILES systemd/firnd.yaml systemd/firnd.yaml.in systemd/firnd-gpu.conf)
 firn_install(${CMAKE_INSTALL_DOCDIR} FILES README.md LICENSE docs/*.md)
 firn_install(${CMAKE_INSTALL_DOCDIR}/examples FILES examples/*.yaml)
 
