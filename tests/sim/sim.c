@@ -138,7 +138,8 @@ static void make_exposed(struct sim *sim, unsigned slots)
     unsigned stages = 2 + (unsigned)sim_random(sim, STREAM_SETUP, 2);
     planner_units(&sim->spec, 0, 1e10, units);
     if (slots < 3 || sim_chance(sim, STREAM_SETUP, 30)) {
-        size_t whole = stage_memory_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES));
+        size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES),
+                                           PLAN_RECOMPUTE_FULL);
         sim->slot_memory = slots >= 3 ? whole * 9 / 10 : 0;
         return;
     }
