@@ -175,7 +175,7 @@ static struct layout_shape naive_shape(const struct planner_input *input, unsign
     }
     double slow = speeds[k * replicas - 1], best = INFINITY;
     unsigned even = (input->lanes + replicas - 1) / replicas;
-    struct layout_shape shape = {k, replicas, even, slow, even, slow};
+    struct layout_shape shape = {k, replicas, even, slow, even, slow, PLAN_RECOMPUTE_NONE};
     for (unsigned own = 1; replicas > 1 && slow < speeds[0] && own + replicas - 1 <= input->lanes;
          own++) {
         unsigned others = (input->lanes - own + replicas - 2) / (replicas - 1);
@@ -515,23 +515,22 @@ static void choices_are_in_order_and_true(void **state)
     world_done(&world);
 }
 
-int main(void){
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulation_is_the_recurrence_and_above_its_bound),
         cmocka_unit_test(finds_the_best_of_all_layouts),
-        cmocka_unit_test(more_slots_are_never_slower), cmocka_unit_test(pins_are_kept_or_refused),
+        cmocka_unit_test(more_slots_are_never_slower),
+        cmocka_unit_test(pins_are_kept_or_refused),
         cmocka_unit_test(replicas_stay_on_one_node),
         cmocka_unit_test(workers_keep_the_stage_they_hold),
         cmocka_unit_test(slots_with_state_come_before_empty_ones),
         cmocka_unit_test(memory_limits_bend_the_partition_or_forbid_it),
-        cmocka_unit_test(a_slow_slot_gets_fewer_lanes_when_that_is_faster), world_done(&world);
-}
-
-cmocka_unit_test(short_of_memory_activations_are_computed_again),
-    cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
-    cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
-    cmocka_unit_test(choices_are_in_order_and_true),
-}
-;
-return cmocka_run_group_tests(tests, NULL, NULL);
+        cmocka_unit_test(a_slow_slot_gets_fewer_lanes_when_that_is_faster),
+        cmocka_unit_test(short_of_memory_activations_are_computed_again),
+        cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
+        cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
+        cmocka_unit_test(choices_are_in_order_and_true),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
