@@ -22,7 +22,7 @@ from processes import die_with_parent, is_alive, kill
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("FIRN_BIN", REPOSITORY + "/build/bin")
 FAILURE_TIMEOUT_MS = 1500
-PIPELINE = ("--slot-memory-mb", "1")  # less than a replica of job.SPEC needs: three stages at first
+PIPELINE = ("--slot-memory-mb", "1")  # less than a replica of job.SPEC needs: two stages at first
 POLL_SECONDS = 0.02
 
 

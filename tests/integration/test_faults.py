@@ -97,21 +97,21 @@ class Faults(JobTest):
             self.end(job)
 
     def test_two_workers_die_together_and_every_stage_survives(self):
-        with Cluster(self.id(), flags=PIPELINE) as cluster:
-            job = Job(cluster, train__steps=400).submit()
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster, train__steps=400).submit(stages=3)
             job.wait_step(50)
-            self.assertEqual(job.plan()["stages"], 3)
+            self.assertEqual((job.plan()["stages"], job.plan()["replicas"]), (3, 2))
             nodes = self.kill_ranks(job, 0, 4)  # stage 0 of one replica, stage 1 of the other
             self.assertNotEqual(*nodes)
             job.wait_completed()
             self.assert_exact(job)
 
     def test_a_stage_dies_entirely(self):
-        with Cluster(self.id(), flags=PIPELINE) as cluster:
-            job = Job(cluster, train__steps=400).submit()
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster, train__steps=400).submit(stages=3)
             job.wait_step(60)
             cluster.wait("a checkpoint is committed", job.checkpoints)
-            self.assertEqual(job.plan()["stages"], 3)
+            self.assertEqual((job.plan()["stages"], job.plan()["replicas"]), (3, 2))
             self.kill_ranks(job, 1, 4)  # both replicas of stage 1
             job.wait_completed()
             self.assert_exact(job)
