@@ -122,10 +122,11 @@ static int plan_layout(const struct arguments *arguments, struct dry_run *run, s
 
 static json_t *choice_json(const struct planner_choice *choice)
 {
-    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:b}", "stages", (int)choice->stage_count,
+    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:s, s:b}", "stages", (int)choice->stage_count,
                      "replicas", (int)choice->replica_count, "step_seconds", choice->step_seconds,
                      "bubble_share", choice->bubble_share, "memory_bytes_max",
-                     (json_int_t)choice->memory_bytes_max, "fits", (int)choice->fits);
+                     (json_int_t)choice->memory_bytes_max, "recompute",
+                     plan_recompute_word(choice->recompute), "fits", (int)choice->fits);
 }
 
 static int tell_json(const struct dry_run *run, struct error *error)
@@ -141,6 +142,16 @@ static int tell_json(const struct dry_run *run, struct error *error)
             tree = NULL;
         }
     return output_json(tree, error);
+}
+
+/* What backward computes again because it was not kept. */
+static const char *again_words(enum plan_recompute recompute)
+{
+    static const char *const words[] = {[PLAN_RECOMPUTE_NONE] = "",
+                                        [PLAN_RECOMPUTE_ATTENTION] =
+                                            ", attention is computed twice",
+                                        [PLAN_RECOMPUTE_FULL] = ", forward is computed twice"};
+    return words[recompute];
 }
 
 static void add_choice(struct text_table *table, const struct planner_choice *choice,
@@ -159,9 +170,10 @@ static void add_choice(struct text_table *table, const struct planner_choice *ch
     if (!choice->fits)
         text_table_cell(table, "does not fit the slots' memory");
     else if (chosen)
-        text_table_cell(table, "chosen: the shortest step");
+        text_table_cell(table, "chosen: the shortest step%s", again_words(choice->recompute));
     else
-        text_table_cell(table, "%+.0f %%", 100 * (choice->step_seconds / best->step_seconds - 1));
+        text_table_cell(table, "%+.0f %%%s", 100 * (choice->step_seconds / best->step_seconds - 1),
+                        again_words(choice->recompute));
 }
 
 static int tell_choices(const struct dry_run *run)
