@@ -70,10 +70,10 @@ class Quick(Machine):
             node, pid = job.rank_of(1)
             cluster.note(f"worker {pid} of node {node.name} gets a tenth of a processor")
             share.add(pid)
-            cluster.wait("others take its lanes", lambda: job.plan()["reason"] == "straggler")
+            # For its own sake, or when layers freeze and a plan is made anyway.
+            cluster.wait("others take its lanes", lambda: job.plan().get("slow"))
             plan = job.plan()
             self.assertEqual([slow["node"] for slow in plan["slow"]], [node.name])
-            self.assertIn(f"{node.name}/0 computes ", plan["reason_text"])
             lanes = {worker["node"]: plan["replica_first_lane"][rank + 1] - plan["replica_first_lane"][rank]
                      for rank, worker in enumerate(job.team())}
             self.assertLess(lanes.get(node.name, 0), 12 / 3)
