@@ -337,6 +337,8 @@ static int merge_lines(const struct metrics *mine, const struct bytes *my_text,
 
 static bool lacks_any(const struct metrics *metrics, const struct metrics *other)
 {
+    if (metrics->count == 0) /* no steps to search among, not even an empty list */
+        return other->count > 0;
     for (size_t i = 0; i < other->count; i++)
         if (!bsearch(&other->steps[i].step, metrics->steps, metrics->count, sizeof(*metrics->steps),
                      compare_steps))
