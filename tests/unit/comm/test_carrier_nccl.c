@@ -5,10 +5,8 @@
  */
 #include "unit/comm/reduce_harness.h"
 
-#include <dlfcn.h>
-
 #include "comm/carrier_nccl.h"
-#include "unit/comm/fake_nccl.h"
+#include "unit/comm/fake_nccl_fixture.h"
 
 #define RANKS        6
 #define LONG_NS      (60 * NS_PER_SECOND) /* for what is to come, on however busy a machine */
@@ -16,8 +14,6 @@
 #define TAG_AGREE    1
 #define TAG_IDENTITY 2
 
-static void *module;
-static struct fake_nccl *fake;
 static struct nccl_library *library;
 static atomic_int hopeless_count;
 
@@ -423,20 +419,6 @@ static void members_agree(void **state)
 
 /* ---- the library ---- */
 
-static int load(void **state)
-{
-    (void)state;
-    module = dlopen(FAKE_NCCL, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    fake = module ? dlsym(module, "fake_nccl") : NULL;
-    return fake ? 0 : -1;
-}
-
-static int unload(void **state)
-{
-    (void)state;
-    return dlclose(module);
-}
-
 static int setup(void **state)
 {
     struct error error = {0};
@@ -470,5 +452,5 @@ int main(void)
         TEST(what_offers_make),
         TEST(members_agree),
     };
-    return cmocka_run_group_tests(tests, load, unload);
+    return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);
 }

@@ -1,5 +1,4 @@
 /* Cliques on a library that pretends (fake_nccl.c): ranks are cliques of one process. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,31 +11,15 @@
 
 #include "base/clock.h"
 #include "comm/nccl.h"
-#include "unit/comm/fake_nccl.h"
+#include "unit/comm/fake_nccl_fixture.h"
 
 #define SHORT_NS (20 * NS_PER_MS)     /* for what is not to come, and for an abort that hangs */
 #define LONG_NS  (60 * NS_PER_SECOND) /* for what is to come, on however busy a machine */
 
-static void *module;
-static struct fake_nccl *fake;
 static struct nccl_library *library;
 static uint8_t id[NCCL_ID_SIZE];
 static atomic_int hopeless_count;
 static atomic_bool peer_lost;
-
-static int load(void **state)
-{
-    (void)state;
-    module = dlopen(FAKE_NCCL, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    fake = module ? dlsym(module, "fake_nccl") : NULL;
-    return fake ? 0 : -1;
-}
-
-static int unload(void **state)
-{
-    (void)state;
-    return dlclose(module);
-}
 
 static int setup(void **state)
 {
@@ -267,5 +250,5 @@ int main(void)
         TEST(test_data_that_is_late),           TEST(test_refused_calls),
         TEST(test_an_abort_that_hangs_is_told),
     };
-    return cmocka_run_group_tests(tests, load, unload);
+    return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);
 }

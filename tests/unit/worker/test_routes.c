@@ -6,18 +6,15 @@
  */
 #include "unit/comm/mesh_harness.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 
-#include "unit/comm/fake_nccl.h"
+#include "unit/comm/fake_nccl_fixture.h"
 #include "worker/routes.h"
 
 #define WORKERS  4
 #define LONG_NS  (60 * NS_PER_SECOND)
 #define VALUE(r) (100 + (r))
 
-static void *module;
-static struct fake_nccl *fake;
 static struct plan plan = {
     .generation = 7, .stage_count = 2, .replica_count = 2, .worker_count = WORKERS};
 
@@ -278,20 +275,6 @@ static void a_join_that_fails_is_not_tried_again(void **state)
     crew_end(&crew);
 }
 
-static int load(void **state)
-{
-    (void)state;
-    module = dlopen(FAKE_NCCL, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    fake = module ? dlsym(module, "fake_nccl") : NULL;
-    return fake ? 0 : -1;
-}
-
-static int unload(void **state)
-{
-    (void)state;
-    return dlclose(module);
-}
-
 static int setup(void **state)
 {
     (void)state;
@@ -313,5 +296,5 @@ int main(void)
         TEST(without_an_identity_all_stay_with_the_mesh),
         TEST(a_join_that_fails_is_not_tried_again),
     };
-    return cmocka_run_group_tests(tests, load, unload);
+    return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);
 }
