@@ -4,8 +4,8 @@
  *
  *   save       nothing else runs: from the beginning of a save to its commit on disk, beside fio
  *              writing files of the same sizes with O_DIRECT, the same blocks and depth, flush
- *              included, in the same rounds; then the whole state back, every byte verified, beside
- *              fio reading its files
+ *              included, in the same rounds; then the whole state back, every byte verified, and a
+ *              scrub (firnctl checkpoint verify), both beside fio reading its files
  *   torch      the same state saved by torch.distributed.checkpoint.async_save, in turns with ours,
  *              where --torch names bench/checkpoint_torch.py and PyTorch is there (FIRN_PYTHON)
  *   training   training goes on: how long the step loop is held up by each checkpoint, how much
@@ -26,8 +26,10 @@
 #include "bench/disturbance.h"
 #include "bench/fio.h"
 #include "bench/peer.h"
+#include "bench/usage.h"
 #include "checkpoint/io.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/reader.h"
 #include "worker/restore.h"
 
 /* What worker/snapshot.c and checkpoint/writer.c use. */
@@ -42,7 +44,7 @@ struct bench {
     struct saving saving;
     size_t sizes[FILES_MAX];
     unsigned file_count;
-    struct samples save, save_cpu, restore, fio_write, fio_read;
+    struct samples save, save_cpu, restore, verify, fio_write, fio_read;
     struct samples torch_save, torch_stall;
 };
 
@@ -94,6 +96,21 @@ static double restore(struct bench *bench)
     return measure_now() - began;
 }
 
+/* What `firnctl checkpoint verify` does. */
+static double verify(const struct bench *bench)
+{
+    struct checkpoint_reader *reader;
+    struct error error = {0};
+
+    forget_files(bench);
+    double began = measure_now();
+    if (checkpoint_open(bench->saving.path, &reader, &error) ||
+        checkpoint_verify(reader, NULL, NULL, &error))
+        measure_die("%s", error.text);
+    checkpoint_close(reader);
+    return measure_now() - began;
+}
+
 /* Of all parameters and moments, the mirror's too: what a restore must give back. */
 static struct hash128 state_hash(const struct state *state)
 {
@@ -132,7 +149,7 @@ static void torch_save(struct bench *bench, struct peer *torch)
 static void measure_bandwidth(struct bench *bench, unsigned rounds, struct peer *torch)
 {
     const char *why;
-    struct fio_request request = {.folder = bench->saving.rig->folder,
+    struct fio_request request = {.folder = bench->saving.rig->scratch.path,
                                   .engine =
                                       io_probe(&why) == io_uring_table() ? "io_uring" : "psync",
                                   .sizes = bench->sizes,
@@ -151,6 +168,7 @@ static void measure_bandwidth(struct bench *bench, unsigned rounds, struct peer 
         samples_add(&bench->restore, restore(bench));
         if (!hash128_equal(saved, state_hash(bench->saving.rig->state)))
             measure_die("what was restored is not what was saved");
+        samples_add(&bench->verify, verify(bench));
         add_positive(&bench->fio_read, fio_read(&request));
         fio_remove(&request);
         torch_save(bench, torch);
@@ -280,7 +298,7 @@ static struct peer *start_torch(int argc, char **argv, const struct bench *bench
     const char *python = getenv("FIRN_PYTHON");
     char folder[320];
 
-    snprintf(folder, sizeof(folder), "%s/torch", bench->saving.rig->folder);
+    snprintf(folder, sizeof(folder), "%s/torch", bench->saving.rig->scratch.path);
     const char *const command[] = {python ? python : "python3", script, folder, NULL};
     return script ? peer_start(command) : NULL;
 }
@@ -294,13 +312,25 @@ static void measure_saves(struct measure *measure, struct bench *bench, unsigned
     report_transfer(measure, bench, "save", &bench->save, &bench->fio_write);
     report_processors(measure, bench);
     report_transfer(measure, bench, "restore", &bench->restore, &bench->fio_read);
+    report_transfer(measure, bench, "verify", &bench->verify, &bench->fio_read);
     report_torch(measure, bench, torch);
     peer_stop(torch);
 }
 
+static const struct usage_option known[] = {
+    {"--parts", "LIST", "of save, training, drift (all)"},
+    {"--rounds", "N", "of the part save (3)"},
+    {"--checkpoints", "N", "of the part training (40)"},
+    {"--saves", "N", "of the part drift, and of the small model (200)"},
+    {"--threads", "N", "that compute (2)"},
+    {"--folder", "PATH", "where checkpoints go (TMPDIR, else /tmp)"},
+    {"--torch", "SCRIPT", "bench/checkpoint_torch.py: PyTorch's save beside it"},
+};
+
 int main(int argc, char **argv)
 {
     static struct bench bench;
+    usage_check(argc, argv, known, ARRAY_COUNT(known));
     const char *parts = measure_option(argc, argv, "--parts", "save,training,drift");
     unsigned rounds = measure_count(argc, argv, "--rounds", 3);
     unsigned checkpoints = measure_count(argc, argv, "--checkpoints", 40);
@@ -308,6 +338,8 @@ int main(int argc, char **argv)
     unsigned saves = measure_count(argc, argv, "--saves", 200);
     struct rig_options options = rig_gpt2_124m(threads);
 
+    if (!strstr(parts, "save") && !strstr(parts, "training") && !strstr(parts, "drift"))
+        measure_die("--parts: \"%s\" is none of save, training, drift", parts);
     setvbuf(stdout, NULL, _IOLBF, 0); /* it takes minutes: what is known is shown */
     options.folder = measure_option(argc, argv, "--folder", NULL);
     struct measure *measure = measure_begin(

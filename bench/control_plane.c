@@ -33,6 +33,7 @@
 #include "bench/etcd_process.h"
 #include "bench/many_nodes.h"
 #include "bench/measure.h"
+#include "bench/usage.h"
 #include "elastic/job_spec.h"
 #include "membership/etcd.h"
 #include "membership/keys.h"
@@ -51,7 +52,7 @@
 
 struct crowd {
     unsigned node_count, process_count;
-    char folder[64];
+    struct scratch scratch;
     struct etcd_process etcd;
     struct many_state *states; /* of the processes; shared with them */
     pid_t processes[PROCESSES];
@@ -175,7 +176,7 @@ static void fork_nodes(struct crowd *crowd, unsigned process, int gate)
 {
     unsigned first = first_node(crowd, process);
     const struct many_options options = {
-        crowd->etcd.url, crowd->folder, first, first_node(crowd, process + 1) - first, gate,
+        crowd->etcd.url, crowd->scratch.path, first, first_node(crowd, process + 1) - first, gate,
         crowd->news};
 
     fflush(NULL);
@@ -494,9 +495,7 @@ static void measure_crowd(struct measure *measure, unsigned node_count)
     struct error error = {0};
 
     /* What firnds write lies in memory: a thousand of them do not share a disk in earnest. */
-    snprintf(crowd.folder, sizeof(crowd.folder), "/dev/shm/firn-bench-XXXXXX");
-    if (!mkdtemp(crowd.folder))
-        measure_die("%s: %s", crowd.folder, strerror(errno));
+    scratch_open(&crowd.scratch, "/dev/shm", "firn-bench");
     etcd_process_start(&crowd.etcd);
     crowd.loop = poll_loop_new();
     const struct etcd_options options = {.endpoints = crowd.etcd.url,
@@ -511,7 +510,7 @@ static void measure_crowd(struct measure *measure, unsigned node_count)
     etcd_free(crowd.client);
     etcd_process_stop(&crowd.etcd);
     poll_loop_free(crowd.loop);
-    remove_folder(crowd.folder);
+    scratch_close(&crowd.scratch);
 }
 
 static void allow_many_connections(void)
@@ -524,9 +523,14 @@ static void allow_many_connections(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static const struct usage_option known[] = {
+    {"--nodes", "N", "only this many (10, 100, then 1000)"},
+};
+
 int main(int argc, char **argv)
 {
     static const unsigned sizes[] = {10, 100, 1000};
+    usage_check(argc, argv, known, ARRAY_COUNT(known));
     unsigned only = measure_count(argc, argv, "--nodes", 1);
     bool one_size = measure_option(argc, argv, "--nodes", NULL) != NULL;
     struct measure *measure = measure_begin(

@@ -2,15 +2,12 @@
  * What one device does: the rate of each kernel beside a plain copy or the largest product, and
  * training steps of a GPT-2 beside the product's rate. Numbers of one run are compared with each
  * other only.
- *
- *   bench-device [--backend cuda|cpu] [--precision bf16|tf32|f32] [--gpu N, from 1] [--threads N]
- * [--rounds N]
- *                [--layers N --width N --heads N --context N --vocab N --batch N]
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "bench/measure.h"
+#include "bench/usage.h"
 #include "kernels/backend.h"
 #include "model/stage.h"
 
@@ -356,11 +353,26 @@ static void release_buffers(struct rig *rig)
         rig->kernel->release(rig->device, all[i]);
 }
 
+static const struct usage_option known[] = {
+    {"--backend", "NAME", "cuda (as it is) or cpu"},
+    {"--precision", "NAME", "bf16, tf32 or f32 (bf16; f32 of cpu)"},
+    {"--gpu", "N", "which one, from 1 (1)"},
+    {"--threads", "N", "of a cpu (1)"},
+    {"--rounds", "N", "(20)"},
+    {"--layers", "N", "(12)"},
+    {"--width", "N", "(768)"},
+    {"--heads", "N", "(12)"},
+    {"--context", "N", "(1024)"},
+    {"--vocab", "N", "(50257)"},
+    {"--batch", "N", "(8)"},
+};
+
 int main(int argc, char **argv)
 {
     struct rig rig = {.rounds = 0};
     char *text = malloc(DESCRIPTION_SIZE);
 
+    usage_check(argc, argv, known, ARRAY_COUNT(known));
     open_rig(&rig, argc, argv);
     make_buffers(&rig);
     measure_operations(&rig);

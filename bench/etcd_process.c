@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #define PROGRAM     "/usr/bin/etcd"
 #define ANSWER_NS   (10 * NS_PER_SECOND)
 #define RECEIVED    "grpc_server_msg_received_total"
-#define DEPTH_MAX   16
 #define BACKEND_MAX "8589934592" /* bytes of history */
 
 /* A port that is free now; the kernel does not give it out again soon. */
@@ -39,18 +37,15 @@ static unsigned free_port(void)
 
 void etcd_process_start(struct etcd_process *ret_etcd)
 {
-    const char *base = getenv("TMPDIR");
-    char peer[64], cluster[80], log[96];
+    char peer[64], cluster[80], log[sizeof(ret_etcd->scratch.path) + 8];
 
-    if (snprintf(ret_etcd->folder, sizeof(ret_etcd->folder), "%s/etcd-XXXXXX",
-                 base ? base : "/tmp") >= (int)sizeof(ret_etcd->folder))
-        measure_die("TMPDIR is too long");
-    if (access(PROGRAM, X_OK) || !mkdtemp(ret_etcd->folder))
-        measure_die("%s, %s: %s", PROGRAM, ret_etcd->folder, strerror(errno));
+    if (access(PROGRAM, X_OK))
+        measure_die("%s: %s", PROGRAM, strerror(errno));
+    scratch_open(&ret_etcd->scratch, NULL, "firn-etcd");
     snprintf(ret_etcd->url, sizeof(ret_etcd->url), "http://127.0.0.1:%u", free_port());
     snprintf(peer, sizeof(peer), "http://127.0.0.1:%u", free_port());
     snprintf(cluster, sizeof(cluster), "default=%s", peer);
-    snprintf(log, sizeof(log), "%s/log", ret_etcd->folder);
+    snprintf(log, sizeof(log), "%s/log", ret_etcd->scratch.path);
     fflush(NULL);
     pid_t benchmark = getpid();
     ret_etcd->pid = fork();
@@ -64,8 +59,8 @@ void etcd_process_start(struct etcd_process *ret_etcd)
     int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
-    execl(PROGRAM, "etcd", "--data-dir", ret_etcd->folder, "--listen-client-urls", ret_etcd->url,
-          "--advertise-client-urls", ret_etcd->url, "--listen-peer-urls", peer,
+    execl(PROGRAM, "etcd", "--data-dir", ret_etcd->scratch.path, "--listen-client-urls",
+          ret_etcd->url, "--advertise-client-urls", ret_etcd->url, "--listen-peer-urls", peer,
           "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
           "--quota-backend-bytes", BACKEND_MAX, "--log-level", "warn", (char *)NULL);
     _exit(127);
@@ -76,7 +71,7 @@ void etcd_process_stop(struct etcd_process *etcd)
     kill(etcd->pid, SIGKILL);
     while (waitpid(etcd->pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    remove_folder(etcd->folder);
+    scratch_close(&etcd->scratch);
 }
 
 /* ---- counters ---- */
@@ -178,18 +173,4 @@ double process_memory(pid_t pid, const char *name)
     if (file)
         fclose(file);
     return 1024.0 * (double)kib;
-}
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
-void remove_folder(const char *path)
-{
-    if (nftw(path, remove_one, DEPTH_MAX, FTW_DEPTH | FTW_PHYS))
-        fprintf(stderr, "%s is left: %s\n", path, strerror(errno));
 }

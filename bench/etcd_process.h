@@ -4,11 +4,13 @@
 
 #include <sys/types.h>
 
+#include "bench/scratch.h"
 #include "membership/poll_loop.h"
 
 struct etcd_process {
     pid_t pid;
-    char folder[64], url[64];
+    struct scratch scratch; /* its data and its log */
+    char url[64];
 };
 
 /* Since the member started. */
@@ -31,5 +33,3 @@ struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, stru
 double process_memory(pid_t pid, const char *name);
 /** process_cpu() - processor seconds of a living process, all threads; 0: there is none */
 double process_cpu(pid_t pid);
-/** remove_folder() - with all that is in it */
-void remove_folder(const char *path);

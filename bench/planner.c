@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench/measure.h"
+#include "bench/usage.h"
 #include "elastic/planner.h"
 
 #define SLOTS          1000
@@ -108,8 +109,13 @@ static void measure_situation(struct measure *measure, const struct situation *s
     measure_samples(measure, situation->name, &times);
 }
 
+static const struct usage_option known[] = {
+    {"--rounds", "N", "how often each situation is planned (9)"},
+};
+
 int main(int argc, char **argv)
 {
+    usage_check(argc, argv, known, ARRAY_COUNT(known));
     unsigned rounds = measure_count(argc, argv, "--rounds", 9);
     struct measure *measure = measure_begin(
         "planner", "processor time of planning, 200 units and up to 1,000 slots", argc, argv);

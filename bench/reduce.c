@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "bench/measure.h"
+#include "bench/usage.h"
 #include "comm/mesh.h"
 #include "comm/reduce.h"
 #include "kernels/kernel.h"
@@ -277,8 +278,13 @@ static void measure_world(struct measure *measure, unsigned replicas, unsigned l
     measure_samples(measure, key, &world.exact);
 }
 
+static const struct usage_option known[] = {
+    {"--rounds", "N", "reductions of each size (15)"},
+};
+
 int main(int argc, char **argv)
 {
+    usage_check(argc, argv, known, ARRAY_COUNT(known));
     unsigned rounds = measure_count(argc, argv, "--rounds", 15);
     struct measure *measure = measure_begin(
         "reduce", "the exact reduction along the lane tree beside a plain ring, on 127.0.0.1", argc,

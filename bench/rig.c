@@ -28,7 +28,7 @@ static void write_tokens(const struct rig *rig, char ret_path[512])
     uint16_t *tokens = malloc(TOKENS * sizeof(*tokens));
     float *uniform = malloc(TOKENS * sizeof(*uniform));
 
-    snprintf(ret_path, 512, "%s/tokens.bin", rig->folder);
+    snprintf(ret_path, 512, "%s/tokens.bin", rig->scratch.path);
     FILE *file = fopen(ret_path, "w");
     if (!tokens || !uniform || !file)
         measure_die("%s cannot be written", ret_path);
@@ -153,15 +153,12 @@ static void open_engine(struct rig *rig, unsigned thread_count)
 
 struct rig *rig_open(const struct rig_options *options)
 {
-    const char *base = options->folder ? options->folder : getenv("TMPDIR");
     struct rig *rig = calloc(1, sizeof(*rig));
 
     if (!rig || !(rig->up = calloc(1, sizeof(*rig->up))) ||
         !(rig->down = calloc(1, sizeof(*rig->down))))
         measure_die("no memory");
-    snprintf(rig->folder, sizeof(rig->folder), "%s/firn-bench-XXXXXX", base ? base : "/tmp");
-    if (!mkdtemp(rig->folder))
-        measure_die("no folder below %s", base ? base : "/tmp");
+    scratch_open(&rig->scratch, options->folder, "firn-bench");
     rig->kernel = options->kernel ? options->kernel : kernel_cpu();
     describe_job(rig, options);
     open_dataset(rig);
@@ -171,8 +168,6 @@ struct rig *rig_open(const struct rig_options *options)
 
 void rig_close(struct rig *rig)
 {
-    char command[512];
-
     engine_free(rig->engine);
     routes_close(&rig->routes);
     mesh_close(rig->mesh);
@@ -181,9 +176,7 @@ void rig_close(struct rig *rig)
     state_free(rig->state);
     rig->kernel->close(rig->device);
     dataset_close(rig->dataset);
-    snprintf(command, sizeof(command), "rm -rf '%s'", rig->folder);
-    if (system(command))
-        fprintf(stderr, "%s is left behind\n", rig->folder);
+    scratch_close(&rig->scratch);
     free(rig->up);
     free(rig->down);
     free(rig);

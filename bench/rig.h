@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "bench/scratch.h"
 #include "worker/engine.h"
 #include "worker/exchange.h"
 #include "worker/snapshot.h"
@@ -25,7 +26,7 @@ struct rig {
     struct engine *engine;
     struct exchange_up *up;
     struct exchange_down *down;
-    char folder[256]; /* of its own, removed by rig_close() */
+    struct scratch scratch; /* a folder of its own, removed by rig_close() */
 };
 
 struct rig_options {

@@ -14,7 +14,7 @@ void saving_open(struct saving *saving, struct rig *rig)
     struct error error = {0};
 
     *saving = (struct saving){.rig = rig};
-    snprintf(saving->folder, sizeof(saving->folder), "%s/checkpoints", rig->folder);
+    snprintf(saving->folder, sizeof(saving->folder), "%s/checkpoints", rig->scratch.path);
     const struct snapshot_options options = {.folder = saving->folder, .node = "bench"};
     if (snapshot_new(rig->state, &options, &saving->snapshot, &error))
         measure_die("%s", error.text);

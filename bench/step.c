@@ -21,6 +21,7 @@
 #include "bench/peer.h"
 #include "bench/profile.h"
 #include "bench/rig.h"
+#include "bench/usage.h"
 
 #define ROUNDS_DEFAULT 7
 
@@ -237,9 +238,16 @@ static struct peer *start_torch(const char *script, unsigned threads)
     return peer;
 }
 
+static const struct usage_option known[] = {
+    {"--rounds", "N", "steps of each kind"},
+    {"--threads", "N", "from one thread to so many (2)"},
+    {"--torch", "SCRIPT", "bench/step_torch.py: PyTorch's step beside it"},
+};
+
 int main(int argc, char **argv)
 {
     static struct outcome outcome;
+    usage_check(argc, argv, known, ARRAY_COUNT(known));
     unsigned rounds = measure_count(argc, argv, "--rounds", ROUNDS_DEFAULT);
     unsigned threads_max = measure_count(argc, argv, "--threads", 2);
     const char *script = measure_option(argc, argv, "--torch", NULL);

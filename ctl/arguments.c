@@ -210,6 +210,8 @@ static int read_words(struct reader *reader, struct arguments *arguments, struct
             flags_over = true;
         else if (!flags_over && (!strcmp(word, "-h") || !strcmp(word, "--help")))
             arguments->help = true;
+        else if (!flags_over && !strcmp(word, "--version")) /* as other programs call the command */
+            status = take_operand("version", arguments, error);
         else if (!flags_over && !strncmp(word, "--", 2))
             status = take_flag(reader, arguments, error);
         else if (!flags_over && word[0] == '-' && word[1])

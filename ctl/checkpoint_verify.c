@@ -2,7 +2,6 @@
  * firnctl checkpoint verify: every byte of a checkpoint against its checksums, and with copies of
  * every copy, as its node's firnd reads it from the disk.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "checkpoint/verify_copies.h"
 #include "ctl/checkpoint_find.h"
 #include "ctl/commands.h"
+#include "ctl/copies_words.h"
 #include "ctl/format.h"
 #include "ctl/meter.h"
 #include "ctl/output.h"
@@ -65,7 +65,7 @@ static void tell_copies(const struct copies_verdict *verdict)
 {
     for (unsigned i = 0; i < verdict->node_count; i++) {
         const struct copies_node *node = &verdict->nodes[i];
-        printf("node %s: %u files good", node->name, node->good);
+        printf("node %s: %u file%s good", node->name, node->good, node->good == 1 ? "" : "s");
         if (node->bad)
             printf(", %u DAMAGED", node->bad);
         if (node->unseen)
@@ -91,24 +91,15 @@ static int verify_copies(const struct arguments *arguments, const struct checkpo
                              error);
     else
         tell_copies(&verdict);
-    unsigned fewest = verdict.fewest, bad = verdict.bad, unseen = verdict.unseen;
-    unsigned lost = verdict.lost;
+    unsigned fewest = verdict.fewest;
+    if (!status)
+        status = copies_words(&verdict, error);
     copies_verdict_done(&verdict);
     if (status)
         return status;
-    if (bad)
-        return error_set(error, -EBADMSG,
-                         "%u copies of files are damaged; %u files have no good copy left", bad,
-                         lost);
-    if (unseen)
-        return error_set(
-            error, -EHOSTUNREACH,
-            "%u copies of files could not be read; what was read is good, and the file "
-            "with the fewest copies has %u",
-            unseen, fewest);
     if (!arguments_has(arguments, "json"))
-        printf("the checkpoint of step %" PRIu64 " is good: at least %u copies of every file\n",
-               place->step, fewest);
+        printf("the checkpoint of step %" PRIu64 " is good: at least %u %s of every file\n",
+               place->step, fewest, fewest == 1 ? "copy" : "copies");
     return 0;
 }
 

@@ -20,6 +20,7 @@ enum flag {
     FLAG_CHECKPOINT_DIR,
     FLAG_FAILURE_TIMEOUT,
     FLAG_HELP,
+    FLAG_VERSION,
 };
 
 static const struct option flags[] = {
@@ -35,6 +36,7 @@ static const struct option flags[] = {
     {"checkpoint-dir", required_argument, NULL, FLAG_CHECKPOINT_DIR},
     {"failure-timeout-ms", required_argument, NULL, FLAG_FAILURE_TIMEOUT},
     {"help", no_argument, NULL, FLAG_HELP},
+    {"version", no_argument, NULL, FLAG_VERSION},
     {NULL, 0, NULL, 0},
 };
 
@@ -149,7 +151,12 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret_optio
             printf(
                 "usage: firn-worker --job NAME ...    started by firnd, one a slot\n"
                 "       firn-worker sample CHECKPOINT --prompt TEXT [--tokens N] [--temperature T]\n"
-                "                          [--top-k K] [--seed S]\n");
+                "                          [--top-k K] [--seed S]\n"
+                "       firn-worker --version\n");
+            return 1;
+        }
+        if (flag == FLAG_VERSION) {
+            printf("firn-worker %s\n", FIRN_VERSION);
             return 1;
         }
         if (flag == '?' || flag == ':')

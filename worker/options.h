@@ -26,7 +26,8 @@ struct worker_options {
     uint64_t failure_timeout_ns;
 };
 
-/** worker_options_parse() - 0; 1: help was asked for and printed; -EINVAL (@error says which flag)
+/** worker_options_parse() - 0; 1: help or the version was asked for and printed; -EINVAL (@error
+ * says which flag)
  */
 int worker_options_parse(int argc, char **argv, struct worker_options *ret_options,
                          struct error *error) CHECK_RESULT;

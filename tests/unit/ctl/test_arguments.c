@@ -132,6 +132,14 @@ static void test_help_comes_before_all_checks(void **state)
     assert_int_equal(arguments.operand_count, 2);
 }
 
+static void test_version_is_a_flag_too(void **state)
+{
+    (void)state;
+    assert_int_equal(PARSE("--version"), 0);
+    assert_string_equal(arguments.command->name, "version");
+    expect_refusal(PARSE("job", "list", "--version"), "one word too many");
+}
+
 static void check_flags(const struct flag *const *flags, const struct command *command)
 {
     for (; *flags; flags++) {
@@ -172,6 +180,7 @@ int main(void)
         cmocka_unit_test(test_operands_are_counted),
         cmocka_unit_test(test_too_much_is_refused),
         cmocka_unit_test(test_help_comes_before_all_checks),
+        cmocka_unit_test(test_version_is_a_flag_too),
         cmocka_unit_test(test_the_table_is_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

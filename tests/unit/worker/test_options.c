@@ -160,13 +160,14 @@ static void test_refused(void **state)
     check_refused(MORE("--slot"), "--slot");
 }
 
-static void test_help(void **state)
+static void test_help_and_version(void **state)
 {
     struct worker_options options;
     struct error error;
 
     (void)state;
     assert_int_equal(parse(NULL, MORE("--help"), &options, &error), 1);
+    assert_int_equal(parse(NULL, MORE("--version"), &options, &error), 1);
 }
 
 int main(void)
@@ -174,7 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_complete), cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_devices),  cmocka_unit_test(test_each_missing_flag_is_named),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_help),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_help_and_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
