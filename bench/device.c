@@ -93,8 +93,8 @@ static void run_product(const struct rig *rig)
 
 static void run_layernorm(const struct rig *rig)
 {
-    rig->kernel->layernorm_forward(rig->device, rig->b, rig->f32[0], rig->f32[1], rig->a, rig->c,
-                                   rig->c, rig->rows, rig->spec.width);
+    rig->kernel->layernorm_forward(rig->device, rig->b, rig->f32[0], rig->f32[1], NULL, rig->a,
+                                   NULL, rig->c, rig->c, rig->rows, rig->spec.width);
 }
 
 static void run_residual(const struct rig *rig)

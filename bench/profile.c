@@ -81,9 +81,9 @@ TIMED(PROFILE_EMBEDDING, embedding_backward,
        const int32_t *tokens, size_t batch, size_t context, size_t width),
       (d, d_table, d_positions, d_output, tokens, batch, context, width))
 TIMED(PROFILE_LAYERNORM, layernorm_forward,
-      (device_pointer d, void *output, float *mean, float *rstd, const void *input,
-       const void *weight, const void *bias, size_t rows, size_t width),
-      (d, output, mean, rstd, input, weight, bias, rows, width))
+      (device_pointer d, void *output, float *mean, float *rstd, void *sum, const void *input,
+       const void *branch, const void *weight, const void *bias, size_t rows, size_t width),
+      (d, output, mean, rstd, sum, input, branch, weight, bias, rows, width))
 TIMED(PROFILE_LAYERNORM, layernorm_backward,
       (device_pointer d, void *d_input, float *d_weight, float *d_bias, const void *d_output,
        const void *input, const void *weight, const float *mean, const float *rstd, size_t rows,

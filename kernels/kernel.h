@@ -163,22 +163,24 @@ struct kernel {
                                float *d_position_table, const void *d_output, const int32_t *tokens,
                                size_t batch, size_t context, size_t width);
 
-    /* output (N,C), mean (N), rstd (N) from input (N,C), weight (C), bias (C); epsilon 1e-5 */
+    /*
+     * Layer norm: output (N,C), mean (N), rstd (N) from input (N,C), weight (C), bias (C); epsilon
+     * 1e-5. With @branch (N,C) it adds to the residual stream first: sum (N,C) = input + branch, as
+     * residual() makes it, is normalized in place of input. NULL: sum is ignored.
+     */
     void (*layernorm_forward)(struct kernel_device *device, void *output, float *mean, float *rstd,
-                              const void *input, const void *weight, const void *bias, size_t rows,
-                              size_t width);
-    /* ADDS to d_input (N,C) (the residual path's gradient is already there); accumulates d_weight,
-     * d_bias (C) */
+                              void *sum, const void *input, const void *branch, const void *weight,
+                              const void *bias, size_t rows, size_t width);
+    /* @input: what was normalized; ADDS to d_input (N,C) (the residual path's gradient is already
+     * there); accumulates d_weight, d_bias (C) */
     void (*layernorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                                float *d_bias, const void *d_output, const void *input,
                                const void *weight, const float *mean, const float *rstd,
                                size_t rows, size_t width);
 
     /*
-     * RMS norm (Zhang and Sennrich, 2019): output (N,C), rstd (N) from input (N,C), weight (C).
-     * With
-     * @branch (N,C) it adds to the residual stream first: sum (N,C) = input + branch, as residual()
-     * makes it, is normalized in place of input. NULL: sum is ignored.
+     * RMS norm (Zhang and Sennrich, 2019): output (N,C), rstd (N) from input (N,C), weight (C);
+     * sum and @branch as of layernorm_forward()
      */
     void (*rmsnorm_forward)(struct kernel_device *device, void *output, float *rstd, void *sum,
                             const void *input, const void *branch, const void *weight,

@@ -37,25 +37,30 @@ static void forward_embedding(const struct forward *f, const int32_t *tokens)
                                  s->spec.width);
 }
 
-static void forward_norm(const struct forward *f)
+/* The norm of @input, or of @sum = @input + @branch where there is a branch. */
+static void make_norm(const struct forward *f, void *sum, const void *input, const void *branch)
 {
     const struct stage *s = f->stage;
 
-    if (f->normed)
-        return;
     if (stage_has_rms_norm(s))
-        s->kernel->rmsnorm_forward(s->device, f->kept->norm, f->kept->rstd, NULL, f->input, NULL,
+        s->kernel->rmsnorm_forward(s->device, f->kept->norm, f->kept->rstd, sum, input, branch,
                                    weight(f, UNIT_NORM_WEIGHT), (float)s->spec.norm_epsilon,
                                    s->rows, s->spec.width);
     else
-        s->kernel->layernorm_forward(s->device, f->kept->norm, f->kept->mean, f->kept->rstd,
-                                     f->input, weight(f, UNIT_NORM_WEIGHT),
+        s->kernel->layernorm_forward(s->device, f->kept->norm, f->kept->mean, f->kept->rstd, sum,
+                                     input, branch, weight(f, UNIT_NORM_WEIGHT),
                                      weight(f, UNIT_NORM_BIAS), s->rows, s->spec.width);
 }
 
+static void forward_norm(const struct forward *f)
+{
+    if (!f->normed)
+        make_norm(f, NULL, f->input, NULL);
+}
+
 /*
- * output = input + projection of what the sublayer made. With the unit above in the same stage an
- * RMS norm takes the sum along on its way; the bits are the same as apart.
+ * output = input + projection of what the sublayer made. With the unit above in the same stage its
+ * norm takes the sum along on its way; the bits are the same as apart.
  */
 static void forward_projection(const struct forward *f, struct forward *above)
 {
@@ -64,13 +69,11 @@ static void forward_projection(const struct forward *f, struct forward *above)
 
     s->kernel->linear_forward(s->device, s->scratch, f->kept->mixed, weight(f, UNIT_OUT_WEIGHT),
                               weight(f, UNIT_OUT_BIAS), stage_block_shape(s, mixed, s->spec.width));
-    if (above == NULL || !stage_has_rms_norm(s)) {
+    if (above == NULL) {
         s->kernel->residual(s->device, f->output, f->input, s->scratch, s->rows * s->spec.width);
         return;
     }
-    s->kernel->rmsnorm_forward(s->device, above->kept->norm, above->kept->rstd, f->output, f->input,
-                               s->scratch, weight(above, UNIT_NORM_WEIGHT),
-                               (float)s->spec.norm_epsilon, s->rows, s->spec.width);
+    make_norm(above, f->output, f->input, s->scratch);
     above->normed = true;
 }
 

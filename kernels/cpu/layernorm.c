@@ -4,15 +4,15 @@
  * column adds its rows in index order.
  */
 #include "kernels/cpu/level.h"
-#include "kernels/cpu/vector.h"
+#include "kernels/cpu/row.h"
 
 #define EPSILON      1e-5f
 #define ROW_GRAIN    8
 #define COLUMN_GRAIN 64
 
 struct layernorm {
-    const float *input, *weight, *bias;
-    float *output, *new_mean, *new_rstd;
+    const float *input, *branch, *weight, *bias;
+    float *output, *sum, *new_mean, *new_rstd;
     const float *d_output, *mean, *rstd;
     float *d_input, *d_weight, *d_bias;
     size_t rows, width;
@@ -43,7 +43,7 @@ static vec normalize(vec x, float mean, float rstd)
 
 static void forward_row(const struct layernorm *l, size_t row)
 {
-    const float *input = l->input + row * l->width;
+    const float *input = row_stream(l->sum, l->input, l->branch, row, l->width);
     float *output = l->output + row * l->width;
     float mean = row_mean(input, l->width);
     float rstd = row_rstd(input, mean, l->width);
@@ -133,13 +133,15 @@ static void backward_parameters_share(const void *context, size_t begin, size_t 
 }
 
 void OPERATION(layernorm_forward)(struct kernel_device *device, void *output, float *mean,
-                                  float *rstd, const void *input, const void *weight,
-                                  const void *bias, size_t rows, size_t width)
+                                  float *rstd, void *sum, const void *input, const void *branch,
+                                  const void *weight, const void *bias, size_t rows, size_t width)
 {
     struct layernorm l = {.input = input,
+                          .branch = branch,
                           .weight = weight,
                           .bias = bias,
                           .output = output,
+                          .sum = sum,
                           .new_mean = mean,
                           .new_rstd = rstd,
                           .width = width};

@@ -18,8 +18,8 @@ void OPERATION(embedding_backward)(struct kernel_device *device, float *d_token_
                                    const int32_t *tokens, size_t batch, size_t context,
                                    size_t width);
 void OPERATION(layernorm_forward)(struct kernel_device *device, void *output, float *mean,
-                                  float *rstd, const void *input, const void *weight,
-                                  const void *bias, size_t rows, size_t width);
+                                  float *rstd, void *sum, const void *input, const void *branch,
+                                  const void *weight, const void *bias, size_t rows, size_t width);
 void OPERATION(layernorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                                    float *d_bias, const void *d_output, const void *input,
                                    const void *weight, const float *mean, const float *rstd,

@@ -17,20 +17,9 @@ struct rmsnorm {
     size_t rows, width;
 };
 
-/* The residual stream that is normalized: the input, or its sum with a branch. */
-static const float *stream_row(const struct rmsnorm *r, size_t row)
-{
-    size_t at = row * r->width;
-
-    if (!r->branch)
-        return r->input + at;
-    row_add(r->sum + at, r->input + at, r->branch + at, r->width);
-    return r->sum + at;
-}
-
 static void forward_row(const struct rmsnorm *r, size_t row)
 {
-    const float *x = stream_row(r, row);
+    const float *x = row_stream(r->sum, r->input, r->branch, row, r->width);
     float *output = r->output + row * r->width;
     float rstd = 1.0f / sqrtf(row_dot(x, x, r->width) / (float)r->width + r->epsilon);
 

@@ -13,6 +13,19 @@ static inline void row_add(float *to, const float *a, const float *b, size_t cou
     }
 }
 
+/** row_stream() - row @row of the residual stream before a norm: of @input, or of @sum, which
+    becomes the sum of @input and @branch; @branch may be NULL */
+static inline const float *row_stream(float *sum, const float *input, const float *branch,
+                                      size_t row, size_t width)
+{
+    size_t at = row * width;
+
+    if (!branch)
+        return input + at;
+    row_add(sum + at, input + at, branch + at, width);
+    return sum + at;
+}
+
 /** row_scale() - row *= factor */
 static inline void row_scale(float *row, float factor, size_t count)
 {

@@ -1,7 +1,9 @@
 /*
  * Layer norm. Forward and the input's gradient: a warp a row, which reads it from memory once and
- * finds it in the L1 cache after that; the mean comes off before squares are added. The gradients
- * of weight and bias are sums over rows (columns.cuh).
+ * finds it in the L1 cache after that; the mean comes off before squares are added. With a branch
+ * the first pass also makes the residual stream, in the type of the activations, and what is stored
+ * is normalized: the bits are those of adding first. The gradients of weight and bias are sums over
+ * rows (columns.cuh).
  */
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.cuh"
@@ -9,22 +11,29 @@
 #define ROW_WARPS 4
 #define EPSILON   1e-5f
 
-template <typename T, bool ALIGNED>
+template <typename T, bool ALIGNED, bool BRANCH>
 __global__ void __launch_bounds__(ROW_WARPS *WARP)
-    layernorm_forward_kernel(T *output, float *mean, float *rstd, const T *input, const T *weight,
-                             const T *bias, size_t rows, size_t width)
+    layernorm_forward_kernel(T *output, float *mean, float *rstd, T *stream, const T *input,
+                             const T *branch, const T *weight, const T *bias, size_t rows,
+                             size_t width)
 {
     constexpr int LANES = lanes_of<T>::count;
     unsigned lane = threadIdx.x % WARP;
     size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / WARP;
     if (row >= rows) /* the whole warp */
         return;
-    const T *x = input + row * width;
+    const T *x = (BRANCH ? stream : input) + row * width; /* a lane reads what it wrote */
     float v[LANES], w[LANES], b[LANES], sum = 0.0f, squares = 0.0f;
 
 #pragma unroll 4
     for (size_t c = lane * LANES; c < width; c += WARP * LANES) {
-        load_pack<T, ALIGNED>(v, x + c, width - c, 0.0f);
+        load_pack<T, ALIGNED>(v, input + row * width + c, width - c, 0.0f);
+        if (BRANCH) {
+            load_pack<T, ALIGNED>(b, branch + row * width + c, width - c, 0.0f);
+            for (int i = 0; i < LANES; i++)
+                v[i] = to_float(from_float<T>(v[i] + b[i]));
+            store_pack<T, ALIGNED>(stream + row * width + c, v, width - c);
+        }
         for (int i = 0; i < LANES; i++)
             sum += v[i];
     }
@@ -112,6 +121,24 @@ template <typename T, bool ALIGNED> struct layernorm_terms {
 };
 
 template <typename T, bool ALIGNED>
+static void forward(struct kernel_device *device, T *output, float *mean, float *rstd, T *sum,
+                    const T *input, const T *branch, const T *weight, const T *bias, size_t rows,
+                    size_t width)
+{
+    unsigned blocks = blocks_for(rows, ROW_WARPS);
+
+    if (branch)
+        LAUNCH((layernorm_forward_kernel<T, ALIGNED, true>), blocks, ROW_WARPS * WARP, 0,
+               device_stream(device), output, mean, rstd, sum, input, branch, weight, bias, rows,
+               width);
+    else
+        LAUNCH((layernorm_forward_kernel<T, ALIGNED, false>), blocks, ROW_WARPS * WARP, 0,
+               device_stream(device), output, mean, rstd, sum, input, branch, weight, bias, rows,
+               width);
+    DEVICE_LAUNCHED(device, "layernorm_forward");
+}
+
+template <typename T, bool ALIGNED>
 static void backward(struct kernel_device *device, T *d_input, float *d_weight, float *d_bias,
                      const T *d_output, const T *input, const T *weight, const float *mean,
                      const float *rstd, size_t rows, size_t width)
@@ -126,22 +153,17 @@ static void backward(struct kernel_device *device, T *d_input, float *d_weight, 
 
 template <typename T>
 void cuda_layernorm_forward(struct kernel_device *device, void *output, float *mean, float *rstd,
-                            const void *input, const void *weight, const void *bias, size_t rows,
-                            size_t width)
+                            void *sum, const void *input, const void *branch, const void *weight,
+                            const void *bias, size_t rows, size_t width)
 {
-    unsigned blocks = blocks_for(rows, ROW_WARPS);
-
     if (rows == 0)
         return;
     if (width % lanes_of<T>::count == 0)
-        LAUNCH((layernorm_forward_kernel<T, true>), blocks, ROW_WARPS * WARP, 0,
-               device_stream(device), (T *)output, mean, rstd, (const T *)input, (const T *)weight,
-               (const T *)bias, rows, width);
+        forward<T, true>(device, (T *)output, mean, rstd, (T *)sum, (const T *)input,
+                         (const T *)branch, (const T *)weight, (const T *)bias, rows, width);
     else
-        LAUNCH((layernorm_forward_kernel<T, false>), blocks, ROW_WARPS * WARP, 0,
-               device_stream(device), (T *)output, mean, rstd, (const T *)input, (const T *)weight,
-               (const T *)bias, rows, width);
-    DEVICE_LAUNCHED(device, "layernorm_forward");
+        forward<T, false>(device, (T *)output, mean, rstd, (T *)sum, (const T *)input,
+                          (const T *)branch, (const T *)weight, (const T *)bias, rows, width);
 }
 
 template <typename T>
@@ -162,8 +184,8 @@ void cuda_layernorm_backward(struct kernel_device *device, void *d_input, float 
 
 #define INSTANTIATE(T)                                                                             \
     template void cuda_layernorm_forward<T>(struct kernel_device *, void *, float *, float *,      \
-                                            const void *, const void *, const void *, size_t,      \
-                                            size_t);                                               \
+                                            void *, const void *, const void *, const void *,      \
+                                            const void *, size_t, size_t);                         \
     template void cuda_layernorm_backward<T>(struct kernel_device *, void *, float *, float *,     \
                                              const void *, const void *, const void *,             \
                                              const float *, const float *, size_t, size_t);

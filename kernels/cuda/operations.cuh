@@ -14,8 +14,8 @@ void cuda_embedding_backward(struct kernel_device *device, float *d_token_table,
                              size_t batch, size_t context, size_t width);
 template <typename T>
 void cuda_layernorm_forward(struct kernel_device *device, void *output, float *mean, float *rstd,
-                            const void *input, const void *weight, const void *bias, size_t rows,
-                            size_t width);
+                            void *sum, const void *input, const void *branch, const void *weight,
+                            const void *bias, size_t rows, size_t width);
 template <typename T>
 void cuda_layernorm_backward(struct kernel_device *device, void *d_input, float *d_weight,
                              float *d_bias, const void *d_output, const void *input,

@@ -124,18 +124,23 @@ static void embedding_backward(struct kernel_device *d, float *d_token_table,
 }
 
 static void layernorm_forward(struct kernel_device *d, void *output, float *mean, float *rstd,
-                              const void *input, const void *weight, const void *bias, size_t rows,
-                              size_t width)
+                              void *sum, const void *input, const void *branch, const void *weight,
+                              const void *bias, size_t rows, size_t width)
 {
-    void *x = activations_in(input, rows * width), *w = activations_in(weight, width);
-    void *b = activations_in(bias, width), *result = activations_new(rows * width);
+    size_t count = rows * width;
+    void *x = activations_in(input, count), *added = activations_in(branch, count);
+    void *w = activations_in(weight, width), *b = activations_in(bias, width);
+    void *result = activations_new(count), *stream = branch ? activations_new(count) : NULL;
     float *means = values_in(NULL, rows), *rstds = values_in(NULL, rows);
 
-    inner->layernorm_forward(d, result, means, rstds, x, w, b, rows, width);
-    activations_out(output, result, rows * width);
+    inner->layernorm_forward(d, result, means, rstds, stream, x, added, w, b, rows, width);
+    activations_out(output, result, count);
     values_out(mean, means, rows);
     values_out(rstd, rstds, rows);
+    if (stream)
+        activations_out(sum, stream, count);
     drop(x);
+    drop(added);
     drop(w);
     drop(b);
 }

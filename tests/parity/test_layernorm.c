@@ -67,17 +67,48 @@ static void check_backward(const struct backend *backend, struct layernorm *l)
     tensor_free(&d_bias);
 }
 
+/* With a branch: the bits of adding first and normalizing the sum. */
+static void check_branch(const struct backend *backend, const struct layernorm *l)
+{
+    const struct kernel *k = backend->kernel;
+    struct tensor branch = tensor_random(l->input.count, 8, 1);
+    struct tensor want_sum = tensor_poison(branch.count), want = tensor_poison(branch.count);
+    struct tensor sum = tensor_poison(branch.count), output = tensor_poison(branch.count);
+    struct tensor want_mean = tensor_poison(l->rows), mean = tensor_poison(l->rows);
+    struct tensor want_rstd = tensor_poison(l->rows), rstd = tensor_poison(l->rows);
+
+    k->residual(backend->device, want_sum.f32, l->input.f32, branch.f32, branch.count);
+    k->layernorm_forward(backend->device, want.f32, want_mean.f32, want_rstd.f32, NULL,
+                         want_sum.f32, NULL, l->weight.f32, l->bias.f32, l->rows, l->width);
+    k->layernorm_forward(backend->device, output.f32, mean.f32, rstd.f32, sum.f32, l->input.f32,
+                         branch.f32, l->weight.f32, l->bias.f32, l->rows, l->width);
+    assert_memory_equal(sum.f32, want_sum.f32, branch.count * sizeof(float));
+    assert_memory_equal(output.f32, want.f32, branch.count * sizeof(float));
+    assert_memory_equal(mean.f32, want_mean.f32, l->rows * sizeof(float));
+    assert_memory_equal(rstd.f32, want_rstd.f32, l->rows * sizeof(float));
+    tensor_free(&branch);
+    tensor_free(&want_sum);
+    tensor_free(&want);
+    tensor_free(&sum);
+    tensor_free(&output);
+    tensor_free(&want_mean);
+    tensor_free(&mean);
+    tensor_free(&want_rstd);
+    tensor_free(&rstd);
+}
+
 static void check_shape(const struct backend *backend, size_t rows, size_t width)
 {
     struct layernorm l = layernorm_new(rows, width);
 
-    backend->kernel->layernorm_forward(backend->device, l.output.f32, l.mean.f32, l.rstd.f32,
-                                       l.input.f32, l.weight.f32, l.bias.f32, rows, width);
+    backend->kernel->layernorm_forward(backend->device, l.output.f32, l.mean.f32, l.rstd.f32, NULL,
+                                       l.input.f32, NULL, l.weight.f32, l.bias.f32, rows, width);
     loss(&l);
     assert_tensor(&l.output, 2e-5);
     assert_tensor(&l.mean, 1e-6);
     assert_tensor(&l.rstd, 2e-6);
     check_backward(backend, &l);
+    check_branch(backend, &l);
     layernorm_free(&l);
 }
 

@@ -76,7 +76,8 @@ static void embedding_backward(const struct call *c)
 static void layernorm_forward(const struct call *c)
 {
     c->kernel->layernorm_forward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3],
-                                 c->buffer[4], c->buffer[5], ROWS, WIDTH + 3);
+                                 c->buffer[4], c->buffer[5], c->buffer[6], c->buffer[7], ROWS,
+                                 WIDTH + 3);
 }
 
 static void layernorm_backward(const struct call *c)
@@ -220,7 +221,8 @@ static const struct operation operations[] = {
     {"embedding_backward", embedding_backward, {VOCAB * WIDTH, T *WIDTH, B *T *WIDTH}},
     {"layernorm_forward",
      layernorm_forward,
-     {ROWS * (WIDTH + 3), ROWS, ROWS, ROWS *(WIDTH + 3), WIDTH + 3, WIDTH + 3}},
+     {ROWS * (WIDTH + 3), ROWS, ROWS, ROWS *(WIDTH + 3), ROWS *(WIDTH + 3), ROWS *(WIDTH + 3),
+      WIDTH + 3, WIDTH + 3}},
     {"layernorm_backward",
      layernorm_backward,
      {ROWS * (WIDTH + 3), WIDTH + 3, WIDTH + 3, ROWS *(WIDTH + 3), ROWS *(WIDTH + 3), WIDTH + 3,
