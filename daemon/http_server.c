@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "daemon/checkpoint_files.h"
+#include "daemon/exposition.h"
 #include "daemon/file_reader.h"
 #include "daemon/http_answers.h"
 
@@ -102,6 +103,10 @@ static int answer(struct daemon *daemon, struct MHD_Connection *connection, cons
     *ret_type = "application/json";
     if (!strcmp(url, "/v1/node"))
         return http_answer_node(daemon, body, error);
+    if (!strcmp(url, "/metrics")) {
+        *ret_type = EXPOSITION_TYPE;
+        return exposition_append(daemon, body) ? error_set(error, -ENOMEM, "no memory") : 0;
+    }
     if (!strncmp(url, jobs, sizeof(jobs) - 1))
         return answer_job(daemon, connection, url + sizeof(jobs) - 1, body, ret_type, error);
     return error_set(error, -ENOENT, "no such page");

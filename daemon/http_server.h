@@ -3,6 +3,7 @@
  * logs). Reading only; on the daemon's own loop (libmicrohttpd with its epoll descriptor watched by
  * sd-event).
  *
+ *   GET /metrics                          numbers for Prometheus (daemon/exposition.h)
  *   GET /v1/node                          the node as JSON
  *   GET /v1/jobs/JOB/metrics?from=STEP    JSON Lines from that step on
  *   GET /v1/jobs/JOB/events?from=UNIX_NS  JSON Lines after that time

@@ -66,10 +66,23 @@ class Exact(JobTest):
             used = [(worker["node"], worker["slot"]) for job in (first, second)
                     for worker in job.plan()["workers"]]
             self.assertEqual(len(set(used)), 6)
+            for job in (first, second):
+                job.wait_step(5)
+            self.assert_scraped(cluster)
             first.wait_state("completed")
             second.wait_completed()
             self.assert_exact(first)
             self.assert_exact(second)
+
+    def assert_scraped(self, cluster):
+        """Prometheus hears each job's numbers from one node, and every job's state from the leader."""
+        pages = [node.ask("/metrics").splitlines() for node in cluster.nodes.values()]
+        for name in ("first", "second"):
+            for sample in (f'firn_job_loss{{job="{name}"}} ', f'firn_job_state{{job="{name}",state="running"}} 1'):
+                told = [line for page in pages for line in page if line.startswith(sample)]
+                self.assertEqual(len(told), 1, f"{sample}: {told}")
+        self.assertEqual(sum(page.count("firn_node_leads 1") for page in pages), 1)
+        self.assertEqual([page.count('firn_slots{state="busy"} 2') for page in pages], [1, 1, 1])
 
 
 if __name__ == "__main__":
