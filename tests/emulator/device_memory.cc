@@ -24,11 +24,11 @@ static bool on_heap(void)
     return EMULATOR_JUMPS_ARE_SLOW; /* the address sanitizer is there */
 }
 
-static void protect(int protection)
+static void protect(char *pages, size_t size_bytes, int protection)
 {
-    if (used_bytes == 0)
+    if (size_bytes == 0)
         return;
-    int failed = mprotect(range, used_bytes, protection);
+    int failed = mprotect(pages, size_bytes, protection);
     assert(!failed);
     (void)failed;
 }
@@ -68,7 +68,7 @@ void *device_memory_take(size_t size_bytes)
     taken[memory] = whole_bytes;
     live_bytes += whole_bytes;
     if (accesses > 0)
-        protect(PROT_READ | PROT_WRITE);
+        protect((char *)memory, whole_bytes, PROT_READ | PROT_WRITE);
     return memory;
 }
 
@@ -93,14 +93,28 @@ bool device_memory_has(const void *memory)
            (const char *)memory < range + MOST_BYTES;
 }
 
-device_access::device_access()
+device_access::device_access() : whole(true), pages(nullptr), pages_bytes(0)
 {
     if (accesses++ == 0)
-        protect(PROT_READ | PROT_WRITE);
+        protect(range, used_bytes, PROT_READ | PROT_WRITE);
+}
+
+device_access::device_access(const void *memory, size_t size_bytes)
+    : whole(false), pages(nullptr), pages_bytes(0)
+{
+    if (accesses > 0 || size_bytes == 0 || !device_memory_has(memory))
+        return;
+    size_t begin = (size_t)((const char *)memory - range) / PAGE_BYTES * PAGE_BYTES;
+    size_t end = (size_t)((const char *)memory - range) + size_bytes;
+    pages = range + begin;
+    pages_bytes = (end - begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    protect(pages, pages_bytes, PROT_READ | PROT_WRITE);
 }
 
 device_access::~device_access()
 {
-    if (--accesses == 0)
-        protect(PROT_NONE);
+    if (!whole)
+        protect(pages, pages_bytes, PROT_NONE);
+    else if (--accesses == 0)
+        protect(range, used_bytes, PROT_NONE);
 }

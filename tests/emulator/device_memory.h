@@ -19,10 +19,17 @@ void device_memory_give(void *memory);
 /** device_memory_has() - @memory lies on the device (on the heap nobody knows: false) */
 bool device_memory_has(const void *memory);
 
-/* While one lives the device works. They nest. */
+/* While one lives the device works: on all of its memory, or only on what lies at @memory (on the
+   host: nothing is opened), which is quicker by far where there is much else. They nest. */
 struct device_access {
     device_access();
+    device_access(const void *memory, size_t size_bytes);
     ~device_access();
     device_access(const device_access &) = delete;
     device_access &operator=(const device_access &) = delete;
+
+  private:
+    bool whole;
+    char *pages; /* nullptr: none of its own */
+    size_t pages_bytes;
 };

@@ -70,7 +70,7 @@ cudaError_t cudaMalloc(void **ret_memory, size_t size_bytes)
     void *memory = device_memory_take(size_bytes);
     if (memory == nullptr)
         return cudaErrorMemoryAllocation;
-    device_access access;
+    device_access access(memory, size_bytes);
     memset(memory, POISON, size_bytes < POISONED_MOST ? size_bytes : POISONED_MOST);
     *ret_memory = memory;
     return cudaSuccess;
@@ -128,7 +128,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size_bytes, cudaM
     if (size_bytes == 0)
         return cudaSuccess;
     check_sides(to, from, size_bytes, kind);
-    device_access access;
+    device_access target(to, size_bytes), source(from, size_bytes);
     memmove(to, from, size_bytes);
     return cudaSuccess;
 }
@@ -136,7 +136,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size_bytes, cudaM
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t size_bytes, cudaStream_t stream)
 {
     assert(stream != nullptr);
-    device_access access;
+    device_access access(memory, size_bytes);
     if (size_bytes > 0)
         memset(memory, value, size_bytes);
     return cudaSuccess;
