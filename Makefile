@@ -12,7 +12,7 @@ SHADOW  ?= 0
 RATE    ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build packages test sim-soak asan tsan chaos demo bench lint format install clean help
+.PHONY: build build-asan packages test sim-soak asan tsan chaos demo bench gpu-check lint format install clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -40,9 +40,11 @@ SECONDS ?= 600
 sim-soak: build ## simulate clusters from seeds on all cores: SEEDS=A..B, SECONDS=600
 	build/bin/firn-sim --jobs $(JOBS) --seeds $(SEEDS) --seconds $(SECONDS)
 
-# A minute of random inputs for the decoders, shared among them.
-asan: packages ## run unit, parity and fuzz tests under the address and undefined sanitizers
+build-asan: packages
 	$(call compile,asan,build/asan)
+
+# A minute of random inputs for the decoders, shared among them.
+asan: build-asan ## run unit, parity and fuzz tests under the address and undefined sanitizers
 	ASAN_OPTIONS=abort_on_error=1 FIRN_FUZZ_SECONDS=15 ctest --test-dir build/asan --output-on-failure -j2 -R '^(unit|parity|fuzz)_' --repeat until-pass:3
 
 tsan: packages ## run the unit tests of threaded code under the thread sanitizer
