@@ -54,7 +54,8 @@ static void describe_job(struct rig *rig, const struct rig_options *options)
     spec->model.vocab = options->vocab;
     spec->model.tied = true;
     spec->train.steps = UINT32_MAX;
-    spec->train.lanes = spec->train.micro_batches_per_lane = 1;
+    spec->train.lanes = MAX(options->lanes, 1u);
+    spec->train.micro_batches_per_lane = 1;
     spec->train.micro_batch = options->micro_batch;
     spec->train.seed = 1;
     snprintf(spec->train.optimizer.name, sizeof(spec->train.optimizer.name), "adamw");

@@ -30,8 +30,8 @@ struct rig {
 };
 
 struct rig_options {
-    unsigned layers, width, heads, context, vocab,
-        micro_batch; /* one lane, one micro-batch a step */
+    unsigned layers, width, heads, context, vocab, micro_batch;
+    unsigned lanes; /* of one micro-batch a step; 0: one */
     unsigned thread_count;
     const struct kernel *kernel; /* NULL: kernel_cpu() */
     const char *folder;          /* where its folder goes; NULL: TMPDIR, else /tmp */

@@ -208,12 +208,14 @@ static int allocate(struct stage *stage, const struct stage_options *options)
     if (size_bytes == SIZE_MAX)
         return -ENOMEM;
 
-    int r = stage->kernel->allocate(stage->device, size_bytes, &stage->memory);
+    int r = options->memory == NULL
+                ? stage->kernel->allocate(stage->device, size_bytes, &stage->memory)
+                : 0;
     if (r == 0)
         r = allocate_tables(stage);
     if (r < 0)
         return r;
-    struct carver carver = {.base = stage->memory,
+    struct carver carver = {.base = options->memory == NULL ? stage->memory : options->memory,
                             .activation_size = options->kernel->activation_size};
     carve_stage(&carver, options, stage);
     assert(carver.used_bytes == size_bytes);

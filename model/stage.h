@@ -44,6 +44,8 @@ struct stage_options {
     unsigned batch; /* B of one micro-batch */
     unsigned slots; /* micro-batches in flight, >= 1 */
     enum stage_recompute recompute;
+    void *memory; /* stage_memory_bytes() of the device, zeroed, borrowed for the stage's life;
+                     NULL: the stage takes it itself */
 };
 
 /** stage_new() - -ENOMEM: @error says which units need how much */
@@ -51,7 +53,7 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage,
               struct error *error) CHECK_RESULT;
 void stage_free(struct stage *stage);
 
-/** stage_memory_bytes() - what stage_new() with these options would allocate */
+/** stage_memory_bytes() - what a stage with these options takes of the device */
 size_t stage_memory_bytes(const struct stage_options *options);
 
 /** stage_boundary_bytes() - size of the residual stream of a micro-batch, (B,T,C) activations */

@@ -39,7 +39,7 @@ struct stage {
     void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
-    void *memory;          /* all of the device buffers above */
+    void *memory;          /* all of the device buffers above, when they are the stage's own */
 };
 
 /** stage_recomputes() - whether sublayers of @kind keep nothing but their input */

@@ -100,7 +100,7 @@ static int make_shadow(struct engine *engine)
 
 static int make_stage(struct engine *engine, struct error *error)
 {
-    const struct stage_options options = {
+    struct stage_options options = {
         .kernel = engine->state->kernel,
         .device = engine->state->device,
         .spec = &engine->state->model,
@@ -110,7 +110,19 @@ static int make_stage(struct engine *engine, struct error *error)
         .slots = schedule_slots(&engine->position),
         .recompute = memory_recompute(engine->plan),
     };
+    size_t size_bytes = stage_memory_bytes(&options);
+
+    if (size_bytes == SIZE_MAX || arena_take(engine->state->arena, size_bytes, &options.memory))
+        return error_set(error, -ENOMEM, "no %zu MiB of the device for activations",
+                         size_bytes >> 20);
     return stage_new(&options, &engine->stage, error);
+}
+
+static int begin_arena(struct engine *engine, struct error *error)
+{
+    const struct memory_need need = memory_need(engine->state, engine->plan, engine->rank);
+
+    return arena_begin(engine->state->arena, memory_arena_bytes(&need), error);
 }
 
 int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,
@@ -129,7 +141,9 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
                               .routes = routes,
                               .mesh = routes->mesh};
     place(engine);
-    status = make_stage(engine, error);
+    status = begin_arena(engine, error);
+    if (!status)
+        status = make_stage(engine, error);
     if (!status)
         status = gradients_new(state, engine->first_unit, engine->unit_count,
                                state->spec->train.lanes, engine->lanes, &engine->gradients, error);
@@ -162,6 +176,8 @@ void engine_free(struct engine *engine)
     free(engine->applied);
     gradients_free(engine->gradients);
     stage_free(engine->stage);
+    arena_end(engine->state->arena);
+    pinned_turn(engine->state->pinned);
     free(engine);
 }
 

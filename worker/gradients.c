@@ -52,7 +52,7 @@ static int allocate_buffers(struct gradients *gradients)
             continue;
         for (unsigned i = 0; i < gradients->depth; i++) {
             void *memory;
-            if (state->kernel->allocate(state->device, size_bytes, &memory))
+            if (arena_take(state->arena, size_bytes, &memory))
                 return -ENOMEM;
             gradients->buffers[unit * gradients->depth + i] = memory;
         }
@@ -93,8 +93,6 @@ void gradients_free(struct gradients *gradients)
 {
     if (!gradients)
         return;
-    for (unsigned i = 0; gradients->buffers && i < gradients->unit_count * gradients->depth; i++)
-        gradients->state->kernel->release(gradients->state->device, gradients->buffers[i]);
     free(gradients->buffers);
     free(gradients->positions);
     free(gradients->merges);

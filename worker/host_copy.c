@@ -3,10 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-int host_copy_init(struct host_copy *copy, const struct kernel *kernel,
-                   struct kernel_device *device, void *on_device, size_t size_bytes, bool direct)
+int host_copy_init(struct host_copy *copy, struct pinned *pool, void *on_device, size_t size_bytes,
+                   bool direct)
 {
-    *copy = (struct host_copy){.kernel = kernel,
+    const struct kernel *kernel = pinned_kernel(pool);
+    struct kernel_device *device = pinned_device(pool);
+
+    *copy = (struct host_copy){.pool = pool,
+                               .kernel = kernel,
                                .device = device,
                                .on_device = on_device,
                                .on_host = on_device,
@@ -14,8 +18,8 @@ int host_copy_init(struct host_copy *copy, const struct kernel *kernel,
     if (direct || kernel->host_memory)
         return 0;
     copy->on_host = NULL;
-    if (kernel->host_allocate(device, size_bytes, &copy->on_host) ||
-        kernel->event_new(device, &copy->used) || kernel->event_new(device, &copy->moved)) {
+    if (pinned_take(pool, size_bytes, &copy->on_host) || kernel->event_new(device, &copy->used) ||
+        kernel->event_new(device, &copy->moved)) {
         host_copy_done(copy);
         return -ENOMEM;
     }
@@ -29,8 +33,7 @@ void host_copy_done(struct host_copy *copy)
             host_copy_wait(copy);
         copy->kernel->event_free(copy->device, copy->used);
         copy->kernel->event_free(copy->device, copy->moved);
-        if (copy->on_host)
-            copy->kernel->host_release(copy->device, copy->on_host);
+        pinned_give(copy->pool, copy->on_host);
     }
     memset(copy, 0, sizeof(*copy));
 }

@@ -13,20 +13,20 @@
  */
 #pragma once
 
-#include "kernels/kernel.h"
+#include "worker/pinned.h"
 
 struct host_copy {
-    const struct kernel *kernel; /* NULL: not initialized */
+    struct pinned *pool;         /* NULL: not initialized */
+    const struct kernel *kernel; /* of the pool, like the device */
     struct kernel_device *device;
     void *on_device, *on_host;
     size_t size_bytes;
     struct kernel_event *used, *moved; /* NULL where there is one memory */
 };
 
-/** host_copy_init() - @on_device is borrowed; @direct: no place on the host is wanted; everything
- * is allocated here. -ENOMEM: @copy is as host_copy_done() leaves it */
-int host_copy_init(struct host_copy *copy, const struct kernel *kernel,
-                   struct kernel_device *device, void *on_device, size_t size_bytes,
+/** host_copy_init() - @on_device is borrowed; @direct: no place on the host is wanted; else it is
+ * @pool's. -ENOMEM: @copy is as host_copy_done() leaves it */
+int host_copy_init(struct host_copy *copy, struct pinned *pool, void *on_device, size_t size_bytes,
                    bool direct) CHECK_RESULT;
 /** host_copy_done() - waits for a copy that is under way; zeroed memory is allowed */
 void host_copy_done(struct host_copy *copy);

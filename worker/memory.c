@@ -44,7 +44,8 @@ static size_t gradients_bytes(const struct state *state, const struct plan *plan
         bool own =
             unit >= plan->stage_first_unit[stage] && unit < plan->stage_first_unit[stage + 1];
         if (plan_keeps(plan, rank, unit))
-            sum += state->units[unit].layout.count * sizeof(float) * (own ? depth : 1);
+            sum += arena_part_bytes(state->units[unit].layout.count * sizeof(float)) *
+                   (own ? depth : 1);
     }
     return sum;
 }
@@ -56,7 +57,7 @@ static size_t tie_bytes(const struct state *state, const struct plan *plan, unsi
     bool an_end = stage == 0 || stage == plan->stage_count - 1;
 
     return plan->stage_count > 1 && an_end && state->model.tied && !frozen_units(state, plan)
-               ? state->units[0].layout.tensors[0].count * sizeof(float)
+               ? arena_part_bytes(state->units[0].layout.tensors[0].count * sizeof(float))
                : 0;
 }
 
@@ -92,7 +93,7 @@ static size_t activations_bytes(const struct state *state, const struct plan *pl
         .recompute = memory_recompute(plan),
     };
 
-    return stage_memory_bytes(&options);
+    return arena_part_bytes(stage_memory_bytes(&options));
 }
 
 struct memory_need memory_need(const struct state *state, const struct plan *plan, unsigned rank)
@@ -104,15 +105,26 @@ struct memory_need memory_need(const struct state *state, const struct plan *pla
     };
 }
 
+/* SIZE_MAX where it would be more. */
+static size_t add_bytes(size_t a, size_t b)
+{
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+size_t memory_arena_bytes(const struct memory_need *need)
+{
+    return add_bytes(need->gradient_bytes, need->activation_bytes);
+}
+
 int memory_check(const struct state *state, const struct memory_need *need, struct error *error)
 {
     const double mib = 1 << 20;
     size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX, needed_bytes;
 
     state->kernel->memory(state->device, &free_bytes, &total_bytes);
-    if (!__builtin_add_overflow(need->state_bytes, need->gradient_bytes, &needed_bytes) &&
-        !__builtin_add_overflow(needed_bytes, need->activation_bytes, &needed_bytes) &&
-        needed_bytes <= free_bytes)
+    free_bytes = add_bytes(free_bytes, arena_held_bytes(state->arena));
+    needed_bytes = add_bytes(need->state_bytes, memory_arena_bytes(need));
+    if (needed_bytes <= free_bytes && needed_bytes < SIZE_MAX)
         return 0;
     return error_set(error, -ENOMEM,
                      "the device has %.0f MiB free of %.0f MiB, but this worker's part needs %.0f "
@@ -122,4 +134,13 @@ int memory_check(const struct state *state, const struct memory_need *need, stru
                      (double)free_bytes / mib, (double)total_bytes / mib,
                      (double)need->state_bytes / mib, (double)need->gradient_bytes / mib,
                      (double)need->activation_bytes / mib);
+}
+
+void memory_make_room(struct state *state, const struct memory_need *need)
+{
+    size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX;
+
+    state->kernel->memory(state->device, &free_bytes, &total_bytes);
+    if (memory_arena_bytes(need) > arena_held_bytes(state->arena) || need->state_bytes > free_bytes)
+        arena_drop(state->arena);
 }

@@ -2,10 +2,10 @@
  * What a generation takes of the device's memory, before any of it is taken: a plan that does not
  * fit is refused with the numbers instead of failing half-way.
  *
- * Counted is what the worker will allocate for its rank: units that it does not hold yet (those of
- * the last generation stay until the first commit), gradient buffers, activations of the
- * micro-batches in flight, gradients of copies of other stages. A reduction whose sums are made on
- * the device takes a little more, the room for what it receives.
+ * Counted is what the worker will take for its rank: units that it does not hold yet (those of the
+ * last generation stay until the first commit), and of the arena gradient buffers, activations of
+ * the micro-batches in flight, gradients of copies of other stages. A reduction whose sums are made
+ * on the device takes a little more, the room for what it receives.
  */
 #pragma once
 
@@ -25,10 +25,19 @@ enum stage_recompute memory_recompute(const struct plan *plan);
 /** memory_need() - of @rank of @plan, one of its workers, beside the state that is held now */
 struct memory_need memory_need(const struct state *state, const struct plan *plan, unsigned rank);
 
+/** memory_arena_bytes() - the part of @need that the arena gives; SIZE_MAX: more than there can be
+ */
+size_t memory_arena_bytes(const struct memory_need *need);
+
 /**
  * memory_check() - whether the device has as much: 0, or -ENOMEM with the numbers
  *
- * Where the device does not say what is free (kernel->memory) everything fits.
+ * What the arena keeps counts as free. Where the device does not say what is free (kernel->memory)
+ * everything fits.
  */
 int memory_check(const struct state *state, const struct memory_need *need,
                  struct error *error) CHECK_RESULT;
+
+/** memory_make_room() - what passed memory_check() goes before an arena that is kept in its way; no
+ * part of that is in use */
+void memory_make_room(struct state *state, const struct memory_need *need);

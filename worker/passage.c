@@ -6,8 +6,8 @@ int passage_init(struct passage *passage, const struct passage_options *options)
 {
     *passage = (struct passage){
         .departures = options->departures, .carrier = options->carrier, .peer = options->peer};
-    return host_copy_init(&passage->copy, options->kernel, options->device, options->buffer,
-                          options->size_bytes, options->carrier->operations->device_memory);
+    return host_copy_init(&passage->copy, options->pinned, options->buffer, options->size_bytes,
+                          options->carrier->operations->device_memory);
 }
 
 static int post(struct passage *passage, bool receive, uint64_t tag)

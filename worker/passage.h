@@ -26,8 +26,7 @@ struct passage {
 };
 
 struct passage_options {
-    const struct kernel *kernel;
-    struct kernel_device *device;
+    struct pinned *pinned; /* of the device */
     struct carrier *carrier;
     struct departures *departures;
     unsigned peer;

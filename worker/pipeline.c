@@ -203,8 +203,7 @@ static int make_passage(struct engine *engine, struct passage *passage, enum rou
                         void *buffer, unsigned peer)
 {
     const struct passage_options options = {
-        .kernel = engine->state->kernel,
-        .device = engine->state->device,
+        .pinned = engine->state->pinned,
         .carrier = engine->routes->carriers[route],
         .departures = engine->departures,
         .peer = peer,

@@ -28,13 +28,14 @@ static void add_on_device(void *context, float *output, const float *a, const fl
 static int allocate_on_device(void *context, size_t size_bytes, void **ret_memory)
 {
     const struct state *state = context;
-    return state->kernel->allocate(state->device, size_bytes, ret_memory);
+    return arena_take(state->arena, size_bytes, ret_memory);
 }
 
+/* The arena takes back all of a generation at once. */
 static void release_on_device(void *context, void *memory)
 {
-    const struct state *state = context;
-    state->kernel->release(state->device, memory);
+    (void)context;
+    (void)memory;
 }
 
 static void copy_on_device(void *context, void *to, const void *from, size_t size_bytes)
@@ -86,7 +87,7 @@ static int copy_subtrees(struct reduction *reduction, unsigned unit, struct unit
     if (!sums->copies)
         return -ENOMEM;
     for (unsigned i = 0; !status && i < reduction->own_count; i++) {
-        status = host_copy_init(&sums->copies[i], state->kernel, state->device, subtrees[i],
+        status = host_copy_init(&sums->copies[i], state->pinned, subtrees[i],
                                 state->units[unit].layout.count * sizeof(float), false);
         sums->places[i] = sums->copies[i].on_host;
     }

@@ -34,8 +34,7 @@ static int open_passage(const struct shadow *shadow, struct passage *passage, un
 {
     const struct engine *engine = shadow->engine;
     const struct passage_options options = {
-        .kernel = engine->state->kernel,
-        .device = engine->state->device,
+        .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
         .departures = engine->departures,
         .peer = peer,
@@ -56,8 +55,8 @@ static int open_stage(struct shadow *shadow, unsigned stage)
 
     for (unsigned unit = first; !status && unit < engine->plan->stage_first_unit[stage + 1];
          unit++) {
-        status = state->kernel->allocate(state->device, unit_bytes(engine, unit),
-                                         (void **)&shadow->gradients[unit]);
+        status =
+            arena_take(state->arena, unit_bytes(engine, unit), (void **)&shadow->gradients[unit]);
         if (!status)
             status = open_passage(shadow, &shadow->receives[unit], unit, shadow->gradients[unit],
                                   plan_rank(engine->plan, 0, stage));
@@ -140,8 +139,6 @@ void shadow_free(struct shadow *shadow)
         passage_close(&shadow->receives[unit]);
     for (unsigned i = 0; shadow->sends && i < shadow->engine->unit_count; i++)
         passage_close(&shadow->sends[i]);
-    for (unsigned unit = 0; shadow->gradients && unit < state->unit_count; unit++)
-        state->kernel->release(state->device, shadow->gradients[unit]);
     free(shadow->sends);
     free(shadow->fed);
     free(shadow->gradients);

@@ -36,27 +36,23 @@ int state_new(const struct job_spec *spec, const struct kernel *kernel,
     if (status)
         return status;
 
-    struct state *state = calloc(1, sizeof(*state));
     unsigned unit_count = model_unit_count(&model);
-    struct state_unit *units = calloc(unit_count, sizeof(*units));
-    struct kernel_adamw_tensor *step_tensors =
-        calloc((size_t)unit_count * UNIT_TENSORS_MAX, sizeof(*step_tensors));
-    if (!state || !units || !step_tensors) {
-        free(state);
-        free(units);
-        free(step_tensors);
+    struct state *state = calloc(1, sizeof(*state));
+    if (!state)
+        return error_set(error, -ENOMEM, "no memory for the training state");
+    *state = (struct state){.spec = spec, .model = model, .kernel = kernel, .device = device};
+    freeze_init(&state->freeze);
+    state->units = calloc(unit_count, sizeof(*state->units));
+    state->step_tensors =
+        calloc((size_t)unit_count * UNIT_TENSORS_MAX, sizeof(*state->step_tensors));
+    if (!state->units || !state->step_tensors || arena_new(kernel, device, &state->arena) ||
+        pinned_new(kernel, device, &state->pinned)) {
+        state_free(state);
         return error_set(error, -ENOMEM, "no memory for the training state");
     }
-    *state = (struct state){.spec = spec,
-                            .model = model,
-                            .kernel = kernel,
-                            .device = device,
-                            .unit_count = unit_count,
-                            .units = units,
-                            .step_tensors = step_tensors};
+    state->unit_count = unit_count;
     for (unsigned unit = 0; unit < unit_count; unit++)
-        model_unit_layout(&state->model, unit, &units[unit].layout);
-    freeze_init(&state->freeze);
+        model_unit_layout(&state->model, unit, &state->units[unit].layout);
     *ret_state = state;
     return 0;
 }
@@ -65,7 +61,10 @@ void state_free(struct state *state)
 {
     if (!state)
         return;
-    state_drop_all(state);
+    if (state->units)
+        state_drop_all(state);
+    arena_free(state->arena);
+    pinned_free(state->pinned);
     free(state->units);
     free(state->step_tensors);
     free(state);

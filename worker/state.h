@@ -13,6 +13,8 @@
 #include "elastic/step_record.h"
 #include "kernels/kernel.h"
 #include "model/unit.h"
+#include "worker/arena.h"
+#include "worker/pinned.h"
 
 struct state_unit {
     struct unit_layout layout;
@@ -28,6 +30,8 @@ struct state {
     struct model_spec model;
     const struct kernel *kernel;
     struct kernel_device *device; /* borrowed */
+    struct arena *arena;          /* what an engine computes with */
+    struct pinned *pinned;        /* what an engine's messages leave from and come to */
     unsigned unit_count;
     struct state_unit *units;
     struct kernel_adamw_tensor *step_tensors; /* room for all of one optimizer step */

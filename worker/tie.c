@@ -6,7 +6,7 @@
 
 struct tie {
     const struct engine *engine; /* borrowed */
-    float *theirs;               /* the other end's gradient; NULL when both ends are here */
+    float *theirs; /* the other end's gradient, in the arena; NULL when both ends are here */
     struct passage send, receive;
 };
 
@@ -58,17 +58,15 @@ static unsigned own_unit(const struct engine *engine)
 static int open_passages(struct tie *tie)
 {
     const struct engine *engine = tie->engine;
-    const struct kernel *kernel = engine->state->kernel;
     unsigned other_stage = has_head(engine) ? 0 : engine->plan->stage_count - 1;
     struct passage_options options = {
-        .kernel = kernel,
-        .device = engine->state->device,
+        .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
         .departures = engine->departures,
         .peer = plan_rank(engine->plan, engine->replica, other_stage),
         .size_bytes = table_of(engine, own_unit(engine))->count * sizeof(float),
     };
-    int status = kernel->allocate(options.device, options.size_bytes, (void **)&tie->theirs);
+    int status = arena_take(engine->state->arena, options.size_bytes, (void **)&tie->theirs);
 
     options.buffer = tie->theirs;
     if (!status)
@@ -102,11 +100,8 @@ void tie_free(struct tie *tie)
 {
     if (!tie)
         return;
-    const struct state *state = tie->engine->state;
-
     passage_close(&tie->send);
     passage_close(&tie->receive);
-    state->kernel->release(state->device, tie->theirs);
     free(tie);
 }
 

@@ -282,7 +282,10 @@ static int make_room(struct trainer *trainer, unsigned rank, struct error *error
     if (plan->source != PLAN_SOURCE_MEMORY)
         state_drop_all(trainer->state);
     const struct memory_need need = memory_need(trainer->state, plan, rank);
-    return memory_check(trainer->state, &need, error);
+    int status = memory_check(trainer->state, &need, error);
+    if (!status)
+        memory_make_room(trainer->state, &need);
+    return status;
 }
 
 /* What does not come from other workers: the rank's own stage and those that it shadows. */

@@ -19,6 +19,8 @@ extern "C" {
 void emulator_devices(int count);
 /** emulator_fail() - whether launches fail from now on */
 void emulator_fail(bool failing);
+/** emulator_allocations() - so many times memory was taken: of the device, and pinned */
+unsigned emulator_allocations(void);
 /** emulator_knows_products() - whether cuBLASLt's heuristic finds anything from now on */
 void emulator_knows_products(bool known);
 

@@ -14,11 +14,17 @@
 
 static int device_count = 1;
 static bool failing;
+static unsigned allocations;
 static std::map<char *, size_t> pinned; /* where it begins, how many bytes */
 
 void emulator_devices(int count)
 {
     device_count = count;
+}
+
+unsigned emulator_allocations(void)
+{
+    return allocations;
 }
 
 void emulator_fail(bool fail)
@@ -68,6 +74,7 @@ cudaError_t cudaMemGetInfo(size_t *ret_free_bytes, size_t *ret_total_bytes)
 cudaError_t cudaMalloc(void **ret_memory, size_t size_bytes)
 {
     void *memory = device_memory_take(size_bytes);
+    allocations++;
     if (memory == nullptr)
         return cudaErrorMemoryAllocation;
     device_access access(memory, size_bytes);
@@ -87,6 +94,7 @@ cudaError_t cudaMallocHost(void **ret_memory, size_t size_bytes)
     if (size_bytes > HOST_MOST || posix_memalign(ret_memory, PINNED_ALIGNMENT, size_bytes) != 0)
         return cudaErrorMemoryAllocation;
     memset(*ret_memory, POISON, size_bytes < POISONED_MOST ? size_bytes : POISONED_MOST);
+    allocations++;
     pinned[(char *)*ret_memory] = size_bytes;
     return cudaSuccess;
 }

@@ -102,6 +102,7 @@ static const struct kernel near_kernel = {.name = "near", .host_memory = true};
 
 struct harbour {
     struct kernel_device device;
+    struct pinned *pinned;
     struct host_copy copies[COUNT];
     uint64_t values[COUNT];
     struct departures *departures;
@@ -123,11 +124,12 @@ static void open_harbour(struct harbour *harbour, const struct kernel *kernel, b
 {
     memset(harbour, 0, sizeof(*harbour));
     harbour->failing = COUNT;
+    assert_int_equal(pinned_new(kernel, &harbour->device, &harbour->pinned), 0);
     assert_int_equal(departures_new(COUNT, &harbour->departures), 0);
     for (unsigned i = 0; i < COUNT; i++) {
         harbour->values[i] = 100 + i;
-        assert_int_equal(host_copy_init(&harbour->copies[i], kernel, &harbour->device,
-                                        &harbour->values[i], sizeof(uint64_t), direct),
+        assert_int_equal(host_copy_init(&harbour->copies[i], harbour->pinned, &harbour->values[i],
+                                        sizeof(uint64_t), direct),
                          0);
     }
 }
@@ -137,6 +139,7 @@ static void close_harbour(struct harbour *harbour)
     for (unsigned i = 0; i < COUNT; i++)
         host_copy_done(&harbour->copies[i]);
     departures_free(harbour->departures);
+    pinned_free(harbour->pinned);
 }
 
 static int add(struct harbour *harbour, unsigned index)

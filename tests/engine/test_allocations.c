@@ -1,0 +1,50 @@
+/* Once an engine is made nothing is taken of the device or pinned: not in a step, and not when
+   layers freeze and the engine is made anew. Counted by the emulator. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "bench/rig.h"
+#include "emulator/emulator.h"
+#include "kernels/cuda/backend.h"
+
+#define STEPS 6
+
+static void test_a_step_takes_no_memory(void **state)
+{
+    const struct rig_options options = {.layers = 3,
+                                        .width = 16,
+                                        .heads = 2,
+                                        .context = 8,
+                                        .vocab = 64,
+                                        .micro_batch = 1,
+                                        .lanes = 4,
+                                        .kernel = firn_cuda_backend()->bf16};
+    struct rig *rig = rig_open(&options);
+    unsigned before = emulator_allocations(), renewed = 0;
+
+    (void)state;
+    rig->spec.elastic.freeze.policy = JOB_FREEZE_SCHEDULE;
+    rig->spec.elastic.freeze.alpha = 0.5;
+    rig->spec.elastic.freeze.every = 2;
+    rig->spec.elastic.freeze.keep_active = 1;
+    for (unsigned step = 0; step < STEPS; step++) {
+        if (engine_stale(rig->engine)) {
+            rig_renew(rig);
+            renewed++;
+        }
+        rig_step(rig, NULL);
+    }
+    assert_int_equal(renewed, 1);
+    assert_int_equal(emulator_allocations(), before);
+    rig_close(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_takes_no_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
