@@ -45,7 +45,7 @@ build-asan: packages
 
 # A minute of random inputs for the decoders, shared among them.
 asan: build-asan ## run unit, parity and fuzz tests under the address and undefined sanitizers
-	ASAN_OPTIONS=abort_on_error=1 FIRN_FUZZ_SECONDS=15 ctest --test-dir build/asan --output-on-failure -j2 -R '^(unit|parity|fuzz)_' --repeat until-pass:3
+	ASAN_OPTIONS=abort_on_error=1 FIRN_FUZZ_SECONDS=8 ctest --test-dir build/asan --output-on-failure -j2 -R '^(unit|parity|fuzz)_' --repeat until-pass:3
 
 tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan)

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/model_index.h"
 #include "checkpoint/safetensors.h"
 
 #define CONFIG_NAME "config.json"
@@ -15,8 +16,6 @@
 #define WHOLE_NAME  "model.safetensors"
 #define CONFIG_MAX  ((size_t)1 << 20)
 #define INDEX_MAX   ((size_t)64 << 20)
-#define FILES_MAX   4096u
-#define NAME_BYTES  256 /* of a file in the folder */
 #define PATH_BYTES  4096
 #define READ_BYTES  ((size_t)1 << 20) /* converted at once */
 
@@ -40,41 +39,26 @@ static int path_of(const char *folder, const char *name, char ret_path[PATH_BYTE
     return 0;
 }
 
-static int read_json(const char *folder, const char *name, size_t size_max, json_t **ret_value,
-                     struct error *error)
+static int read_text(const char *folder, const char *name, size_t size_max, struct bytes *ret_text,
+                     char ret_path[PATH_BYTES], struct error *error)
 {
-    char path[PATH_BYTES];
-    CLEANUP(bytes_done) struct bytes text = {0};
-    int r = path_of(folder, name, path, error);
+    int r = path_of(folder, name, ret_path, error);
 
-    if (r == 0)
-        r = file_read(path, size_max, &text, error);
-    return r < 0 ? r : json_parse((const char *)text.data, text.size_bytes, path, ret_value, error);
+    return r < 0 ? r : file_read(ret_path, size_max, ret_text, error);
 }
 
 int model_folder_config(const char *folder, json_t **ret_config, struct error *error)
 {
-    return read_json(folder, CONFIG_NAME, CONFIG_MAX, ret_config, error);
+    char path[PATH_BYTES];
+    CLEANUP(bytes_done) struct bytes text = {0};
+    int r = read_text(folder, CONFIG_NAME, CONFIG_MAX, &text, path, error);
+
+    return r < 0 ? r
+                 : json_parse((const char *)text.data, text.size_bytes, path, ret_config, error);
 }
 
-static bool has_file(const struct model_folder *model, const char *path)
-{
-    for (size_t i = 0; i < model->file_count; i++)
-        if (strcmp(model->files[i].path, path) == 0)
-            return true;
-    return false;
-}
-
-/* A file is named once for each of its tensors; it is opened at the first. */
 static int add_file(struct model_folder *model, const char *name, struct error *error)
 {
-    char path[PATH_BYTES];
-    int r = path_of(model->folder, name, path, error);
-
-    if (r < 0 || has_file(model, path))
-        return r;
-    if (model->file_count == FILES_MAX)
-        return error_set(error, -EFBIG, "%s: more than %u files", model->folder, FILES_MAX);
     struct model_file *files =
         realloc(model->files, (model->file_count + 1) * sizeof(*model->files));
     if (files == NULL)
@@ -82,39 +66,29 @@ static int add_file(struct model_folder *model, const char *name, struct error *
     model->files = files;
     struct model_file *file = &files[model->file_count];
     *file = (struct model_file){.descriptor = -1};
-    memcpy(file->path, path, sizeof(path));
-    r = safetensors_open(path, &file->index, error);
+    int r = path_of(model->folder, name, file->path, error);
+    if (r == 0)
+        r = safetensors_open(file->path, &file->index, error);
     if (r < 0)
         return r;
     model->file_count++;
-    file->descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    return file->descriptor < 0 ? error_set(error, -errno, "%s: %s", path, strerror(errno)) : 0;
+    file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
+    return file->descriptor < 0 ? error_set(error, -errno, "%s: %s", file->path, strerror(errno))
+                                : 0;
 }
 
 static int add_indexed_files(struct model_folder *model, struct error *error)
 {
-    AUTO_JSON json_t *index = NULL;
-    json_t *map = NULL, *file;
-    const char *name;
-    int r = read_json(model->folder, INDEX_NAME, INDEX_MAX, &index, error);
+    char path[PATH_BYTES];
+    CLEANUP(bytes_done) struct bytes text = {0};
+    CLEANUP(model_index_done) struct model_index index = {0};
+    int r = read_text(model->folder, INDEX_NAME, INDEX_MAX, &text, path, error);
 
     if (r == 0)
-        r = json_get_object(index, "weight_map", &map, error);
-    if (r < 0)
-        return r;
-    json_object_foreach(map, name, file)
-    {
-        const char *text = json_string_value(file);
-        if (text == NULL || text[0] == '\0' || text[0] == '.' || strchr(text, '/') != NULL ||
-            strlen(text) >= NAME_BYTES)
-            return error_set(error, -EBADMSG,
-                             "%s/%s: the file of tensor %s is not one of the folder", model->folder,
-                             INDEX_NAME, name);
-        r = add_file(model, text, error);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+        r = model_index_parse((const char *)text.data, text.size_bytes, path, &index, error);
+    for (size_t i = 0; r == 0 && i < index.file_count; i++)
+        r = add_file(model, index.files[i], error);
+    return r;
 }
 
 int model_folder_open(const char *folder, struct model_folder **ret_model, struct error *error)
