@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of cmake/packages.txt that are missing; silent when none is.
+# Installs the Debian packages of a list (cmake/packages.txt) that are missing; silent when none is.
 # FIRN_SKIP_PACKAGES=1 leaves the machine as it is (for other distributions and offline builds).
 set -euo pipefail
 
-list=$(dirname "$0")/packages.txt
+list=${1:-$(dirname "$0")/packages.txt}
 mapfile -t wanted < <(sed 's/#.*//; s/[[:space:]]*$//; /^$/d' "$list")
 
 [ "${FIRN_SKIP_PACKAGES:-0}" = 0 ] || exit 0
 
 stop() {
     {
-        printf 'firn: %s\nIt is built with these Debian packages, or what your system calls them:\n' "$1"
+        printf 'firn: %s\n%s lists these Debian packages, or what your system calls them:\n' "$1" "$list"
         printf '  %s\n' "${wanted[@]}"
         printf 'When they are there: FIRN_SKIP_PACKAGES=1 make\n'
     } >&2

@@ -1,5 +1,5 @@
-"""An S3 server on loopback for tests: OpenStack Swift with s3api (Debian: swift-proxy, swift-account,
-swift-container, swift-object) or moto (PyPI: moto[server]), whichever this Python can import.
+"""An S3 server on loopback for tests: OpenStack Swift with s3api (Debian: python3-swift) or moto (PyPI:
+moto[server]), whichever this Python, or for Swift the system's own, can import.
 
 Swift is a real store: it checks every signature and keeps objects on disk, so it can be stopped and
 started again. moto knows the protocol and forgets everything when it ends; tests that stop the store
@@ -7,10 +7,10 @@ need Swift. All Swift needs lies in one folder: no root, no service, no file bel
 """
 import contextlib
 import datetime
+import functools
 import hashlib
 import hmac
 import http.client
-import importlib.util
 import os
 import re
 import subprocess
@@ -23,17 +23,23 @@ REGION = "us-east-1"
 SWIFT_SERVERS = ("account", "container", "object", "proxy")
 
 
-def has(module):
-    with contextlib.suppress(ImportError, ValueError):
-        return importlib.util.find_spec(module) is not None
-    return False
+@functools.cache
+def python_with(*modules):
+    """An interpreter that can import all of them; None."""
+    code = "import importlib.util as u, sys; sys.exit(not all(u.find_spec(name) for name in sys.argv[1:]))"
+    for python in (sys.executable, "/usr/bin/python3"):
+        with contextlib.suppress(OSError):
+            if subprocess.run([python, "-W", "ignore", "-c", code, *modules], stdin=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                return python
+    return None
 
 
 def installed():
     """"swift", "moto" or None."""
-    if has("swift.common.middleware.s3api"):
+    if python_with("swift.common.middleware.s3api"):
         return "swift"
-    return "moto" if has("moto.server") and has("flask") else None
+    return "moto" if python_with("moto.server", "flask") else None
 
 
 # ---- Swift, as a program of its own: object_server.py FOLDER account|container|object|proxy ----
@@ -49,12 +55,15 @@ user = {user}
 log_level = WARNING
 fallocate_reserve = 0
 """
+# A server that has not come up yet, or again, is asked again at once instead of after a minute.
 PROXY_PIPELINE = """[pipeline:main]
 pipeline = catch_errors cache listing_formats s3api tempauth slo proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
 allow_account_management = true
 account_autocreate = true
+error_suppression_interval = 0
+error_suppression_limit = 1000000
 [filter:catch_errors]
 use = egg:swift#catch_errors
 [filter:cache]
@@ -149,12 +158,13 @@ class ObjectServer:
 
     def launch(self):
         if self.kind == "swift":
-            subprocess.run([sys.executable, __file__, self.folder, "prepare", str(self.first_port)], check=True,
+            python = python_with("swift.common.middleware.s3api")
+            subprocess.run([python, __file__, self.folder, "prepare", str(self.first_port)], check=True,
                            stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONWARNINGS": "ignore"})
             for kind in SWIFT_SERVERS:
-                self.start([sys.executable, __file__, self.folder, kind])
+                self.start([python, __file__, self.folder, kind])
         else:
-            self.start([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)])
+            self.start([python_with("moto.server", "flask"), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)])
 
     def kill(self):
         for process in reversed(self.processes):  # who answers first: none speaks of the others' end
