@@ -7,6 +7,7 @@ import json
 import os
 import unittest
 
+import checkpoint_format
 from cluster import BIN, Cluster
 
 STEPS_LEAST = 1200  # of the undisturbed run
@@ -199,6 +200,10 @@ class Job:
                 digests[record["step"]] = json.load(manifest)["state_digest"]
         return digests
 
+    def whole(self, record):
+        """The folder of a checkpoint, with all of its files."""
+        return record["path"]
+
     def rank_of(self, rank):
         """(node, process id) of the worker with that rank in the plan in force."""
         worker = self.plan()["workers"][rank]
@@ -273,4 +278,5 @@ class JobTest(unittest.TestCase):
         job.ask(state="paused")
         job.wait_state("paused")
         self.assertIn(len(job.exact()), job.digests(), "no checkpoint of where it was paused")
+        checkpoint_format.check(job.whole(job.checkpoints()[-1]))
         self.assert_exact(job)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import unittest
 
+import checkpoint_format
 from cluster import BIN, PIPELINE, Cluster
 from job import CHECKPOINT_EVERY, Job, JobTest
 
@@ -62,7 +63,10 @@ class Checkpoints(JobTest):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = self.paused(cluster, 3 * CHECKPOINT_EVERY + 10)
             folder = job.checkpoints()[-1]["path"]
+            checkpoint_format.check(folder)
             flip_last_byte(own_files(folder, "optimizer-")[-1])
+            with self.assertRaises(checkpoint_format.Wrong):
+                checkpoint_format.check(folder)
             self.resume_from_the_one_before(job)
 
     def test_a_manifest_is_found_by_the_leader(self):

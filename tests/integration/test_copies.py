@@ -36,6 +36,13 @@ class SpreadJob(Job):
                     digests[record["step"]] = json.loads(text)["state_digest"]
         return digests
 
+    def whole(self, record):
+        """Every node has a part: copied into one folder they are the checkpoint."""
+        together = f"{self.cluster.folder}/together-{record['step']}"
+        for folder in self.folders(record["step"]).values():
+            shutil.copytree(folder, together, dirs_exist_ok=True)
+        return together
+
     def wait_copies(self, copies, after=0):
         """The newest checkpoint later than @after, when it has so many copies."""
         def found():
