@@ -36,9 +36,12 @@ static int take_manifest(struct copying *copying, const char *sha256)
 {
     const struct checkpoint_local *local = copying->local;
     struct error why = {0};
-    copying->has_folder = manifest_load(copying->folder, sha256, &copying->manifest, &why) == 0;
-    if (copying->has_folder)
+    int r = manifest_load(copying->folder, sha256, &copying->manifest, &why);
+    copying->has_folder = r == 0;
+    if (r == 0)
         return 0;
+    if (!checkpoint_is_lost(copying->folder, r) && r != -ENOENT)
+        return error_set(copying->error, r, "%s", why.text); /* nothing is known against it */
     if (access(copying->folder, F_OK) == 0)
         return error_set(copying->error, -EEXIST,
                          "%s is no part of this checkpoint: %s; move it away", copying->folder,

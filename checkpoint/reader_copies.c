@@ -81,9 +81,11 @@ int reader_take_small(const struct checkpoint_reader *reader, const struct reade
     assert(file->entry->chunk_count <= 1);
     for (unsigned i = 0; reader_place(reader, file, i, &place); i++) {
         int r = reader_take(reader, file, &place, ret_data, size, 0, error);
-        if (r == 0 && (size == 0 || hash_crc32c(0, ret_data, size) == file->entry->chunk_crcs[0]))
-            return 0;
-        worst = r == 0 ? worst : r;
+        if (r == 0 && size > 0 && hash_crc32c(0, ret_data, size) != file->entry->chunk_crcs[0])
+            r = -EBADMSG;
+        if (r == 0 || r == -ENOMEM || r == -ECANCELED)
+            return r;
+        worst = reader_worse(worst, r);
     }
     return error_set(error, worst, "no good copy of %s is to be had", file->entry->name);
 }

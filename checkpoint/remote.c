@@ -139,14 +139,15 @@ static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, 
     return answer->stop != NULL && atomic_load(answer->stop);
 }
 
-static void prepare(const struct checkpoint_remote *remote, CURL *handle, const char *url,
+/* Texts are copied by libcurl, which may have no memory for that; nothing else fails. */
+static bool prepare(const struct checkpoint_remote *remote, CURL *handle, const char *url,
                     struct curl_slist *headers, struct answer *answer)
 {
-    curl_easy_setopt(handle, CURLOPT_URL, url);
+    if (curl_easy_setopt(handle, CURLOPT_URL, url) != CURLE_OK ||
+        curl_easy_setopt(handle, CURLOPT_PROXY, "") != CURLE_OK) /* whatever http_proxy says */
+        return false;
     curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http");
-    curl_easy_setopt(handle, CURLOPT_PROXY,
-                     ""); /* nodes of one cluster, whatever http_proxy says */
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, remote->timeout_ms);
     curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -157,6 +158,7 @@ static void prepare(const struct checkpoint_remote *remote, CURL *handle, const 
     curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(handle, CURLOPT_XFERINFODATA, answer);
+    return true;
 }
 
 /* What libcurl or the other firnd says, as one of the errors of this interface. */
@@ -203,8 +205,10 @@ static int ask(struct checkpoint_remote *remote, const struct checkpoint_remote_
             curl_easy_cleanup(answer->handle);
         return error_set(error, -ENOMEM, "no memory to ask node %s", node->name);
     }
-    prepare(remote, answer->handle, url, headers, answer);
-    int r = judge(range, node, curl_easy_perform(answer->handle), answer, error);
+    CURLcode result = prepare(remote, answer->handle, url, headers, answer)
+                          ? curl_easy_perform(answer->handle)
+                          : CURLE_OUT_OF_MEMORY;
+    int r = judge(range, node, result, answer, error);
     curl_easy_setopt(answer->handle, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
     put_handle(remote, answer->handle);

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FAULT_MEMORY 0
 #else
@@ -63,3 +65,29 @@ void *realloc(void *memory, size_t size)
     return fault_memory_now() ? NULL : __libc_realloc(memory, size);
 }
 #endif
+
+/**
+ * fault_memory_each() - @run with its k-th allocation failing, for k = 0, 1, ... until none is left
+ * to fail; each time it must succeed or return -ENOMEM
+ * @failure: where @run leaves what it says
+ * @check: NULL, or what has to hold after each; is given the result
+ */
+static inline void fault_memory_each(const struct error *failure, int (*run)(void),
+                                     void (*check)(int result))
+{
+    long k = 0;
+    bool hit = true;
+    if (!FAULT_MEMORY)
+        skip();
+    for (; hit; k++) {
+        fault_memory_arm(k);
+        int r = run();
+        hit = fault_memory_disarm();
+        if (r != 0 && (!hit || r != -ENOMEM))
+            fail_msg("allocation %ld: %d \"%s\"", k, r, failure->text);
+        if (check != NULL)
+            check(r);
+    }
+    print_message("[   INFO   ] %ld allocations\n", k - 1);
+    assert_true(k > 4);
+}

@@ -25,6 +25,7 @@ struct file_server {
     atomic_uint refuses; /* so many requests are answered with 403 */
     atomic_ullong bytes; /* given away */
     atomic_uint requests;
+    uint8_t *buffer; /* taken at the start: memory may run out (fault_memory.h) for those who ask */
 };
 
 static inline void file_server_say(int connection, int code, const void *body, size_t size_bytes)
@@ -66,7 +67,7 @@ static inline void file_server_answer(struct file_server *server, int connection
     }
     snprintf(path, sizeof(path), "%s/%s/%s", server->folder, folder, file);
     int descriptor = open(path, O_RDONLY);
-    uint8_t *data = malloc(size);
+    uint8_t *data = server->buffer;
     ssize_t n = descriptor >= 0 ? pread(descriptor, data, size, (off_t)at) : -1;
     if (n > 0 && strstr(file, ".safetensors") != NULL && strstr(file, ".json") == NULL &&
         take_one(&server->flips))
@@ -74,7 +75,6 @@ static inline void file_server_answer(struct file_server *server, int connection
     file_server_say(connection, n < 0 ? 404 : 200, n < 0 ? (const void *)"none\n" : data,
                     n < 0 ? 5 : (size_t)n);
     atomic_fetch_add(&server->bytes, n > 0 ? (unsigned long long)n : 0);
-    free(data);
     if (descriptor >= 0)
         close(descriptor);
 }
@@ -107,6 +107,7 @@ static inline void file_server_start(struct file_server *server, const char *nam
     memset(server->key, 7, sizeof(server->key));
     snprintf(server->folder, sizeof(server->folder), "%s", folder);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    server->buffer = malloc(CHECKPOINT_REMOTE_MAX);
     server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert(bind(server->listener, (struct sockaddr *)&address, sizeof(address)) == 0);
     assert(listen(server->listener, 64) == 0);
@@ -124,5 +125,6 @@ static inline void file_server_stop(struct file_server *server)
     shutdown(server->listener, SHUT_RDWR);
     pthread_join(server->thread, NULL);
     close(server->listener);
+    free(server->buffer);
     server->listener = -1;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -169,6 +170,24 @@ static int record_link(struct io_context *context, const char *from, const char 
         record_content(record, from);
     }
     return r;
+}
+
+/** record_present() - the folder at @path and its files as they are, as operations of the past */
+static inline void record_present(const char *path)
+{
+    const struct dirent *entry;
+    DIR *directory = opendir(path);
+    assert(directory != NULL);
+    record_add(RECORD_MAKE_DIRECTORY, path);
+    while ((entry = readdir(directory)) != NULL) {
+        if (entry->d_name[0] == '.')
+            continue;
+        struct record *record = record_add(RECORD_LINK, "");
+        snprintf(record->target, sizeof(record->target), "%s/%s", path, entry->d_name);
+        record->file = recording.file_count++;
+        record_content(record, record->target);
+    }
+    closedir(directory);
 }
 
 static int record_sync_directory(struct io_context *context, const char *path)

@@ -160,9 +160,14 @@ static void what_nobody_has_is_said(void **state)
     assert_false(has(folder_of_c, MANIFEST_NAME));
 }
 
-/* Whatever operation of @failing's copy fails, the folder is not there or whole, and the next try
- * succeeds. How many operations there are. */
-static unsigned fail_each_operation(const char *failing)
+struct kind {
+    int code;
+    bool torn, stay_dead;
+};
+
+/* Whatever operation of @failing's copy fails, and however, the folder is not there or whole, and
+ * the next try succeeds. How many operations there are. */
+static unsigned fail_each_operation(const char *failing, const struct kind *kind)
 {
     static const char *const writers[] = {"a", "b"};
     struct error error = {0};
@@ -172,7 +177,7 @@ static unsigned fail_each_operation(const char *failing)
         sample_folder(folder_of_c);
         for (unsigned i = 0; i < 2; i++) {
             bool fails = strcmp(writers[i], failing) == 0;
-            fault_arm(fails ? k : FAULT_NEVER, -ENOSPC, false, false);
+            fault_arm(fails ? k : FAULT_NEVER, kind->code, kind->torn, kind->stay_dead);
             int r = copy_to(folder_of_c, "c", writers[i], fault_table(io_threads_table()), &error);
             done = done || (fails && fault.count <= k);
             fault_disarm();
@@ -190,9 +195,14 @@ static unsigned fail_each_operation(const char *failing)
 
 static void any_failing_operation_leaves_no_half(void **state)
 {
+    static const struct kind kinds[] = {{-ENOSPC, false, false}, {-EIO, false, false},
+                                        {-EIO, true, false},     {-EINTR, false, false},
+                                        {-ENOSPC, false, true},  {-EIO, true, true}};
     (void)state;
-    assert_true(fail_each_operation("a") > 20); /* a folder that is new here */
-    assert_true(fail_each_operation("b") > 15); /* files into a folder that is here */
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        assert_true(fail_each_operation("a", &kinds[i]) > 20); /* a folder that is new here */
+        assert_true(fail_each_operation("b", &kinds[i]) > 15); /* files into one that is here */
+    }
 }
 
 int main(void)

@@ -51,26 +51,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* @run with its k-th allocation failing, k = 0, 1, ... until none is left to fail. */
-static void fail_each(int (*run)(void), void (*check)(int result))
-{
-    long k = 0;
-    bool hit = true;
-    if (!FAULT_MEMORY)
-        skip();
-    for (; hit; k++) {
-        fault_memory_arm(k);
-        int r = run();
-        hit = fault_memory_disarm();
-        if (r != 0 && (!hit || r != -ENOMEM))
-            fail_msg("allocation %ld: %d \"%s\"", k, r, failure.text);
-        if (check != NULL)
-            check(r);
-    }
-    print_message("[   INFO   ] %ld allocations\n", k - 1);
-    assert_true(k > 4);
-}
-
 static int write_share(struct manifest *ret_part)
 {
     struct checkpoint_tensor tensors[SAMPLE_TENSORS];
@@ -122,7 +102,7 @@ static void check_save(int result)
 static void a_save(void **state)
 {
     (void)state;
-    fail_each(save, check_save);
+    fault_memory_each(&failure, save, check_save);
 }
 
 static int open_and_read(void)
@@ -142,7 +122,7 @@ static int open_and_read(void)
 static void opening_and_reading(void **state)
 {
     (void)state;
-    fail_each(open_and_read, NULL);
+    fault_memory_each(&failure, open_and_read, NULL);
 }
 
 static int open_and_load(void)
@@ -165,7 +145,7 @@ static int open_and_load(void)
 static void opening_and_loading(void **state)
 {
     (void)state;
-    fail_each(open_and_load, NULL);
+    fault_memory_each(&failure, open_and_load, NULL);
 }
 
 static int scrub(void)
@@ -182,7 +162,7 @@ static int scrub(void)
 static void a_scrub(void **state)
 {
     (void)state;
-    fail_each(scrub, NULL);
+    fault_memory_each(&failure, scrub, NULL);
 }
 
 static int export_plain(void)
@@ -207,7 +187,7 @@ static void check_export(int result)
 static void an_export(void **state)
 {
     (void)state;
-    fail_each(export_plain, check_export);
+    fault_memory_each(&failure, export_plain, check_export);
 }
 
 static int retain(void)
@@ -225,7 +205,7 @@ static void retention(void **state)
 {
     (void)state;
     sample_write(folder, NEW, 1);
-    fail_each(retain, check_newest);
+    fault_memory_each(&failure, retain, check_newest);
     assert_int_not_equal(access(old_path, F_OK), 0);
 }
 
@@ -237,7 +217,7 @@ static int pin(void)
 static void a_pin(void **state)
 {
     (void)state;
-    fail_each(pin, NULL);
+    fault_memory_each(&failure, pin, NULL);
     assert_true(checkpoint_pinned(old_path));
 }
 
