@@ -122,8 +122,9 @@ int event_append_text(const struct event *event, struct bytes *into)
 {
     char at[FORMAT_SIZE];
 
-    return bytes_append_format(into, "%s%s%s  %-8s %s%s%s\n", terminal_color(TERMINAL_DIM),
+    return bytes_append_format(into, "%s%s%s  %-8s %s%s%s%s\n", terminal_color(TERMINAL_DIM),
                                format_time(event->unix_ns, at), terminal_color(TERMINAL_PLAIN),
-                               event->node, terminal_color(color_of(event)), event->text,
+                               event->node, terminal_color(color_of(event)),
+                               strcmp(event->kind, "alarm") ? "" : "alarm: ", event->text,
                                terminal_color(TERMINAL_PLAIN));
 }

@@ -10,10 +10,36 @@
 
 #define NAME_COLUMNS 26
 #define FLAG_COLUMNS 22
+#define HELP_COLUMNS 80
 
 static void print_bold(const char *text)
 {
     printf("%s%s%s", terminal_color(TERMINAL_BOLD), text, terminal_color(TERMINAL_PLAIN));
+}
+
+/* After @indent columns that are there already, in lines of HELP_COLUMNS. */
+static void print_wrapped(const char *text, unsigned indent)
+{
+    for (unsigned column = indent; *text;) {
+        unsigned length = (unsigned)strcspn(text, " ");
+        if (column > indent && column + 1 + length > HELP_COLUMNS) {
+            printf("\n%*s", (int)indent, "");
+            column = indent;
+        }
+        column += (unsigned)printf("%s%.*s", column > indent ? " " : "", (int)length, text);
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+/* "  @words  @text": the text stands in its column, below words that are too long for theirs. */
+static void print_row(const char *words, unsigned columns, const char *text)
+{
+    if (strlen(words) > columns)
+        printf("  %s\n%*s", words, (int)columns + 3, "");
+    else
+        printf("  %-*s ", (int)columns, words);
+    print_wrapped(text, columns + 3);
 }
 
 static void print_flags(const struct flag *const *flags)
@@ -22,7 +48,7 @@ static void print_flags(const struct flag *const *flags)
         char words[64];
         snprintf(words, sizeof(words), "--%s%s%s", (*flags)->name, (*flags)->value ? " " : "",
                  (*flags)->value ? (*flags)->value : "");
-        printf("  %-*s %s\n", FLAG_COLUMNS, words, (*flags)->help);
+        print_row(words, FLAG_COLUMNS, (*flags)->help);
     }
 }
 
@@ -46,7 +72,7 @@ void help_print_all(void)
             if (strchr(command->name, ' ') || strchr(before, ' '))
                 putchar('\n');
         snprintf(words, sizeof(words), "%s %s", command->name, command->operands);
-        printf("  %-*s %s\n", NAME_COLUMNS, words, command->summary);
+        print_row(words, NAME_COLUMNS, command->summary);
     }
     printf("\nEverywhere:\n");
     print_flags(command_global_flags);

@@ -43,6 +43,11 @@ static int dir_argument(const struct arguments *arguments, bool make, char ret_d
     if (status)
         return status;
     AUTO_FREE char *real = realpath(dir, NULL);
+    if (!real && errno == ENOENT)
+        return error_set(error, -ENOENT,
+                         "no cluster is up in %s (there is no such folder); firnctl local up --dir "
+                         "%s starts one",
+                         dir, dir);
     if (!real)
         return error_set(error, -errno, "%s: %s", dir, strerror(errno));
     if (strlen(real) >= LOCAL_PATH_SIZE - 64)

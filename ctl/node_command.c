@@ -174,6 +174,24 @@ static int write_drain(struct store *store, const char *node, bool drain, uint64
     return store_txn(store, NULL, 0, &operation, 1, &succeeded, error);
 }
 
+/* -ENOENT: nobody has drained it. A node that is away may be resumed, so that it works when it is
+ * back. */
+static int check_resume(struct store *store, const struct cluster *cluster, const char *node,
+                        struct error *error)
+{
+    char key[KV_KEY_MAX];
+    size_t length = strlen(keys_cluster(key, store->cluster));
+    const struct kv_compare absent = {.key = key, .target = KV_MOD_REVISION, .value = 0};
+    const struct kv_operation nothing = {.type = KV_DELETE, .key = key};
+    bool is_absent;
+
+    if (cluster_find_node(cluster, node, error))
+        return 0;
+    snprintf(key + length, sizeof(key) - length, "drains/%s", node);
+    int status = store_txn(store, &absent, 1, &nothing, 1, &is_absent, NULL);
+    return status ? status : is_absent ? -ENOENT : 0;
+}
+
 static int change_drain(const struct arguments *arguments, bool drain, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
@@ -186,9 +204,10 @@ static int change_drain(const struct arguments *arguments, bool drain, struct er
         status = store_open(arguments, &store, error);
     if (!status)
         status = cluster_load(&store, &cluster, error);
-    /* A node that is away may be resumed, so that it works when it is back. */
     if (!status && drain && !cluster_find_node(&cluster, name, error))
         status = -ENOENT;
+    if (!status && !drain)
+        status = check_resume(&store, &cluster, name, error);
     if (!status)
         status =
             write_drain(&store, name, drain, arguments_number(arguments, "deadline", 0), error);

@@ -75,8 +75,11 @@ static int ask_slots(const struct arguments *arguments, struct dry_run *run, str
 
     if (!status)
         status = cluster_load(&store, &cluster, error);
-    if (status)
-        return status;
+    if (status) {
+        char why[ERROR_TEXT_SIZE - 64];
+        snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, error->text);
+        return error_set(error, status, "%s\nWithout a cluster: --slots S plans for S slots", why);
+    }
     run->slots = calloc(cluster.node_count * RECORD_SLOTS_MAX + 1, sizeof(*run->slots));
     if (!run->slots)
         return error_set(error, -ENOMEM, "no memory");

@@ -126,8 +126,10 @@ static int look(struct watch *watch, const struct cluster *cluster, int *ret_end
 {
     const struct cluster_job *job = cluster_find_job(cluster, watch->job, error);
 
+    if (!job && watch->looked)
+        return error_set(error, -ENOENT, "job %s was removed", watch->job);
     if (!job)
-        return error_set(error, -ENOENT, "job %s is not there (any more)", watch->job);
+        return -ENOENT;
     int status = collector_events(&watch->collector, cluster, error);
     if (!watch->looked)
         forget_past(watch);

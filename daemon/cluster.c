@@ -56,10 +56,12 @@ static void on_registered(void *context, enum registry_state state, const struct
     daemon->registered = state == REGISTRY_REGISTERED;
     switch (state) {
     case REGISTRY_REGISTERED:
-        log_info("node %s is registered in cluster %s with %u slots", daemon->config->node,
-                 daemon->config->cluster, daemon->self.slot_count);
-        sd_notifyf(0, "READY=1\nSTATUS=registered in cluster %s, %u slots", daemon->config->cluster,
-                   daemon->self.slot_count);
+        log_info("node %s is registered in cluster %s with %u slot%s", daemon->config->node,
+                 daemon->config->cluster, daemon->self.slot_count,
+                 daemon->self.slot_count == 1 ? "" : "s");
+        sd_notifyf(0, "READY=1\nSTATUS=registered in cluster %s, %u slot%s",
+                   daemon->config->cluster, daemon->self.slot_count,
+                   daemon->self.slot_count == 1 ? "" : "s");
         break;
     case REGISTRY_CONNECTING:
         log_warning("not registered: %s; trying on",

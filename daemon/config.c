@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "checkpoint/object_settings.h"
+#include "daemon/node_address.h"
 
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
 #define FIRST_FLAG      256
@@ -318,6 +319,24 @@ static int take_number(const struct source *source, int key, unsigned *ret_value
     return 0;
 }
 
+/* What is told to others has to lead them here. */
+static int check_address(const struct source *source, int key, const char *text,
+                         struct error *error)
+{
+    struct sockaddr_in address;
+    int status = key == KEY_ADDRESS ? node_address_host(text) : node_address_http(text, &address);
+
+    if (status == -EADDRNOTAVAIL)
+        return refuse(source, key, error,
+                      "\"%s\" leads nobody here; name the address of this node that others reach",
+                      text);
+    if (status)
+        return refuse(source, key, error, "\"%s\" is not a numeric address%s", text,
+                      key == KEY_ADDRESS ? ", such as 10.0.0.1 or [fd00::1]"
+                                         : " and a port, such as 127.0.0.1:7580");
+    return 0;
+}
+
 static int take_text(const struct source *source, int key, char *ret_text, size_t size,
                      struct error *error)
 {
@@ -329,6 +348,10 @@ static int take_text(const struct source *source, int key, char *ret_text, size_
         return refuse(source, key, error, "longer than %zu characters", size - 1);
     if ((key == KEY_CLUSTER || key == KEY_NODE || key == KEY_DOMAIN) && !name_valid(text))
         return refuse(source, key, error, "\"%s\" is not a name (a-z, 0-9, '.', '_', '-')", text);
+    int status =
+        key == KEY_ADDRESS || key == KEY_HTTP ? check_address(source, key, text, error) : 0;
+    if (status)
+        return status;
     strcpy(ret_text, text);
     return 0;
 }

@@ -169,9 +169,28 @@ static int lock_data_dir(struct daemon *daemon, uint64_t *ret_takeover, int *ret
     return 0;
 }
 
-static int daemon_open(struct daemon *daemon, int *ret_lock, struct error *error)
+/* One firnd a folder of sockets: another one would take this one's workers for its own. */
+static int lock_run_dir(const struct config *config, int *ret_lock, struct error *error)
 {
-    char workers[CONFIG_TEXT_SIZE + 16];
+    char path[CONFIG_TEXT_SIZE + 16];
+
+    snprintf(path, sizeof(path), "%s/workers", config->run_dir);
+    int status = file_make_directories(path, 0750, error);
+    if (status)
+        return status;
+    snprintf(path, sizeof(path), "%s/lock", config->run_dir);
+    *ret_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (*ret_lock < 0)
+        return error_set(error, -errno, "opening %s: %s", path, strerror(errno));
+    if (!take_lock(*ret_lock))
+        return error_set(error, -EBUSY, "another firnd uses %s: one run_dir a daemon",
+                         config->run_dir);
+    return 0;
+}
+
+static int daemon_open(struct daemon *daemon, int *ret_data_lock, int *ret_run_lock,
+                       struct error *error)
+{
     uint64_t takeover = 0;
     int status = event_loop_init(&daemon->loop);
 
@@ -181,10 +200,9 @@ static int daemon_open(struct daemon *daemon, int *ret_lock, struct error *error
         sizeof(daemon->incarnation))
         return error_set(error, -EIO, "no random numbers from the kernel");
     daemon->incarnation = MAX(daemon->incarnation & REGISTRY_INCARNATION_MAX, 1ul);
-    status = lock_data_dir(daemon, &takeover, ret_lock, error);
-    snprintf(workers, sizeof(workers), "%s/workers", daemon->config->run_dir);
+    status = lock_data_dir(daemon, &takeover, ret_data_lock, error);
     if (!status)
-        status = file_make_directories(workers, 0750, error);
+        status = lock_run_dir(daemon->config, ret_run_lock, error);
     if (!status)
         status = watch_signals(daemon);
     if (!status)
@@ -213,14 +231,14 @@ static void daemon_done(struct daemon *daemon)
 int daemon_run(const struct config *config)
 {
     AUTO_FREE struct daemon *daemon = calloc(1, sizeof(*daemon));
-    AUTO_CLOSE int lock = -1;
+    AUTO_CLOSE int data_lock = -1, run_lock = -1;
     struct error error = {0};
     int status;
 
     if (!daemon)
         return EXIT_FAILURE;
     daemon->config = config;
-    status = daemon_open(daemon, &lock, &error);
+    status = daemon_open(daemon, &data_lock, &run_lock, &error);
     if (status) {
         log_error("%s", error.text[0] ? error.text : strerror(-status));
         daemon->exit_code = EXIT_FAILURE;

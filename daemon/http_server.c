@@ -1,6 +1,5 @@
 #include "daemon/http_server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "daemon/exposition.h"
 #include "daemon/file_reader.h"
 #include "daemon/http_answers.h"
+#include "daemon/node_address.h"
 
 #define CONNECTIONS_MAX   256
 #define CONNECTION_IDLE_S 30
@@ -274,23 +274,6 @@ static void on_read(void *context, struct file_range *range)
     on_ready(server->ready, -1, 0, server);
 }
 
-static int parse_address(const char *text, struct sockaddr_in *ret_address, struct error *error)
-{
-    char host[ADDRESS_SIZE];
-    const char *colon = strrchr(text, ':');
-    char *end;
-    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
-
-    *ret_address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - text) : 0, text);
-    if (!colon || *end || port == 0 || port > 65535 ||
-        inet_pton(AF_INET, host, &ret_address->sin_addr) != 1)
-        return error_set(error, -EINVAL,
-                         "http: \"%s\" is not a numeric address and a port, such as 127.0.0.1:7580",
-                         text);
-    return 0;
-}
-
 static int watch(struct http_server *server)
 {
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD);
@@ -310,7 +293,7 @@ int http_server_start(struct daemon *daemon, struct http_server **ret_server, st
 {
     struct http_server *server = calloc(1, sizeof(*server));
     struct sockaddr_in address;
-    int status = server ? parse_address(daemon->config->http, &address, error) : -ENOMEM;
+    int status = server ? node_address_http(daemon->config->http, &address) : -ENOMEM;
 
     if (!status)
         status = file_reader_start(&daemon->loop, on_read, server, &server->files, error);

@@ -91,8 +91,19 @@ class Input(JobTest):
             twin.process = None
             with open(twin.log, encoding="utf-8") as log:
                 self.assertIn('another firnd is alive under the node name "a"', log.read())
+            self.assert_folders_are_its_own(cluster)
             job = Job(cluster, train__steps=80).submit()
             job.wait_completed()
+
+    def assert_folders_are_its_own(self, cluster):
+        """Another firnd would take the workers that it finds by their sockets for its own."""
+        node = cluster.nodes["a"]
+        for flag, folder in (("--data-dir", node.data), ("--run-dir", node.run)):
+            run = subprocess.run([*node.command(), "--node", "z", "--data-dir", cluster.folder + "/z", "--run-dir",
+                                  cluster.folder + "/run-z", flag, folder],
+                                 capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertIn(f"another firnd uses {folder}", run.stderr)
 
     def test_etcd_is_not_there(self):
         if not os.path.exists(BIN + "/firnctl"):

@@ -5,11 +5,13 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/file.h"
 #include "ctl/command.h"
+#include "ctl/help.h"
 
 static struct bytes text;
 
@@ -184,6 +186,41 @@ static void test_the_manual_page_of_firnd_has_every_key(void **state)
     assert_true(count >= 20);
 }
 
+/* What @print writes to standard output. */
+static const char *printed(void (*print)(void))
+{
+    FILE *file = tmpfile();
+    int before = dup(STDOUT_FILENO);
+    assert_non_null(file);
+    fflush(stdout);
+    assert_true(before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0);
+    print();
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    rewind(file);
+    bytes_done(&text);
+    char block[4096];
+    for (size_t size; (size = fread(block, 1, sizeof(block), file)) > 0;)
+        assert_int_equal(bytes_append(&text, block, size), 0);
+    assert_int_equal(bytes_append(&text, "", 1), 0);
+    fclose(file);
+    return (const char *)text.data;
+}
+
+static void test_the_list_of_commands_fits_a_terminal(void **state)
+{
+    const char *line = printed(help_print_all);
+    unsigned lines = 0;
+    (void)state;
+    for (size_t length; *line; line += length + 1, lines++) {
+        length = strcspn(line, "\n");
+        if (length > 80 || (length && line[length - 1] == ' '))
+            fail_msg("too wide, or with a blank at its end: \"%.*s\"", (int)length, line);
+    }
+    assert_true(lines > command_count);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +230,7 @@ int main(void)
         cmocka_unit_test_teardown(test_the_completion_has_the_global_flags_and_first_words,
                                   teardown),
         cmocka_unit_test_teardown(test_the_manual_page_of_firnd_has_every_key, teardown),
+        cmocka_unit_test_teardown(test_the_list_of_commands_fits_a_terminal, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
