@@ -58,6 +58,9 @@ if [ $has_gpu = 1 ]; then
     for precision in bf16 tf32 f32; do
         run $build/bin/bench-device --precision $precision
     done
+    run env FIRN_CUDA_GRAPHS=off $build/bin/bench-device
+    run $build/bin/bench-device --batch 1
+    run env FIRN_CUDA_GRAPHS=off $build/bin/bench-device --batch 1
     run $build/bin/bench-device --layers 48 --width 1600 --heads 25 --batch 4
 fi
 say "" "$([ $failed = 0 ] && echo 'all of it passed' || echo 'SOMETHING FAILED: see above')"

@@ -31,8 +31,9 @@
 extern "C" {
 #endif
 
-struct kernel_device; /* opaque; one slot: a GPU, or a CPU slot of n threads */
-struct kernel_event;  /* opaque; a point in a queue */
+struct kernel_device;    /* opaque; one slot: a GPU, or a CPU slot of n threads */
+struct kernel_event;     /* opaque; a point in a queue */
+struct kernel_recording; /* opaque; calls of the compute queue that can be made again as one */
 
 #define KERNEL_ROUTES_MAX 5  /* queues of routes between GPUs */
 #define KERNEL_UUID_SIZE  16 /* bytes that name a device among all devices */
@@ -149,6 +150,20 @@ struct kernel {
     /* What names the device among all; false: it has no name of its own (cpu, an
        emulated one). */
     bool (*uuid)(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE]);
+    /*
+     * Recording (a CUDA graph): the calls on the compute queue between begin and end are not
+     * carried out but kept; replay() makes all of them again, with the same arguments, as one call.
+     * Operations, copy() and zero() may be recorded, without those that synchronize or take memory
+     * of the host; no other call of the device comes between. Either fails where the backend cannot
+     * (-ENOTSUP: is not to, without a text), and then nothing has been carried out and the device
+     * is as before. A recording lives as long as all memory that it names. NULL, all four, where a
+     * replay would cost what the calls cost (cpu).
+     */
+    int (*record_begin)(struct kernel_device *device, struct error *error) CHECK_RESULT;
+    int (*record_end)(struct kernel_device *device, struct kernel_recording **ret_recording,
+                      struct error *error) CHECK_RESULT;
+    void (*replay)(struct kernel_device *device, const struct kernel_recording *recording);
+    void (*recording_free)(struct kernel_device *device, struct kernel_recording *recording);
     /* one line a fact about what the results depend on: device, libraries, chosen algorithms */
     void (*describe)(struct kernel_device *device, char *ret_text, size_t size);
 

@@ -171,7 +171,11 @@ static int allocate_tables(struct stage *stage)
     stage->layouts = calloc(stage->unit_count, sizeof(*stage->layouts));
     stage->slots = calloc(stage->slot_count, sizeof(*stage->slots));
     stage->host_losses = calloc(stage->rows, sizeof(*stage->host_losses));
-    if (stage->layouts == NULL || stage->slots == NULL || stage->host_losses == NULL)
+    stage->recorded_weights = calloc(stage->unit_count, sizeof(*stage->recorded_weights));
+    if (stage->layouts == NULL || stage->slots == NULL || stage->host_losses == NULL ||
+        stage->recorded_weights == NULL ||
+        recordings_new(stage->kernel, stage->device, stage_forward_place(stage, stage->slot_count),
+                       &stage->recordings))
         return -ENOMEM;
 
     for (unsigned i = 0; i < stage->unit_count; i++)
@@ -254,6 +258,8 @@ void stage_free(struct stage *stage)
 {
     if (stage == NULL)
         return;
+    recordings_free(stage->recordings);
+    free(stage->recorded_weights);
     stage->kernel->release(stage->device, stage->memory);
     for (unsigned i = 0; stage->slots != NULL && i < stage->slot_count; i++) {
         free(stage->slots[i].streams);

@@ -129,6 +129,24 @@ static void *begin_stream(struct stage *stage, enum unit_kind kind, bool leaves_
     return stream;
 }
 
+static void backward(const struct backward *b, const struct stage_slot *slot)
+{
+    switch (b->layout->kind) {
+    case UNIT_EMBEDDING:
+        backward_embedding(b, slot->tokens);
+        break;
+    case UNIT_ATTENTION:
+        backward_attention(b);
+        break;
+    case UNIT_MLP:
+        backward_mlp(b);
+        break;
+    case UNIT_HEAD:
+        backward_head(b);
+        break;
+    }
+}
+
 void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit,
                          const void *weights, float *gradient, bool want_input_gradient)
 {
@@ -144,21 +162,14 @@ void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit
                          .gradient = gradient,
                          .input = slot->streams[i],
                          .kept = stage_activations(stage, slot, i)};
-    if (stage_recomputes(stage->recompute, b.layout->kind))
-        stage_compute_again(stage, slot, i, weights);
-    b.d_stream = begin_stream(stage, b.layout->kind, leaves_stage);
-    switch (b.layout->kind) {
-    case UNIT_EMBEDDING:
-        backward_embedding(&b, slot->tokens);
-        break;
-    case UNIT_ATTENTION:
-        backward_attention(&b);
-        break;
-    case UNIT_MLP:
-        backward_mlp(&b);
-        break;
-    case UNIT_HEAD:
-        backward_head(&b);
-        break;
+    const struct recording_key key = {.place = stage_backward_place(stage, slot_index, i),
+                                      .weights = weights,
+                                      .gradient = gradient,
+                                      .want_input_gradient = want_input_gradient};
+    while (recordings_next(stage->recordings, &key)) {
+        if (stage_recomputes(stage->recompute, b.layout->kind))
+            stage_compute_again(stage, slot, i, weights);
+        b.d_stream = begin_stream(stage, b.layout->kind, leaves_stage);
+        backward(&b, slot);
     }
 }

@@ -148,21 +148,11 @@ void stage_compute_again(struct stage *stage, const struct stage_slot *slot, uns
         mix_mlp(&f);
 }
 
-void stage_forward(struct stage *stage, unsigned slot_index, void *const *weights,
-                   const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale)
+static void forward_units(const struct stage *stage, const struct stage_slot *slot,
+                          void *const *weights, bool has_loss, float loss_scale)
 {
-    struct stage_slot *slot = stage_slot_of(stage, slot_index);
-    bool has_loss = slot->targets != NULL && targets != NULL;
-
-    assert(slot->tokens == NULL || tokens != NULL);
-    assert(slot->targets == NULL || targets != NULL || !keep);
-    if (slot->tokens != NULL)
-        stage->kernel->upload(stage->device, slot->tokens, tokens, stage->rows * sizeof(int32_t));
-    if (has_loss)
-        stage->kernel->upload(stage->device, slot->targets, targets, stage->rows * sizeof(int32_t));
-    slot->kept = keep;
-
     struct forward f = forward_of(stage, slot, 0, weights[0]), above;
+
     for (unsigned i = 0; i < stage->unit_count; i++, f = above) {
         bool last = i + 1 == stage->unit_count;
         above = last ? f : forward_of(stage, slot, i + 1, weights[i + 1]);
@@ -181,8 +171,44 @@ void stage_forward(struct stage *stage, unsigned slot_index, void *const *weight
         case UNIT_HEAD:
             forward_head(&f);
             if (has_loss)
-                forward_loss(&f, slot->targets, keep, loss_scale);
+                forward_loss(&f, slot->targets, slot->kept, loss_scale);
             break;
         }
     }
+}
+
+/* Recordings of a forward hold the addresses of all weights, of which the key names the first. */
+static void follow_weights(struct stage *stage, void *const *weights)
+{
+    for (unsigned i = 0; i < stage->unit_count; i++)
+        if (stage->recorded_weights[i] != weights[i]) {
+            recordings_forget(stage->recordings);
+            for (unsigned k = 0; k < stage->unit_count; k++)
+                stage->recorded_weights[k] = weights[k];
+        }
+}
+
+void stage_forward(struct stage *stage, unsigned slot_index, void *const *weights,
+                   const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale)
+{
+    struct stage_slot *slot = stage_slot_of(stage, slot_index);
+    bool has_loss = slot->targets != NULL && targets != NULL;
+
+    assert(slot->tokens == NULL || tokens != NULL);
+    assert(slot->targets == NULL || targets != NULL || !keep);
+    if (slot->tokens != NULL)
+        stage->kernel->upload(stage->device, slot->tokens, tokens, stage->rows * sizeof(int32_t));
+    if (has_loss)
+        stage->kernel->upload(stage->device, slot->targets, targets, stage->rows * sizeof(int32_t));
+    slot->kept = keep;
+    if (!keep) { /* evaluation is rare */
+        forward_units(stage, slot, weights, has_loss, loss_scale);
+        return;
+    }
+    follow_weights(stage, weights);
+    const struct recording_key key = {.place = stage_forward_place(stage, slot_index),
+                                      .weights = weights[0],
+                                      .loss_scale = loss_scale};
+    while (recordings_next(stage->recordings, &key))
+        forward_units(stage, slot, weights, has_loss, loss_scale);
 }

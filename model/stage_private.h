@@ -1,6 +1,7 @@
 /* What model/stage.c lays out and stage_forward.c and stage_backward.c compute on. */
 #pragma once
 
+#include "model/recordings.h"
 #include "model/stage.h"
 
 /* What one unit keeps of one micro-batch from forward to backward, beside its input. */
@@ -39,7 +40,9 @@ struct stage {
     void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
-    void *memory;          /* all of the device buffers above, when they are the stage's own */
+    struct recordings *recordings; /* what forward and backward call */
+    const void **recorded_weights; /* unit_count: of the forwards that are recorded */
+    void *memory; /* all of the device buffers above, when they are the stage's own */
 };
 
 /** stage_recomputes() - whether sublayers of @kind keep nothing but their input */
@@ -93,6 +96,18 @@ static inline size_t stage_scratch_wide_width(const struct model_spec *spec)
  */
 void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,
                          const void *weights);
+
+/* Places of recordings: a slot's forward, then backward of each of its units. */
+static inline unsigned stage_forward_place(const struct stage *stage, unsigned slot)
+{
+    return slot * (stage->unit_count + 1);
+}
+
+static inline unsigned stage_backward_place(const struct stage *stage, unsigned slot,
+                                            unsigned index)
+{
+    return stage_forward_place(stage, slot) + 1 + index;
+}
 
 /** stage_slot_of() - bounds-checked */
 struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot);

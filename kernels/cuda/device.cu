@@ -94,6 +94,7 @@ int cuda_device_open(const struct kernel_options *options, enum cuda_precision p
         return error_set(error, -ENOMEM, "no memory for a GPU device");
 
     device->precision = precision;
+    device->records = cuda_recordings_wanted();
     int status = find_device(device, options->index, error);
     if (status == 0) {
         cudaError_t result = make_resources(device);

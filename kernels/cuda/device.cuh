@@ -49,6 +49,7 @@ struct kernel_device {
     void *product_workspace;
     void *workspace;
     struct cuda_staging staging;
+    bool records;         /* calls may be recorded */
     double *partial_sums; /* pinned: what norms bring to the host */
     cudaError_t failure;  /* the first one; cudaSuccess while all is well */
     const char *failed_call;
@@ -96,6 +97,15 @@ bool cuda_uuid(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE])
 void cuda_event_wait(struct kernel_device *device, struct kernel_event *event);
 void cuda_transfer(struct kernel_device *device, enum kernel_queue queue, void *to,
                    const void *from, size_t size_bytes);
+
+/* recording.cu */
+/** cuda_recordings_wanted() - not with FIRN_CUDA_GRAPHS=off in the environment */
+bool cuda_recordings_wanted(void);
+int cuda_record_begin(struct kernel_device *device, struct error *error);
+int cuda_record_end(struct kernel_device *device, struct kernel_recording **ret_recording,
+                    struct error *error);
+void cuda_replay(struct kernel_device *device, const struct kernel_recording *recording);
+void cuda_recording_free(struct kernel_device *device, struct kernel_recording *recording);
 
 /* linear.cu */
 int product_cache_new(struct product_cache **ret_cache);

@@ -65,6 +65,10 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     k.uuid = cuda_uuid;
     k.event_wait = cuda_event_wait;
     k.transfer = cuda_transfer;
+    k.record_begin = cuda_record_begin;
+    k.record_end = cuda_record_end;
+    k.replay = cuda_replay;
+    k.recording_free = cuda_recording_free;
     k.describe = describe;
     k.embedding_forward = cuda_embedding_forward<T>;
     k.embedding_backward = cuda_embedding_backward<T>;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include <functional>
+#include <tuple>
 
 #include "emulator.h"
 
@@ -48,12 +49,24 @@ extern dim3 blockDim, gridDim;
 
 /* ---- launches ---- */
 
-void emulator_launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body);
+typedef struct emulator_stream *cudaStream_t;
+
+/** emulator_launch() - now, or when the capture that @stream is in is launched */
+void emulator_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                     const std::function<void()> &body);
 unsigned char *emulator_shared(void);
 
+/* A kernel with its arguments, copied as a launch copies them. */
+template <typename Kernel, typename... Arguments>
+std::function<void()> emulator_call(Kernel kernel, Arguments... arguments)
+{
+    std::tuple<Arguments...> values(arguments...);
+    return [kernel, values] { std::apply(kernel, values); };
+}
+
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                     \
-    ((void)(stream),                                                                               \
-     emulator_launch(dim3(grid), dim3(block), shared_bytes, [&] { kernel(__VA_ARGS__); }))
+    emulator_launch(dim3(grid), dim3(block), shared_bytes, stream,                                 \
+                    emulator_call([](auto... values) { kernel(values...); }, __VA_ARGS__))
 #define DYNAMIC_SHARED(name) unsigned char *name = emulator_shared()
 
 /* ---- what threads of a block say to each other ---- */
@@ -97,7 +110,6 @@ void mma_words(float (&sum)[4], const uint32_t (&left)[4], uint32_t right0, uint
 
 /* ---- the runtime ---- */
 
-typedef struct emulator_stream *cudaStream_t;
 typedef struct emulator_event *cudaEvent_t;
 
 enum cudaError_t {
@@ -106,6 +118,8 @@ enum cudaError_t {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorNotReady = 600,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901,
     cudaErrorUnknown = 999,
 };
 
@@ -118,6 +132,8 @@ enum cudaMemcpyKind {
 
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 
 struct cudaUUID_t {
     char bytes[16];
@@ -152,3 +168,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
+
+/* ---- graphs ---- */
+
+typedef struct emulator_graph *cudaGraph_t;
+typedef struct emulator_graph_exec *cudaGraphExec_t;
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ret_graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *ret_exec, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);

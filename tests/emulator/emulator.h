@@ -21,6 +21,10 @@ void emulator_devices(int count);
 void emulator_fail(bool failing);
 /** emulator_allocations() - so many times memory was taken: of the device, and pinned */
 unsigned emulator_allocations(void);
+/** emulator_captures_fail() - whether graphs cannot be captured from now on */
+void emulator_captures_fail(bool failing);
+/** emulator_replays() - so many times a graph was launched */
+unsigned emulator_replays(void);
 /** emulator_knows_products() - whether cuBLASLt's heuristic finds anything from now on */
 void emulator_knows_products(bool known);
 

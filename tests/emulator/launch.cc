@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "capture.h"
 #include "cuda_runtime.h"
 #include "device_memory.h"
 
@@ -181,11 +182,9 @@ static void run_block(unsigned count)
     }
 }
 
-void emulator_launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body)
+static void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &body)
 {
     unsigned count = block.x * block.y * block.z;
-    assert(count >= 1 && count <= THREADS_MAX && shared_bytes <= SHARED_MAX);
-    assert(grid.x >= 1 && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535);
 
     /* Of its exact size, so that the address sanitizer sees its end. */
     shared_memory = (unsigned char *)aligned_alloc(128, (shared_bytes + 127) / 128 * 128 + 128);
@@ -203,6 +202,18 @@ void emulator_launch(dim3 grid, dim3 block, size_t shared_bytes, const std::func
             }
     free(shared_memory);
     shared_memory = nullptr;
+}
+
+void emulator_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                     const std::function<void()> &body)
+{
+    unsigned count = block.x * block.y * block.z;
+    assert(stream != nullptr);
+    assert(count >= 1 && count <= THREADS_MAX && shared_bytes <= SHARED_MAX);
+    assert(grid.x >= 1 && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535);
+
+    if (!capture_takes(stream, [=] { run_grid(grid, block, shared_bytes, body); }))
+        run_grid(grid, block, shared_bytes, body);
 }
 
 /* ---- between threads ---- */

@@ -1,6 +1,7 @@
 /* Products as BLAS defines them, element by element; see cublasLt.h. */
 #include <stdlib.h>
 
+#include "capture.h"
 #include "cublasLt.h"
 #include "device_memory.h"
 
@@ -186,6 +187,51 @@ static float gelu_of(float x)
     return (float)(0.5 * x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))));
 }
 
+/* A product with copies of all that describes it: a graph outlives the descriptors. */
+struct product {
+    emulator_matmul matmul;
+    emulator_layout a_layout, b_layout, c_layout, d_layout;
+    const void *a, *b, *c;
+    void *d;
+    float scale, keep;
+    bool left, right;
+    uint64_t inner;
+};
+
+static float product_at(const product &p, uint64_t row, uint64_t column)
+{
+    float sum = 0;
+
+    for (uint64_t k = 0; k < p.inner; k++)
+        sum += read_at(p.a, &p.a_layout, p.left ? k : row, p.left ? row : k) *
+               read_at(p.b, &p.b_layout, p.right ? column : k, p.right ? k : column);
+    sum *= p.scale;
+    if (p.keep != 0)
+        sum += p.keep * read_at(p.c, &p.c_layout, row, column);
+    emulator_layout vector = {p.d_layout.type, p.d_layout.rows, 1, p.d_layout.leading};
+    if (p.matmul.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+        sum += read_at(p.matmul.bias, &vector, row, 0);
+    return sum;
+}
+
+static void run(const product &p)
+{
+    device_access access;
+
+    for (uint64_t column = 0; column < p.d_layout.columns; column++)
+        for (uint64_t row = 0; row < p.d_layout.rows; row++) {
+            float sum = product_at(p, row, column);
+            if (p.matmul.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
+                emulator_layout kept = p.d_layout;
+                kept.leading = p.matmul.before_leading;
+                assert(kept.leading % 8 == 0);
+                write_at(p.matmul.before, &kept, row, column, sum);
+                sum = gelu_of(sum);
+            }
+            write_at(p.d, &p.d_layout, row, column, sum);
+        }
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -195,32 +241,25 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
 {
     bool left = matmul->left == CUBLAS_OP_T, right = matmul->right == CUBLAS_OP_T;
     uint64_t inner = left ? a_layout->rows : a_layout->columns;
-    float scale = *(const float *)alpha, keep = *(const float *)beta;
-    device_access access;
+    const product p = {*matmul,
+                       *a_layout,
+                       *b_layout,
+                       *c_layout,
+                       *d_layout,
+                       a,
+                       b,
+                       c,
+                       d,
+                       *(const float *)alpha,
+                       *(const float *)beta,
+                       left,
+                       right,
+                       inner};
 
     assert(stream != nullptr && inner == (right ? b_layout->columns : b_layout->rows));
     assert((left ? a_layout->columns : a_layout->rows) == d_layout->rows);
     assert((right ? b_layout->rows : b_layout->columns) == d_layout->columns);
-    for (uint64_t column = 0; column < d_layout->columns; column++)
-        for (uint64_t row = 0; row < d_layout->rows; row++) {
-            float sum = 0;
-            for (uint64_t k = 0; k < inner; k++)
-                sum += read_at(a, a_layout, left ? k : row, left ? row : k) *
-                       read_at(b, b_layout, right ? column : k, right ? k : column);
-            sum *= scale;
-            if (keep != 0)
-                sum += keep * read_at(c, c_layout, row, column);
-            emulator_layout vector = {d_layout->type, d_layout->rows, 1, d_layout->leading};
-            if (matmul->epilogue != CUBLASLT_EPILOGUE_DEFAULT)
-                sum += read_at(matmul->bias, &vector, row, 0);
-            if (matmul->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
-                emulator_layout kept = *d_layout;
-                kept.leading = matmul->before_leading;
-                assert(kept.leading % 8 == 0);
-                write_at(matmul->before, &kept, row, column, sum);
-                sum = gelu_of(sum);
-            }
-            write_at(d, d_layout, row, column, sum);
-        }
+    if (!capture_takes(stream, [p] { run(p); }))
+        run(p);
     return CUBLAS_STATUS_SUCCESS;
 }

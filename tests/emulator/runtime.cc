@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "capture.h"
 #include "cuda_runtime.h"
 #include "device_memory.h"
 
@@ -73,6 +74,8 @@ cudaError_t cudaMemGetInfo(size_t *ret_free_bytes, size_t *ret_total_bytes)
 
 cudaError_t cudaMalloc(void **ret_memory, size_t size_bytes)
 {
+    if (capture_refuses())
+        return cudaErrorStreamCaptureUnsupported;
     void *memory = device_memory_take(size_bytes);
     allocations++;
     if (memory == nullptr)
@@ -136,35 +139,45 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size_bytes, cudaM
     if (size_bytes == 0)
         return cudaSuccess;
     check_sides(to, from, size_bytes, kind);
-    device_access target(to, size_bytes), source(from, size_bytes);
-    memmove(to, from, size_bytes);
+    if (kind != cudaMemcpyDeviceToDevice && capture_refuses())
+        return cudaErrorStreamCaptureUnsupported;
+    auto move = [=] {
+        device_access target(to, size_bytes), source(from, size_bytes);
+        memmove(to, from, size_bytes);
+    };
+    if (!capture_takes(stream, move))
+        move();
     return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t size_bytes, cudaStream_t stream)
 {
     assert(stream != nullptr);
-    device_access access(memory, size_bytes);
-    if (size_bytes > 0)
-        memset(memory, value, size_bytes);
+    auto set = [=] {
+        device_access access(memory, size_bytes);
+        if (size_bytes > 0)
+            memset(memory, value, size_bytes);
+    };
+    if (!capture_takes(stream, set))
+        set();
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned)
 {
-    *ret_stream = (cudaStream_t)malloc(1);
-    return *ret_stream ? cudaSuccess : cudaErrorMemoryAllocation;
+    *ret_stream = capture_stream_new();
+    return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    free(stream);
+    capture_stream_free(stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
-    return cudaSuccess;
+    return capture_refuses() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
@@ -186,7 +199,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
 {
-    return cudaSuccess;
+    return capture_refuses() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t)

@@ -1,0 +1,128 @@
+/*
+ * What a stage calls in every step is recorded once and replayed, with the same bits: through
+ * several lanes, layers that freeze, and where the device cannot record.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "bench/rig.h"
+#include "emulator/emulator.h"
+#include "kernels/cuda/backend.h"
+
+#define STEPS 5
+
+struct run {
+    struct hash128 digest; /* of all parameters */
+    unsigned replays, warnings;
+};
+
+static void count_warnings(enum log_level level, const char *message,
+                           const struct log_field *fields, size_t field_count, void *context)
+{
+    struct run *run = context;
+    (void)message;
+    (void)fields;
+    (void)field_count;
+    run->warnings += level == LOG_LEVEL_WARNING;
+}
+
+static void take_digest(const struct rig *rig, struct run *run)
+{
+    const struct state *state = rig->state;
+    struct error error = {0};
+    struct hash_stream *hash = hash_stream_new();
+
+    assert_non_null(hash);
+    for (unsigned unit = 0; unit < state->unit_count; unit++) {
+        size_t size_bytes = state->units[unit].layout.count * sizeof(float);
+        AUTO_FREE float *values = malloc(size_bytes);
+        assert_non_null(values);
+        state->kernel->download(state->device, values, state->units[unit].parameters, size_bytes);
+        assert_int_equal(state->kernel->synchronize(state->device, &error), 0);
+        hash_stream_add(hash, values, size_bytes);
+    }
+    run->digest = hash_stream_result(hash);
+    hash_stream_free(hash);
+}
+
+static struct run train(const struct kernel *kernel, const char *graphs)
+{
+    const struct rig_options options = {.layers = 2,
+                                        .width = 16,
+                                        .heads = 2,
+                                        .context = 8,
+                                        .vocab = 64,
+                                        .micro_batch = 1,
+                                        .lanes = 4,
+                                        .kernel = kernel};
+    unsigned before = emulator_replays();
+    struct run run = {.replays = 0};
+
+    assert_int_equal(setenv("FIRN_CUDA_GRAPHS", graphs, 1), 0);
+    log_set_sink(count_warnings, &run);
+    struct rig *rig = rig_open(&options);
+    rig->spec.elastic.freeze.policy = JOB_FREEZE_SCHEDULE;
+    rig->spec.elastic.freeze.alpha = 0.5;
+    rig->spec.elastic.freeze.every = 3;
+    rig->spec.elastic.freeze.keep_active = 1;
+    for (unsigned step = 0; step < STEPS; step++) {
+        if (engine_stale(rig->engine))
+            rig_renew(rig);
+        rig_step(rig, NULL);
+    }
+    assert_int_equal(rig->state->freeze.frozen_layers, 1);
+    take_digest(rig, &run);
+    rig_close(rig);
+    log_set_sink(NULL, NULL);
+    run.replays = emulator_replays() - before;
+    return run;
+}
+
+static void check(const struct kernel *kernel)
+{
+    struct run called = train(kernel, "off"), replayed = train(kernel, "on");
+
+    assert_true(hash128_equal(called.digest, replayed.digest));
+    assert_int_equal(called.replays, 0);
+    assert_int_equal(called.warnings, 0);
+    /* All forwards but the first of each of two engines, and backward. */
+    assert_true(replayed.replays > STEPS * 4 - 2);
+    assert_int_equal(replayed.warnings, 0);
+}
+
+static void test_replays_have_the_same_bits(void **state)
+{
+    (void)state;
+    check(firn_cuda_backend()->bf16);
+    check(firn_cuda_backend()->f32);
+}
+
+static void test_what_cannot_be_recorded_is_called(void **state)
+{
+    const struct kernel *kernel = firn_cuda_backend()->bf16;
+    struct run want = train(kernel, "off");
+
+    (void)state;
+    emulator_captures_fail(true);
+    struct run run = train(kernel, "on");
+    emulator_captures_fail(false);
+    assert_true(hash128_equal(run.digest, want.digest));
+    assert_int_equal(run.replays, 0);
+    assert_int_equal(run.warnings, 2); /* once an engine */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replays_have_the_same_bits),
+        cmocka_unit_test(test_what_cannot_be_recorded_is_called),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
