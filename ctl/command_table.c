@@ -83,6 +83,8 @@ static const struct flag plan_slots = {
     "slots",   "S[@MEMORY]",
     FLAG_TEXT, 0,
     0,         "slots of each node, and the memory of one: 2, 8@80GiB (else the cluster's own)"};
+static const struct flag plan_gpu = {
+    "gpu", NULL, FLAG_SWITCH, 0, 0, "the slots of --slots are GPUs, in the job's precision"};
 static const struct flag plan_nodes = {"nodes", "N",  FLAG_NUMBER,
                                        1,       4096, "nodes with that many slots each (1)"};
 static const struct flag frozen = {"frozen", "L", FLAG_NUMBER,
@@ -348,7 +350,7 @@ const struct command commands[] = {
      .operands_max = 1,
      .summary = "which layout a job would get, and why",
      .details = "A dry run of the planner with estimated costs. Nothing is submitted.",
-     .flags = {&plan_slots, &plan_nodes, &devices, &stages, &replicas, &frozen, &json},
+     .flags = {&plan_slots, &plan_gpu, &plan_nodes, &devices, &stages, &replicas, &frozen, &json},
      .run = run_plan},
     {.name = "sample",
      .operands = "JOB|PATH",

@@ -63,6 +63,7 @@ static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
         slot->slot = i % each;
         slot->memory_bytes = memory_bytes;
         slot->speed = 1;
+        slot->gpu = arguments_has(arguments, "gpu");
     }
     return 0;
 }
@@ -93,6 +94,7 @@ static int ask_slots(const struct arguments *arguments, struct dry_run *run, str
             slot->slot = s;
             slot->memory_bytes = record->slots[s].memory_bytes;
             slot->speed = record->slots[s].speed;
+            slot->gpu = !strcmp(record->slots[s].kind, "cuda");
         }
     }
     if (!run->slot_count)
@@ -109,9 +111,8 @@ static int plan_layout(const struct arguments *arguments, struct dry_run *run, s
     run->plan = plan_new();
     if (!run->units || !run->plan)
         return error_set(error, -ENOMEM, "no memory");
-    planner_job(run->spec, run->frozen_layers, run->units, &run->input);
-    run->input.slots = run->slots;
-    run->input.slot_count = run->slot_count;
+    planner_job(run->spec, run->frozen_layers, run->slots, run->slot_count, run->units,
+                &run->input);
     run->input.devices_max =
         (unsigned)arguments_number(arguments, "devices", run->spec->elastic.devices_max);
     run->input.stages_wanted = (unsigned)arguments_number(arguments, "stages", 0);

@@ -209,6 +209,7 @@ static void take_node(struct leader_node *node, const char *name, const struct n
             .index = slot,
             .memory_bytes = record->slots[slot].memory_bytes,
             .speed = record->slots[slot].speed,
+            .gpu = strcmp(record->slots[slot].kind, "cuda") == 0,
             .bad = record->slots[slot].bad[0] != '\0',
         };
 }

@@ -37,6 +37,7 @@ struct leader_slot {
     unsigned index;
     size_t memory_bytes;
     double speed;
+    bool gpu;
     bool bad, busy; /* busy: used by another job */
 };
 

@@ -41,6 +41,7 @@ int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
     for (unsigned i = 0; i < node->slot_count; i++)
         if (node->slots[i].index == slot) {
             added->memory_bytes = node->slots[i].memory_bytes;
+            added->gpu = node->slots[i].gpu;
             added->speed = node->slots[i].speed * leader_slow_speed(context, node, slot);
         }
     if (held != NULL) {
@@ -155,9 +156,8 @@ static int make_input(const struct leader_context *context, const struct slot_po
     struct planner_unit *units = calloc(job_spec_unit_count(view->spec), sizeof(*units));
     if (units == NULL)
         return -ENOMEM;
-    planner_job(view->spec, frozen_layers, units, ret_input);
-    ret_input->slots = pool != NULL ? pool->slots : NULL;
-    ret_input->slot_count = pool != NULL ? pool->count : 0;
+    planner_job(view->spec, frozen_layers, pool != NULL ? pool->slots : NULL,
+                pool != NULL ? pool->count : 0, units, ret_input);
     ret_input->devices_max = leader_devices_max(view);
     ret_input->stages_wanted = view->stages_wanted;
     ret_input->replicas_wanted = view->replicas_wanted;

@@ -12,11 +12,14 @@
 #include <stddef.h>
 
 #include "elastic/plan.h"
+#include "elastic/slot_rates.h"
 
 struct planner_unit {
     double forward_seconds,
         backward_seconds; /* one micro-batch on a slot of speed 1; backward 0 when frozen */
     size_t parameter_bytes, activation_bytes, boundary_bytes;
+    size_t weight_bytes;  /* the parameters in the type of the activations; 0 where that is f32 */
+    size_t scratch_bytes; /* what the stage of a unit computes in; of all its units the most */
     bool trained;
     enum plan_recompute again; /* from which level on it is computed again; NONE: never */
 };
@@ -26,7 +29,8 @@ struct planner_slot {
     unsigned slot;
     char address[ADDRESS_SIZE];
     size_t memory_bytes; /* 0: not limited */
-    double speed;        /* relative, 1 = the reference */
+    double speed;        /* relative, 1 = the reference of its kind */
+    bool gpu;
     /* what the worker there holds now (0 units: nothing), to keep state where it is */
     unsigned held_first_unit, held_unit_count;
     uint64_t instance;
@@ -40,6 +44,7 @@ struct planner_input {
     unsigned devices_max; /* use at most this many */
     unsigned lanes, micro_batches_per_lane;
     double link_bytes_per_second, link_latency_seconds;
+    double updated_bytes_second;             /* elastic/slot_rates.h; 0: a CPU slot's */
     unsigned stages_wanted, replicas_wanted; /* 0: free; else only this K or R */
 };
 
@@ -76,20 +81,23 @@ int planner_predict(const struct planner_input *input, const struct plan *plan,
                     double *ret_seconds) CHECK_RESULT;
 
 /**
- * planner_job() - what a plan of @spec is made from before anything is measured: units on the
+ * planner_job() - what a plan of @spec is made from before anything is measured: units on a
  * reference slot, lanes, the reference link
+ * @slots: borrowed by @ret_input. The reference is a GPU where all of them are GPUs, else a CPU
+ * slot, which needs more memory
  * @units: job_spec_unit_count() of them, filled, and borrowed by @ret_input
  *
- * Slots, devices_max and wishes are left at zero: they are the caller's.
+ * devices_max and wishes are left at zero: they are the caller's.
  */
-void planner_job(const struct job_spec *spec, unsigned frozen_layers, struct planner_unit *units,
+void planner_job(const struct job_spec *spec, unsigned frozen_layers,
+                 const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
                  struct planner_input *ret_input);
 
 /** planner_parameter_bytes() - f32 parameters of one unit */
 size_t planner_parameter_bytes(const struct job_spec *spec, unsigned unit);
 
-/** planner_units() - costs from the spec alone (arithmetic and bytes at @flops_per_second), before
-   anything is measured; units below the boundary of @frozen_layers have no backward. @ret_units:
+/** planner_units() - costs from the spec alone (arithmetic and bytes at @rates), before anything is
+   measured; units below the boundary of @frozen_layers have no backward. @ret_units:
    job_spec_unit_count() */
-void planner_units(const struct job_spec *spec, unsigned frozen_layers, double flops_per_second,
-                   struct planner_unit *ret_units);
+void planner_units(const struct job_spec *spec, unsigned frozen_layers,
+                   const struct slot_rates *rates, struct planner_unit *ret_units);

@@ -17,9 +17,6 @@
 #include "elastic/lanes.h"
 #include "elastic/pipeline_time.h"
 
-/* Parameter bytes that a reference slot updates in a second: AdamW reads 4 and writes 3 arrays. */
-#define OPTIMIZER_BYTES_PER_SECOND 1.5e9
-
 /* It keeps its input alone. */
 static bool is_computed_again(const struct planner_unit *unit, enum plan_recompute recompute)
 {
@@ -72,7 +69,10 @@ static double closing_seconds(const struct planner_input *input, const struct la
 {
     double bytes = (double)largest_trained_bytes(shape, costs);
     double others = (double)(shape->replica_count - 1) / (double)shape->replica_count;
-    double seconds = bytes / OPTIMIZER_BYTES_PER_SECOND / shape->slowest;
+    double updated = input->updated_bytes_second > 0
+                         ? input->updated_bytes_second
+                         : slot_rates(false, JOB_PRECISION_F32).updated_bytes_second;
+    double seconds = bytes / updated / shape->slowest;
     if (shape->replica_count > 1)
         seconds += others * bytes * (subtrees + 1) / input->link_bytes_per_second +
                    2 * input->link_latency_seconds;
@@ -145,18 +145,19 @@ unsigned gradient_buffers(unsigned lanes_held)
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
                            unsigned stages_left, unsigned buffers, enum plan_recompute recompute)
 {
-    size_t state = 0, in_flight = 0, boundary = 0;
+    size_t state = 0, in_flight = 0, boundary = 0, scratch = 0;
     size_t again[PLAN_RECOMPUTES] = {0}; /* by kind: one set that all units of it work in */
     for (unsigned u = first; u < end; u++) {
         const struct planner_unit *unit = &units[u];
         bool keeps = !is_computed_again(unit, recompute);
         boundary = MAX(boundary, unit->boundary_bytes);
-        state += unit->parameter_bytes * (unit->trained ? 3 + buffers : 1);
+        scratch = MAX(scratch, unit->scratch_bytes);
+        state += unit->parameter_bytes * (unit->trained ? 3 + buffers : 1) + unit->weight_bytes;
         in_flight += keeps ? unit->activation_bytes : unit->boundary_bytes;
         if (!keeps)
             again[unit->again] = MAX(again[unit->again], unit->activation_bytes);
     }
     for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
         state += again[kind];
-    return state + (in_flight + boundary) * stages_left;
+    return state + scratch + (in_flight + boundary) * stages_left;
 }

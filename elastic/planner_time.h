@@ -53,8 +53,9 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
 unsigned gradient_buffers(unsigned lanes_held);
 
 /**
- * planner_stage_bytes() - parameters, gradient buffers and two moments of what is trained, and the
- * activations of @stages_left micro-batches in flight (1F1B: so many stages from this one on)
+ * planner_stage_bytes() - parameters, their weights, gradient buffers and two moments of what is
+ * trained, what the stage computes in, and the activations of @stages_left micro-batches in flight
+ * (1F1B: so many stages from this one on)
  */
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
                            unsigned stages_left, unsigned buffers, enum plan_recompute recompute);

@@ -4,10 +4,7 @@
  */
 #include "elastic/planner.h"
 
-/* A CPU slot and a local link, roughly; what decides is their proportion. */
-#define REFERENCE_FLOPS                 2e10
-#define REFERENCE_LINK_BYTES_PER_SECOND 1e9
-#define REFERENCE_LINK_LATENCY_SECONDS  1e-4
+#include <math.h>
 
 /* Columns of a sublayer's rows: what the norm becomes, and what returns (model/unit.h). */
 struct widths {
@@ -65,18 +62,31 @@ static double forward_flops(const struct job_spec *spec, unsigned unit, double t
     return products;
 }
 
-/* f32 numbers kept from forward to backward. */
-static double activation_count(const struct job_spec *spec, unsigned unit, double tokens)
+/* Kept from forward to backward, with the stream that enters: activations of @size bytes, and
+ * tokens, statistics and losses of 4. */
+static double activation_bytes(const struct job_spec *spec, unsigned unit, double tokens,
+                               double size)
 {
-    double width = spec->model.width, vocab = spec->model.vocab;
+    double width = spec->model.width, vocab = spec->model.vocab, words = sizeof(float);
+    double norm = words * (job_spec_is_llama(spec) ? 1 : 2);
     unsigned last = 2 * spec->model.layers + 1;
     if (unit == 0)
-        return tokens;
+        return tokens * words;
     if (unit == last)
-        return 2 * tokens * width + tokens * vocab;
+        return tokens * (size * (2 * width + vocab) + norm + 2 * words);
     struct widths widths = widths_of(spec, unit);
-    double kept = tokens * (2 * width + widths.wide + widths.mixed);
-    return unit % 2 == 1 ? kept + tokens * spec->model.heads : kept;
+    double heads = unit % 2 == 1 ? spec->model.heads : 0;
+    return tokens * (size * (2 * width + widths.wide + widths.mixed) + norm + words * heads);
+}
+
+/* model/stage.c: two buffers that backward works in, and the gradients of the stream that comes and
+ * of the one that goes. */
+static double scratch_bytes(const struct job_spec *spec, double tokens, double size)
+{
+    double width = spec->model.width;
+    struct widths attention = widths_of(spec, 1), mlp = widths_of(spec, 2);
+    return tokens * size *
+           (fmax(width, attention.mixed) + fmax(attention.wide, mlp.mixed) + 2 * width);
 }
 
 /* model/stage.h: sublayers can be computed again, table and head cannot. */
@@ -87,38 +97,50 @@ static enum plan_recompute recomputed_from(const struct job_spec *spec, unsigned
     return unit % 2 == 1 ? PLAN_RECOMPUTE_ATTENTION : PLAN_RECOMPUTE_FULL;
 }
 
-void planner_units(const struct job_spec *spec, unsigned frozen_layers, double flops_per_second,
-                   struct planner_unit *ret_units)
+void planner_units(const struct job_spec *spec, unsigned frozen_layers,
+                   const struct slot_rates *rates, struct planner_unit *ret_units)
 {
+    double size = (double)rates->activation_size;
     double tokens = (double)spec->train.micro_batch * spec->model.context;
     unsigned count = 2 * spec->model.layers + 2;
     unsigned frozen_units = frozen_layers > 0 ? 2 * frozen_layers + 1 : 0;
     for (unsigned unit = 0; unit < count; unit++) {
         bool trained = unit >= frozen_units;
-        double forward = forward_flops(spec, unit, tokens) / flops_per_second;
+        double forward = forward_flops(spec, unit, tokens) / rates->flops_per_second;
         ret_units[unit] = (struct planner_unit){
             .forward_seconds = forward,
             .backward_seconds = trained ? 2 * forward : 0,
             .parameter_bytes = planner_parameter_bytes(spec, unit),
-            .activation_bytes =
-                trained ? (size_t)activation_count(spec, unit, tokens) * sizeof(float) : 0,
-            .boundary_bytes = (size_t)(tokens * spec->model.width) * sizeof(float),
+            .activation_bytes = trained ? (size_t)activation_bytes(spec, unit, tokens, size) : 0,
+            .boundary_bytes = (size_t)(tokens * spec->model.width) * rates->activation_size,
+            .weight_bytes = rates->activation_size == sizeof(float)
+                                ? 0
+                                : (size_t)parameter_count(spec, unit) * rates->activation_size,
+            .scratch_bytes = (size_t)scratch_bytes(spec, tokens, size),
             .trained = trained,
             .again = recomputed_from(spec, unit),
         };
     }
 }
 
-void planner_job(const struct job_spec *spec, unsigned frozen_layers, struct planner_unit *units,
+void planner_job(const struct job_spec *spec, unsigned frozen_layers,
+                 const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
                  struct planner_input *ret_input)
 {
-    planner_units(spec, frozen_layers, REFERENCE_FLOPS, units);
+    bool gpus = slot_count > 0;
+    for (unsigned i = 0; i < slot_count; i++)
+        gpus = gpus && slots[i].gpu;
+    const struct slot_rates rates = slot_rates(gpus, spec->train.precision);
+    planner_units(spec, frozen_layers, &rates, units);
     *ret_input = (struct planner_input){
         .units = units,
         .unit_count = job_spec_unit_count(spec),
+        .slots = slots,
+        .slot_count = slot_count,
+        .updated_bytes_second = rates.updated_bytes_second,
         .lanes = spec->train.lanes,
         .micro_batches_per_lane = spec->train.micro_batches_per_lane,
-        .link_bytes_per_second = REFERENCE_LINK_BYTES_PER_SECOND,
-        .link_latency_seconds = REFERENCE_LINK_LATENCY_SECONDS,
+        .link_bytes_per_second = rates.link_bytes_per_second,
+        .link_latency_seconds = rates.link_latency_seconds,
     };
 }

@@ -46,7 +46,7 @@ _firnctl_flags()
     'checkpoint remove') flags='--step --force' ;;
     'checkpoint export') flags='--step --dtype' ;;
     'checkpoint fetch') flags='--step --bucket --object-store' ;;
-    'plan') flags='--slots --nodes --devices --stages --replicas --frozen --json' ;;
+    'plan') flags='--slots --gpu --nodes --devices --stages --replicas --frozen --json' ;;
     'sample') flags='--prompt --tokens --temperature --top-k --seed --step' ;;
     'version') flags='' ;;
     'help') flags='' ;;

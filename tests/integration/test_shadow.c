@@ -85,7 +85,8 @@ static struct plan *plan_of_survivors(struct crew *crew)
         worker->slot = slots[i];
         worker->instance = crew->workers[slots[i]].status.instance;
     }
-    planner_units(&crew->spec, 0, 1e9, units);
+    const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
+    planner_units(&crew->spec, 0, &rates, units);
     assert_int_equal(shadow_assign(&input, plan), 0);
     assert_int_equal(plan->shadow_count, count > 1 ? count : 0);
     return plan;

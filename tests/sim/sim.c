@@ -119,7 +119,8 @@ static void submit(struct sim *sim)
 static void limit_memory(struct sim *sim, unsigned slots)
 {
     struct planner_unit units[SIM_UNITS];
-    planner_units(&sim->spec, 0, 1e10, units);
+    const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
+    planner_units(&sim->spec, 0, &rates, units);
     size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES),
                                        PLAN_RECOMPUTE_NONE);
     if (slots >= 6 && sim_chance(sim, STREAM_SETUP, 40))
@@ -136,7 +137,8 @@ static void make_exposed(struct sim *sim, unsigned slots)
 {
     struct planner_unit units[SIM_UNITS];
     unsigned stages = 2 + (unsigned)sim_random(sim, STREAM_SETUP, 2);
-    planner_units(&sim->spec, 0, 1e10, units);
+    const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
+    planner_units(&sim->spec, 0, &rates, units);
     if (slots < 3 || sim_chance(sim, STREAM_SETUP, 30)) {
         size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES),
                                            PLAN_RECOMPUTE_FULL);

@@ -167,7 +167,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
         snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", from->arithmetic);
         node->slot_count = from->slot_count;
         for (unsigned s = 0; s < from->slot_count; s++)
-            node->slots[s] = (struct leader_slot){s, 0, 1, from->slot_bad[s], false};
+            node->slots[s] = (struct leader_slot){.index = s, .speed = 1, .bad = from->slot_bad[s]};
     }
 }
 

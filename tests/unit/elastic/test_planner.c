@@ -437,7 +437,8 @@ static void short_of_memory_activations_are_computed_again(void **state)
     world_init(&world);
     add_slots(&world, "a", 1);
     world.input.units = units;
-    planner_units(&spec, 0, 2e10, units);
+    const struct slot_rates cpu = slot_rates(false, JOB_PRECISION_F32);
+    planner_units(&spec, 0, &cpu, units);
     assert_int_equal(run(&world), 0);
     assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
     double seconds = world.plan->predicted_step_seconds;
@@ -451,6 +452,39 @@ static void short_of_memory_activations_are_computed_again(void **state)
     }
     world.slots[0].memory_bytes = whole_model_bytes(&world, PLAN_RECOMPUTE_FULL) - 1;
     assert_int_equal(run(&world), -ENOSPC);
+    world_done(&world);
+}
+
+/* Half the activations: what makes a CPU slot compute again still fits a GPU that keeps bf16. And
+ * of slots that are not all GPUs the plan knows no more than that of CPU slots. */
+static void gpus_are_planned_in_their_own_precision(void **state)
+{
+    (void)state;
+    struct job_spec spec = {
+        .model = {.layers = 6, .width = 32, .heads = 4, .context = 128, .vocab = 256},
+        .train = {.lanes = 12, .micro_batch = 8, .micro_batches_per_lane = 1}};
+    struct planner_unit units[UNITS];
+    struct planner_input input;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 1);
+    add_slots(&world, "b", 1);
+    planner_job(&spec, 0, world.slots, 2, units, &input);
+    double cpu_seconds = units[1].forward_seconds;
+    world.slots[0].gpu = true;
+    planner_job(&spec, 0, world.slots, 2, units, &input);
+    assert_true(units[1].forward_seconds == cpu_seconds);
+    world.input.units = units;
+    world.slots[0].memory_bytes = world.slots[1].memory_bytes =
+        whole_model_bytes(&world, PLAN_RECOMPUTE_NONE) - 1;
+    world.input.stages_wanted = world.input.replicas_wanted = 1;
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_ATTENTION);
+    world.slots[1].gpu = true;
+    planner_job(&spec, 0, world.slots, 2, units, &input);
+    assert_true(units[1].forward_seconds < cpu_seconds / 1000);
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
     world_done(&world);
 }
 
@@ -481,11 +515,12 @@ static void freezing_shrinks_the_pipeline_and_forks_replicas(void **state)
     add_slots(&world, "b", 2);
     add_slots(&world, "c", 2);
     world.input.units = units;
-    planner_units(&spec, 0, 2e10, units);
+    const struct slot_rates cpu = slot_rates(false, JOB_PRECISION_F32);
+    planner_units(&spec, 0, &cpu, units);
     assert_true(units[0].trained && units[1].backward_seconds > 0);
     assert_int_equal(run(&world), 0);
     double whole = world.plan->predicted_step_seconds;
-    planner_units(&spec, 4, 2e10, units);
+    planner_units(&spec, 4, &cpu, units);
     assert_false(units[8].trained);
     assert_true(units[9].trained);
     assert_int_equal(run(&world), 0);
@@ -528,6 +563,7 @@ int main(void)
         cmocka_unit_test(memory_limits_bend_the_partition_or_forbid_it),
         cmocka_unit_test(a_slow_slot_gets_fewer_lanes_when_that_is_faster),
         cmocka_unit_test(short_of_memory_activations_are_computed_again),
+        cmocka_unit_test(gpus_are_planned_in_their_own_precision),
         cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
         cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
         cmocka_unit_test(choices_are_in_order_and_true),

@@ -1,6 +1,6 @@
 /*
  * elastic/ plans with the sizes of units and may not ask model/, which makes them: both count the
- * same parameters, of both families.
+ * same parameters, of both families, and what a worker takes of its device is what the plan said.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "elastic/planner.h"
-#include "worker/state.h"
+#include "elastic/planner_time.h"
+#include "worker/memory.h"
 
 static void compare_units(const struct job_spec *spec)
 {
@@ -46,22 +46,84 @@ static void test_gpt2(void **state)
 }
 
 /* The sizes of Llama 3.2 1B. */
+static struct job_spec llama_1b(void)
+{
+    return (struct job_spec){.model = {.family = "llama",
+                                       .layers = 16,
+                                       .width = 2048,
+                                       .heads = 32,
+                                       .kv_heads = 8,
+                                       .head_width = 64,
+                                       .hidden = 8192,
+                                       .context = 2048,
+                                       .vocab = 128256,
+                                       .tied = true,
+                                       .rope_theta = 500000,
+                                       .norm_epsilon = 1e-5}};
+}
+
 static void test_llama(void **state)
 {
     (void)state;
-    struct job_spec spec = {.model = {.family = "llama",
-                                      .layers = 16,
-                                      .width = 2048,
-                                      .heads = 32,
-                                      .kv_heads = 8,
-                                      .head_width = 64,
-                                      .hidden = 8192,
-                                      .context = 2048,
-                                      .vocab = 128256,
-                                      .tied = true,
-                                      .rope_theta = 500000,
-                                      .norm_epsilon = 1e-5}};
+    struct job_spec spec = llama_1b();
     compare_units(&spec);
+}
+
+/* The first and the last of two stages, of a replica of two lanes, as planned and as taken. */
+static void compare_stages(const struct job_spec *job, enum job_precision precision, bool gpu,
+                           enum plan_recompute recompute)
+{
+    struct planner_unit units[STEP_RECORD_UNITS_MAX];
+    const struct slot_rates rates = slot_rates(gpu, precision);
+    struct job_spec spec = *job;
+    struct kernel kernel = *kernel_cpu();
+    struct kernel_device *device;
+    struct state *state;
+    struct error error = {0};
+    struct plan *plan = plan_new();
+
+    spec.train.lanes = 2;
+    spec.train.micro_batches_per_lane = 4;
+    spec.train.micro_batch = 4;
+    kernel.activation_size = rates.activation_size;
+    assert_int_equal(kernel.open(&(struct kernel_options){.thread_count = 1}, &device, &error), 0);
+    assert_int_equal(state_new(&spec, &kernel, device, &state, &error), 0);
+    assert_non_null(plan);
+    plan->stage_count = plan->worker_count = 2;
+    plan->replica_count = 1;
+    plan->recompute = recompute;
+    plan->workers = calloc(2, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(3, sizeof(unsigned));
+    plan->replica_first_lane = calloc(2, sizeof(unsigned));
+    plan->stage_first_unit[1] = state->unit_count / 2;
+    plan->stage_first_unit[2] = state->unit_count;
+    plan->replica_first_lane[1] = spec.train.lanes;
+    planner_units(&spec, 0, &rates, units);
+    for (unsigned rank = 0; rank < 2; rank++) {
+        const struct memory_need need = memory_need(state, plan, rank);
+        double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);
+        double planned = (double)planner_stage_bytes(units, plan->stage_first_unit[rank],
+                                                     plan->stage_first_unit[rank + 1], 2 - rank,
+                                                     gradient_buffers(spec.train.lanes), recompute);
+        if (planned < 0.995 * taken || planned > 1.08 * taken)
+            fail_msg("rank %u: %.1f MiB planned, %.1f MiB taken", rank, planned / (1 << 20),
+                     taken / (1 << 20));
+    }
+    plan_free(plan);
+    state_free(state);
+    kernel.close(device);
+}
+
+static void test_memory_is_planned_as_it_is_taken(void **state)
+{
+    (void)state;
+    struct job_spec spec = llama_1b();
+    spec.model.tied = false; /* the other end's gradient is not planned with */
+    for (unsigned level = 0; level < PLAN_RECOMPUTES; level++) {
+        compare_stages(&spec, JOB_PRECISION_BF16, true, (enum plan_recompute)level);
+        compare_stages(&spec, JOB_PRECISION_TF32, true, (enum plan_recompute)level);
+        compare_stages(&spec, JOB_PRECISION_BF16, false, (enum plan_recompute)level);
+    }
 }
 
 int main(void)
@@ -69,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_memory_is_planned_as_it_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
