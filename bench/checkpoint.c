@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "bench/backend.h"
 #include "bench/disturbance.h"
 #include "bench/fio.h"
 #include "bench/peer.h"
@@ -215,7 +216,7 @@ static void measure_drift(struct measure *measure, struct saving *saving, unsign
 
 /* ---- training ---- */
 
-static struct rig_options small_model(unsigned threads, const char *folder)
+static struct rig_options small_model(const struct rig_options *large)
 {
     return (struct rig_options){.layers = 4,
                                 .width = 256,
@@ -223,8 +224,9 @@ static struct rig_options small_model(unsigned threads, const char *folder)
                                 .context = 64,
                                 .vocab = 4096,
                                 .micro_batch = 4,
-                                .thread_count = threads,
-                                .folder = folder};
+                                .thread_count = large->thread_count,
+                                .kernel = large->kernel,
+                                .folder = large->folder};
 }
 
 static void measure_training(struct measure *measure, struct saving *saving, unsigned rounds,
@@ -323,6 +325,8 @@ static const struct usage_option known[] = {
     {"--checkpoints", "N", "of the part training (40)"},
     {"--saves", "N", "of the part drift, and of the small model (200)"},
     {"--threads", "N", "that compute (2)"},
+    {"--backend", "NAME", "cuda or cpu (as it is)"},
+    {"--precision", "NAME", "of cuda: bf16 (as it is), tf32 or f32"},
     {"--folder", "PATH", "where checkpoints go (TMPDIR, else /tmp)"},
     {"--torch", "SCRIPT", "bench/checkpoint_torch.py: PyTorch's save beside it"},
 };
@@ -342,6 +346,7 @@ int main(int argc, char **argv)
         measure_die("--parts: \"%s\" is none of save, training, drift", parts);
     setvbuf(stdout, NULL, _IOLBF, 0); /* it takes minutes: what is known is shown */
     options.folder = measure_option(argc, argv, "--folder", NULL);
+    options.kernel = backend_chosen(argc, argv, "cpu");
     struct measure *measure = measure_begin(
         "checkpoint", "saving and restoring GPT-2 124M with AdamW beside fio, and beside training",
         argc, argv);
@@ -354,7 +359,7 @@ int main(int argc, char **argv)
         measure_drift(measure, &bench.saving, saves);
     saving_close(&bench.saving);
     rig_close(bench.saving.rig);
-    options = small_model(threads, options.folder);
+    options = small_model(&options);
     if (strstr(parts, "training"))
         measure_small(measure, &options, saves);
     return measure_end(measure);

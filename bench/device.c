@@ -4,194 +4,28 @@
  * other only.
  */
 #include <stdio.h>
-#include <string.h>
 
+#include "base/philox.h"
+#include "bench/backend.h"
+#include "bench/device_rig.h"
 #include "bench/measure.h"
 #include "bench/usage.h"
-#include "kernels/backend.h"
-#include "model/stage.h"
 
 #define DESCRIPTION_SIZE 16384
 
-struct rig {
-    const struct kernel *kernel;
-    struct kernel_device *device;
-    struct model_spec spec;
-    unsigned batch, rounds;
-    size_t rows, elements; /* N; N x 4C: the largest flat buffer */
-    void *a, *b, *c;       /* activations, room for N x max(4C, V) */
-    float *f32[4];         /* elements each */
-    int32_t *tokens;       /* N, on the device */
-    double peak_flops, copy_bytes;
-};
-
-static void stop(const char *what)
+static int32_t *make_tokens(const struct device_rig *rig)
 {
-    fprintf(stderr, "bench-device: %s\n", what);
-    exit(1);
+    int32_t *tokens = calloc(rig->rows, sizeof(*tokens));
+
+    if (!tokens)
+        device_rig_stop("no memory");
+    for (size_t i = 0; i < rig->rows; i++)
+        tokens[i] = (int32_t)(i * 7919 % rig->spec.vocab);
+    return tokens;
 }
-
-static void wait_for(const struct rig *rig)
-{
-    struct error error = {0};
-    if (rig->kernel->synchronize(rig->device, &error) < 0)
-        stop(error.text);
-}
-
-static void *memory(const struct rig *rig, size_t size_bytes)
-{
-    void *result = NULL;
-    if (rig->kernel->allocate(rig->device, size_bytes, &result) < 0)
-        stop("no memory on the device: make the model or the batch smaller");
-    return result;
-}
-
-typedef void (*operation)(const struct rig *rig);
-
-/* Seconds of one call, the median of five groups of rounds after one to warm up. */
-static double seconds_of(const struct rig *rig, operation run)
-{
-    struct samples samples = {.count = 0};
-
-    run(rig);
-    wait_for(rig);
-    for (unsigned group = 0; group < 5; group++) {
-        double began = measure_now();
-        for (unsigned round = 0; round < rig->rounds; round++)
-            run(rig);
-        wait_for(rig);
-        samples_add(&samples, (measure_now() - began) / rig->rounds);
-    }
-    return samples_median(&samples);
-}
-
-/* ---- the operations, on the shapes of the model ---- */
-
-static struct kernel_linear wide_shape(const struct rig *rig)
-{
-    return (struct kernel_linear){.rows = rig->rows,
-                                  .in = rig->spec.width,
-                                  .out = 4 * (size_t)rig->spec.width,
-                                  .layout = KERNEL_WEIGHT_IN_OUT};
-}
-
-static struct kernel_attention attention_shape(const struct rig *rig)
-{
-    return (struct kernel_attention){rig->batch, rig->spec.context, rig->spec.width,
-                                     rig->spec.heads, rig->spec.heads};
-}
-
-static void run_copy(const struct rig *rig)
-{
-    rig->kernel->copy(rig->device, rig->f32[1], rig->f32[0], rig->elements * sizeof(float));
-}
-
-static void run_product(const struct rig *rig)
-{
-    rig->kernel->linear_forward(rig->device, rig->b, rig->a, rig->c, NULL, wide_shape(rig));
-}
-
-static void run_layernorm(const struct rig *rig)
-{
-    rig->kernel->layernorm_forward(rig->device, rig->b, rig->f32[0], rig->f32[1], NULL, rig->a,
-                                   NULL, rig->c, rig->c, rig->rows, rig->spec.width);
-}
-
-static void run_residual(const struct rig *rig)
-{
-    rig->kernel->residual(rig->device, rig->b, rig->a, rig->b, rig->elements);
-}
-
-static void run_gelu(const struct rig *rig)
-{
-    rig->kernel->gelu_forward(rig->device, rig->b, rig->a, rig->elements);
-}
-
-static void run_classifier(const struct rig *rig)
-{
-    rig->kernel->cross_entropy_fused(rig->device, rig->f32[0], rig->a, rig->tokens, 1.0f, rig->rows,
-                                     rig->spec.vocab);
-}
-
-static void run_attention(const struct rig *rig)
-{
-    rig->kernel->attention_forward(rig->device, rig->b, rig->f32[0], rig->a, attention_shape(rig));
-}
-
-static void run_attention_backward(const struct rig *rig)
-{
-    rig->kernel->attention_backward(rig->device, rig->c, rig->b, rig->b, rig->f32[0], rig->a,
-                                    attention_shape(rig));
-}
-
-static void run_adamw(const struct rig *rig)
-{
-    const struct kernel_adamw options = {.lr = 1e-4f,
-                                         .beta1 = 0.9f,
-                                         .beta2 = 0.95f,
-                                         .epsilon = 1e-8f,
-                                         .gradient_scale = 1,
-                                         .step = 1};
-    const struct kernel_adamw_tensor tensor = {.parameter = rig->f32[0],
-                                               .first_moment = rig->f32[1],
-                                               .second_moment = rig->f32[2],
-                                               .gradient = rig->f32[3],
-                                               .weight = rig->a,
-                                               .count = rig->elements};
-    rig->kernel->adamw(rig->device, &tensor, 1, &options);
-}
-
-static void run_tree_add(const struct rig *rig)
-{
-    rig->kernel->tree_add(rig->device, rig->f32[0], rig->f32[0], rig->f32[1], rig->elements);
-}
-
-static void run_norm(const struct rig *rig)
-{
-    if (rig->kernel->norm_squared(rig->device, rig->f32[0], rig->elements) < 0)
-        stop("a sum of squares is negative");
-}
-
-static void bandwidth(struct rig *rig, const char *name, operation run, double bytes)
-{
-    double rate = bytes / seconds_of(rig, run);
-    if (rig->copy_bytes == 0)
-        rig->copy_bytes = rate;
-    printf("%-20s %9.1f GB/s   %5.1f %% of a copy\n", name, rate / 1e9,
-           100 * rate / rig->copy_bytes);
-}
-
-static void rate(struct rig *rig, const char *name, operation run, double flops)
-{
-    double per_second = flops / seconds_of(rig, run);
-    if (rig->peak_flops == 0)
-        rig->peak_flops = per_second;
-    printf("%-20s %9.2f TFLOP/s %5.1f %% of the product\n", name, per_second / 1e12,
-           100 * per_second / rig->peak_flops);
-}
-
-static void measure_operations(struct rig *rig)
-{
-    double n = (double)rig->rows, c = rig->spec.width, size = (double)rig->kernel->activation_size;
-    double e = (double)rig->elements, attention = n * rig->spec.context * c;
-
-    bandwidth(rig, "copy", run_copy, 8 * e);
-    bandwidth(rig, "tree addition", run_tree_add, 12 * e);
-    bandwidth(rig, "norm", run_norm, 4 * e);
-    bandwidth(rig, "AdamW", run_adamw, (28 + (size < 4 ? size : 0)) * e);
-    bandwidth(rig, "residual", run_residual, 3 * size * e);
-    bandwidth(rig, "GELU", run_gelu, 2 * size * e);
-    bandwidth(rig, "layer norm", run_layernorm, 2 * size * n * c);
-    bandwidth(rig, "classifier", run_classifier, 2 * size * n * rig->spec.vocab);
-    rate(rig, "product", run_product, 8 * n * c * c);
-    rate(rig, "attention", run_attention, 2 * attention);
-    rate(rig, "attention, backward", run_attention_backward, 5 * attention);
-}
-
-/* ---- steps of a whole model ---- */
 
 struct model {
-    struct rig *rig;
+    struct device_rig *rig;
     struct stage *stage;
     unsigned unit_count;
     struct unit_layout layouts[MODEL_UNITS_MAX];
@@ -202,22 +36,22 @@ struct model {
 
 static void make_unit(struct model *m, unsigned unit)
 {
-    const struct rig *rig = m->rig;
+    const struct device_rig *rig = m->rig;
     struct unit_layout *layout = &m->layouts[unit];
     model_unit_layout(&rig->spec, unit, layout);
     size_t size_bytes = layout->count * sizeof(float);
     float *host = malloc(size_bytes);
 
     if (!host)
-        stop("no memory");
+        device_rig_stop("no memory");
     model_unit_initialize(&rig->spec, unit, 1, host);
-    m->parameters[unit] = memory(rig, size_bytes);
-    m->gradients[unit] = memory(rig, size_bytes);
-    m->moments[0][unit] = memory(rig, size_bytes);
-    m->moments[1][unit] = memory(rig, size_bytes);
+    m->parameters[unit] = device_rig_memory(rig, size_bytes);
+    m->gradients[unit] = device_rig_memory(rig, size_bytes);
+    m->moments[0][unit] = device_rig_memory(rig, size_bytes);
+    m->moments[1][unit] = device_rig_memory(rig, size_bytes);
     m->weights[unit] = rig->kernel->activation_size == sizeof(float)
                            ? m->parameters[unit]
-                           : memory(rig, layout->count * rig->kernel->activation_size);
+                           : device_rig_memory(rig, layout->count * rig->kernel->activation_size);
     rig->kernel->upload(rig->device, m->parameters[unit], host, size_bytes);
     rig->kernel->weights(rig->device, m->weights[unit], m->parameters[unit], layout->count);
     free(host);
@@ -237,7 +71,7 @@ static void step_unit(struct model *m, unsigned unit, const struct kernel_adamw 
 
 static double run_step(struct model *m, uint64_t step)
 {
-    const struct rig *rig = m->rig;
+    const struct device_rig *rig = m->rig;
     const struct kernel_adamw options = {.lr = 1e-4f,
                                          .beta1 = 0.9f,
                                          .beta2 = 0.95f,
@@ -255,7 +89,7 @@ static double run_step(struct model *m, uint64_t step)
     return stage_loss_sum(m->stage, 0) / (double)rig->rows;
 }
 
-static double step_flops(const struct rig *rig)
+static double step_flops(const struct device_rig *rig)
 {
     double flops = 0;
     for (unsigned unit = 0; unit < model_unit_count(&rig->spec); unit++) {
@@ -266,7 +100,7 @@ static double step_flops(const struct rig *rig)
     return flops;
 }
 
-static void measure_steps(struct rig *rig)
+static void measure_steps(struct device_rig *rig)
 {
     static struct model m;
     const struct stage_options options = {.kernel = rig->kernel,
@@ -280,17 +114,15 @@ static void measure_steps(struct rig *rig)
     double first = 0, last = 0;
 
     m = (struct model){.rig = rig, .unit_count = options.unit_count};
-    m.tokens = calloc(rig->rows, sizeof(int32_t));
-    if (!m.tokens || stage_new(&options, &m.stage, &error) < 0)
-        stop(error.text);
-    for (size_t i = 0; i < rig->rows; i++)
-        m.tokens[i] = (int32_t)(i * 7919 % rig->spec.vocab);
+    m.tokens = make_tokens(rig);
+    if (stage_new(&options, &m.stage, &error) < 0)
+        device_rig_stop(error.text);
     for (unsigned unit = 0; unit < m.unit_count; unit++)
         make_unit(&m, unit);
     for (unsigned step = 1; step <= rig->rounds + 1; step++) {
         double began = measure_now();
         last = run_step(&m, step);
-        wait_for(rig);
+        device_rig_wait(rig);
         if (step == 1)
             first = last;
         else
@@ -302,23 +134,16 @@ static void measure_steps(struct rig *rig)
            100 * step_flops(rig) / seconds / rig->peak_flops, first, last);
 }
 
-static void open_rig(struct rig *rig, int argc, char **argv)
+static void open_rig(struct device_rig *rig, int argc, char **argv)
 {
-    const char *backend = measure_option(argc, argv, "--backend", "cuda");
-    bool cpu = !strcmp(backend, "cpu");
-    const char *precision = measure_option(argc, argv, "--precision", cpu ? "f32" : "bf16");
     const struct kernel_options options = {.index = measure_count(argc, argv, "--gpu", 1) - 1,
                                            .thread_count =
                                                measure_count(argc, argv, "--threads", 1)};
     struct error error = {0};
 
-    if (kernel_backend(cpu ? KERNEL_BACKEND_CPU : KERNEL_BACKEND_CUDA,
-                       !strcmp(precision, "bf16")   ? KERNEL_PRECISION_BF16
-                       : !strcmp(precision, "tf32") ? KERNEL_PRECISION_TF32
-                                                    : KERNEL_PRECISION_F32,
-                       &rig->kernel, &error) < 0 ||
-        rig->kernel->open(&options, &rig->device, &error) < 0)
-        stop(error.text);
+    rig->kernel = backend_chosen(argc, argv, "cuda");
+    if (rig->kernel->open(&options, &rig->device, &error) < 0)
+        device_rig_stop(error.text);
     rig->spec = (struct model_spec){.family = MODEL_GPT2,
                                     .layers = measure_count(argc, argv, "--layers", 12),
                                     .width = measure_count(argc, argv, "--width", 768),
@@ -332,20 +157,47 @@ static void open_rig(struct rig *rig, int argc, char **argv)
     rig->elements = rig->rows * 4 * rig->spec.width;
 }
 
-static void make_buffers(struct rig *rig)
+/* Zeros would cost a device less power than numbers do, and make it faster. */
+static void fill_buffers(const struct device_rig *rig)
+{
+    AUTO_FREE float *values = malloc(rig->elements * sizeof(*values));
+    AUTO_FREE int32_t *tokens = make_tokens(rig);
+
+    if (!values)
+        device_rig_stop("no memory");
+    philox_fill_normal(philox_key_make(1, 1), 0, 0.0f, 1.0f, values, rig->elements);
+    for (unsigned i = 0; i < 4; i++)
+        rig->kernel->upload(rig->device, rig->f32[i], values, rig->elements * sizeof(*values));
+    rig->kernel->zero(rig->device, rig->f32[2], rig->elements * sizeof(*values)); /* a moment */
+    rig->kernel->weights(rig->device, rig->a, rig->f32[0], rig->elements);
+    rig->kernel->weights(rig->device, rig->c, rig->f32[0], rig->elements);
+    rig->kernel->upload(rig->device, rig->tokens, tokens, rig->rows * sizeof(*tokens));
+    device_rig_wait(rig);
+}
+
+/* Gradients of the product's weight (C,4C) and of the table (V,C) are there too. */
+static size_t widest_f32(const struct device_rig *rig)
+{
+    size_t width = rig->spec.width;
+    return MAX(rig->elements, MAX(4 * width, (size_t)rig->spec.vocab) * width);
+}
+
+static void make_buffers(struct device_rig *rig)
 {
     size_t widest = MAX((size_t)4 * rig->spec.width, (size_t)rig->spec.vocab);
     size_t size_bytes = rig->rows * widest * rig->kernel->activation_size;
 
-    rig->a = memory(rig, size_bytes);
-    rig->b = memory(rig, size_bytes);
-    rig->c = memory(rig, MAX(size_bytes, (size_t)16 * rig->spec.width * rig->spec.width));
+    rig->a = device_rig_memory(rig, size_bytes);
+    rig->b = device_rig_memory(rig, size_bytes);
+    rig->c =
+        device_rig_memory(rig, MAX(size_bytes, (size_t)16 * rig->spec.width * rig->spec.width));
     for (unsigned i = 0; i < 4; i++)
-        rig->f32[i] = memory(rig, rig->elements * sizeof(float));
-    rig->tokens = memory(rig, rig->rows * sizeof(int32_t));
+        rig->f32[i] = device_rig_memory(rig, widest_f32(rig) * sizeof(float));
+    rig->tokens = device_rig_memory(rig, rig->rows * sizeof(int32_t));
+    fill_buffers(rig);
 }
 
-static void release_buffers(struct rig *rig)
+static void release_buffers(struct device_rig *rig)
 {
     void *const all[] = {rig->a,      rig->b,      rig->c,      rig->f32[0],
                          rig->f32[1], rig->f32[2], rig->f32[3], rig->tokens};
@@ -369,13 +221,13 @@ static const struct usage_option known[] = {
 
 int main(int argc, char **argv)
 {
-    struct rig rig = {.rounds = 0};
+    struct device_rig rig = {.rounds = 0};
     char *text = malloc(DESCRIPTION_SIZE);
 
     usage_check(argc, argv, known, ARRAY_COUNT(known));
     open_rig(&rig, argc, argv);
     make_buffers(&rig);
-    measure_operations(&rig);
+    device_operations(&rig);
     release_buffers(&rig);
     measure_steps(&rig);
     if (text) {

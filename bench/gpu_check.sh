@@ -4,6 +4,7 @@
 # it builds, runs what the emulator can, and says so.
 #
 #   FIRN_SANITIZER   compute-sanitizer, where it is not on the PATH; without one its runs are left out
+#   FIRN_PYTHON      a Python with PyTorch for the same steps beside ours; without PyTorch they are left out
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -41,27 +42,59 @@ run cmake --build $build --parallel || exit 1
 export FIRN_CUDA_LIBRARY=$PWD/$build/bin/libfirn-cuda.so
 run ctest --test-dir $build --output-on-failure -R '^(parity|unit_kernels|cuda)_'
 
-if [ $has_gpu = 1 ]; then
-    if [ -n "$sanitizer" ]; then
-        for tool in memcheck racecheck initcheck; do
-            run "$sanitizer" --tool $tool --error-exitcode 9 $build/tests/parity_test_linear
-            run "$sanitizer" --tool $tool --error-exitcode 9 $build/tests/parity_test_attention
-            run "$sanitizer" --tool $tool --error-exitcode 9 $build/tests/parity_test_layernorm
-        done
-    else
+# Every operation and whole models, on the device alone: what the emulator has run says nothing new.
+sanitize() {
+    if [ -z "$sanitizer" ]; then
         say "compute-sanitizer was not found: its checks are left out"
+        return
     fi
+    for tool in memcheck racecheck initcheck; do
+        for test in "$build"/tests/parity_test_{adamw,attention,cross_entropy,embedding,gelu,layernorm,linear,model,rmsnorm,rotary,sums,swiglu}; do
+            run "$sanitizer" --tool $tool --error-exitcode 9 "$test"
+        done
+    done
+}
+
+whole_jobs() {
     say "" "whole jobs on GPU 0: workers share it over host links, some die; each test asserts equal bits"
     for job in gpu_slots layouts restore shadow; do
         run env CREW_DEVICE=cuda:0 timeout 1200 $build/tests/integration_test_$job
     done
-    for precision in bf16 tf32 f32; do
+}
+
+# The same shapes in PyTorch, where it is installed and sees the GPU (FIRN_PYTHON).
+beside_torch() {
+    run "$build/bin/bench-device" "$@"
+    local answer status
+    answer=$(timeout 900 "${FIRN_PYTHON:-python3}" bench/device_torch.py "$@" 2>&1)
+    status=$?
+    say "$(tail -5 <<<"$answer")"
+    [ $status = 0 ] || [ $status = 77 ] || failed=1
+}
+
+measure() {
+    say "" "GPT-2 124M and 1.5B, one micro-batch a step: each kernel beside its floor, steps beside PyTorch's"
+    beside_torch --batch 16
+    beside_torch --layers 48 --width 1600 --heads 25 --batch 4
+    for precision in tf32 f32; do
         run $build/bin/bench-device --precision $precision
     done
-    run env FIRN_CUDA_GRAPHS=off $build/bin/bench-device
-    run $build/bin/bench-device --batch 1
-    run env FIRN_CUDA_GRAPHS=off $build/bin/bench-device --batch 1
-    run $build/bin/bench-device --layers 48 --width 1600 --heads 25 --batch 4
+    say "" "what recording is worth: a large step and a small one, without it and with it"
+    for batch in 16 1; do
+        run env FIRN_CUDA_GRAPHS=off $build/bin/bench-device --batch $batch
+        run $build/bin/bench-device --batch $batch
+    done
+    say "" "how long checkpoints hold up training on the device"
+    run timeout 1800 $build/bin/bench-checkpoint --backend cuda --parts training
+}
+
+if [ $has_gpu = 1 ]; then
+    sanitize
+    whole_jobs
+    measure
+else
+    say "" "the engine of a worker on the emulated GPU"
+    run ctest --test-dir $build --output-on-failure -R '^(engine_|integration_test_gpu_slots)'
 fi
 say "" "$([ $failed = 0 ] && echo 'all of it passed' || echo 'SOMETHING FAILED: see above')"
 say "report: $report"
