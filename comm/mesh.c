@@ -170,14 +170,17 @@ static void mesh_free(struct mesh *mesh)
     free(mesh);
 }
 
-static int await_links(struct mesh *mesh, struct error *error)
+static int await_links(struct mesh *mesh, struct mesh_unreached *unreached, struct error *error)
 {
     pthread_mutex_lock(&mesh->lock);
     while (!mesh->opened)
         pthread_cond_wait(&mesh->changed, &mesh->lock); /* the thread keeps the deadline */
     int result = mesh->open_result;
-    if (result < 0)
+    if (result < 0) {
         error_set(error, result, "%s", mesh->open_error.text);
+        if (unreached != NULL)
+            *unreached = mesh->unreached;
+    }
     pthread_mutex_unlock(&mesh->lock);
     return result;
 }
@@ -213,7 +216,7 @@ int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_
     if (code == 0)
         code = start_thread(mesh, error);
     if (code == 0)
-        code = await_links(mesh, error);
+        code = await_links(mesh, options->unreached, error);
     if (code < 0) {
         mesh_free(mesh);
         return code;

@@ -46,6 +46,15 @@ struct mesh_peer {
     char name[MESH_NAME_SIZE]; /* for people, "b/1"; may be empty, then the address stands for it */
 };
 
+/* Who never answered while links were being made: their hosts gave no sign of life, not even the
+ * refusal of a connection, for MESH_UNREACHED_TIMEOUTS. Only ranks that this one connects to. */
+#define MESH_UNREACHED_MAX      64
+#define MESH_UNREACHED_TIMEOUTS 4 /* of failure_timeout */
+struct mesh_unreached {
+    unsigned count;
+    unsigned ranks[MESH_UNREACHED_MAX];
+};
+
 struct mesh_options {
     char job[NAME_SIZE];
     uint64_t generation;
@@ -57,7 +66,8 @@ struct mesh_options {
     uint64_t failure_timeout_ns;   /* at least 20 ms */
     uint64_t unexpected_max_bytes; /* messages nobody has asked for, of all peers; 0: 256 MiB */
     uint64_t connect_deadline_ns;  /* monotonic: all links up by then, or -ETIMEDOUT naming who is
-                                      missing */
+                                      missing; sooner when a host is unreached */
+    struct mesh_unreached *unreached; /* filled when opening fails; NULL: nobody asks */
 };
 
 struct mesh;
@@ -76,6 +86,9 @@ int mesh_listener_address(int listener, char ret_address[ADDRESS_SIZE]) CHECK_RE
  *
  * Connections of another job or generation and of strangers are refused and do not end the wait. A
  * peer that is still at an older generation is tried again; one at a newer generation ends it.
+ *
+ * A host that is unreached ends the wait before the deadline: it is dead, or cut off from here, and
+ * who plans must know.
  *
  * Return: 0; -ETIMEDOUT (who is missing is in @error), -EPERM (the same, and one of them could not
  * prove that it knows the key), -ESTALE (a peer is at a newer generation), -ECONNRESET (a peer that

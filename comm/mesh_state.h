@@ -68,7 +68,8 @@ struct peer {
     bool left;                  /* lock: it has said BYE; only the I/O thread writes it */
 
     /* rendezvous */
-    bool up; /* proven, and its first credit is here */
+    bool up;       /* proven, and its first credit is here */
+    bool answered; /* its host did, if only by a refusal */
     uint64_t retry_ns, backoff_ns;
     int problem; /* why the last attempt failed, 0: nothing was heard */
 
@@ -112,6 +113,7 @@ struct mesh {
     bool opened; /* lock: open_result and open_error are there */
     int open_result;
     struct error open_error;
+    struct mesh_unreached unreached; /* lock: when opening has failed */
     bool failed; /* lock */
     struct mesh_fault fault;
     char root_cause[256]; /* the I/O thread's: the fault without who told us, what FAULT carries */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "elastic/plan.h"
 #include "elastic/wire_text.h"
 
 #define PHASE_WORD_SIZE 16
@@ -29,6 +30,15 @@ static json_t *encode_lost(const struct worker_report *report)
     AUTO_JSON json_t *array = json_array();
     for (unsigned i = 0; i < report->lost_count; i++)
         if (json_array_append_new(array, json_string(report->lost[i])) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
+static json_t *encode_unreached(const struct worker_report *report)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < report->unreached_count; i++)
+        if (json_array_append_new(array, json_integer(report->unreached[i])) < 0)
             return NULL;
     return json_incref(array);
 }
@@ -63,6 +73,9 @@ json_t *worker_report_encode(const struct worker_report *report)
         json_object_set_new(tree, "record", step_record_encode(&report->record)) < 0)
         return NULL;
     if (report->extra_count > 0 && json_object_set_new(tree, "extras", encode_extras(report)) < 0)
+        return NULL;
+    if (report->unreached_count > 0 &&
+        json_object_set_new(tree, "unreached", encode_unreached(report)) < 0)
         return NULL;
     if (report->checkpoint_lost && json_object_set_new(tree, "checkpoint_lost", json_true()) < 0)
         return NULL;
@@ -206,6 +219,25 @@ static int decode_lost(const json_t *tree, struct worker_report *report, struct 
     return 0;
 }
 
+static int decode_unreached(const json_t *tree, struct worker_report *report, struct error *error)
+{
+    json_t *array;
+    if (!json_has(tree, "unreached"))
+        return 0;
+    int r = json_get_array(tree, "unreached", REPORT_UNREACHED_MAX, &array, error);
+    if (r < 0)
+        return r;
+    report->unreached_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; i < report->unreached_count; i++) {
+        const json_t *rank = json_array_get(array, i);
+        if (!json_is_integer(rank) || json_integer_value(rank) < 0 ||
+            json_integer_value(rank) >= PLAN_RANKS_MAX)
+            return error_set(error, -EINVAL, "\"unreached\"[%u] is not a rank", i);
+        report->unreached[i] = (unsigned)json_integer_value(rank);
+    }
+    return 0;
+}
+
 /* Fills @report in place: a report is large and a node has many. */
 static int decode_worker(const json_t *tree, struct worker_report *report, struct error *error)
 {
@@ -217,6 +249,8 @@ static int decode_worker(const json_t *tree, struct worker_report *report, struc
         r = decode_record(tree, report, error);
     if (r == 0)
         r = decode_lost(tree, report, error);
+    if (r == 0)
+        r = decode_unreached(tree, report, error);
     return r;
 }
 
@@ -284,6 +318,10 @@ static void copy_used(const struct worker_report *from, struct worker_report *to
     if (from->lost_count > 0) {
         to->lost_count = from->lost_count;
         memcpy(to->lost, from->lost, from->lost_count * sizeof(from->lost[0]));
+    }
+    if (from->unreached_count > 0) {
+        to->unreached_count = from->unreached_count;
+        memcpy(to->unreached, from->unreached, from->unreached_count * sizeof(from->unreached[0]));
     }
     if (from->text[0] != '\0')
         memcpy(to->text, from->text, sizeof(from->text));

@@ -10,6 +10,7 @@
 
 #define REPORT_WORKERS_MAX 64 /* slots of one node */
 #define REPORT_LOST_MAX    64
+#define REPORT_UNREACHED_MAX 64
 #define REPORT_TEXT_SIZE   256
 #define REPORT_EXTRAS_MAX  16
 #define REPORT_RANGES_MAX  (2 + REPORT_EXTRAS_MAX) /* of units in one worker's memory */
@@ -52,6 +53,9 @@ struct worker_report {
     unsigned frozen_layers;
     unsigned lost_count; /* who it lost, as "node/slot" */
     char lost[REPORT_LOST_MAX][NAME_SIZE + 8];
+    /* Ranks of `generation` whose hosts gave no sign of life while its links were made. */
+    unsigned unreached_count;
+    unsigned unreached[REPORT_UNREACHED_MAX];
     char text[REPORT_TEXT_SIZE];
 };
 

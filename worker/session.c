@@ -72,6 +72,15 @@ static void describe_lost(const struct trainer *trainer, struct worker_report *r
                  fault.text);
 }
 
+static void describe_unreached(const struct trainer *trainer, struct worker_report *report)
+{
+    const struct mesh_unreached *unreached = &trainer->unreached;
+
+    report->unreached_count = MIN(unreached->count, (unsigned)REPORT_UNREACHED_MAX);
+    memcpy(report->unreached, unreached->ranks,
+           report->unreached_count * sizeof(report->unreached[0]));
+}
+
 static void describe_units(const struct trainer *trainer, struct worker_report *report)
 {
     const struct state *state = trainer->state;
@@ -113,6 +122,8 @@ void session_describe(const struct trainer *trainer, enum worker_phase phase, co
              text);
     if (trainer->state)
         describe_held(trainer, ret_report);
+    if (phase == WORKER_STUCK)
+        describe_unreached(trainer, ret_report);
     if (phase == WORKER_STUCK && trainer->mesh)
         describe_lost(trainer, ret_report);
 }

@@ -191,6 +191,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .peers = peers,
         .listener = trainer->listener,
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
+        .unreached = &trainer->unreached,
         .connect_deadline_ns =
             clock_monotonic_ns() +
             start_time_ns(plan, &trainer->spec, trainer->options->failure_timeout_ns),
@@ -405,6 +406,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
 
     settle(trainer);
     close_generation(trainer);
+    trainer->unreached.count = 0;
     if (rank < 0)
         return SESSION_LEFT;
     if (!fits(trainer, (unsigned)rank, &error))

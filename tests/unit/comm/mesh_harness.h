@@ -93,6 +93,7 @@ struct opener {
     int cancel;
     int result;
     struct error error;
+    struct mesh_unreached unreached;
     struct mesh *mesh;
     pthread_t thread;
 };
@@ -102,6 +103,7 @@ static inline void *opener_run(void *context)
     struct opener *opener = context;
     struct mesh_peer peers[WORLD_MAX];
     struct mesh_options options = world_options(opener->world, opener->rank, peers);
+    options.unreached = &opener->unreached;
     opener->result = mesh_open(&options, opener->cancel, &opener->mesh, &opener->error);
     return NULL;
 }

@@ -272,6 +272,59 @@ static void opening_ends_at_its_deadline_and_names_who_is_missing(void **state)
     world_done(&world);
 }
 
+/* A place that drops every attempt, as a cut cable does: a listener whose backlog is full. */
+struct black_hole {
+    int listener, fillers[8];
+};
+
+static void black_hole_init(struct black_hole *hole, char ret_address[ADDRESS_SIZE])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    hole->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(hole->listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(hole->listener, 0), 0);
+    assert_int_equal(getsockname(hole->listener, (struct sockaddr *)&address, &size), 0);
+    snprintf(ret_address, ADDRESS_SIZE, "127.0.0.1:%u", ntohs(address.sin_port));
+    for (unsigned i = 0; i < 8; i++) {
+        hole->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int code = connect(hole->fillers[i], (struct sockaddr *)&address, size);
+        assert_true(code == 0 || errno == EINPROGRESS);
+    }
+}
+
+static void black_hole_done(struct black_hole *hole)
+{
+    for (unsigned i = 0; i < 8; i++)
+        close(hole->fillers[i]);
+    close(hole->listener);
+}
+
+/* Long before the deadline; who answers, were it with a refusal, is not among them. */
+static void a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
+{
+    (void)state;
+    struct world world;
+    struct black_hole hole;
+    world_init(&world, 4);
+    world.failure_timeout_ns = 50 * NS_PER_MS;
+    close(world.listeners[0]); /* refuses: its worker is not there yet */
+    world.listeners[0] = -1;
+    black_hole_init(&hole, world.addresses[1]);
+    struct opener openers[2]; /* of ranks 2 and 3 */
+    for (unsigned i = 0; i < 2; i++)
+        opener_start(&openers[i], &world, 2 + i);
+    for (unsigned i = 0; i < 2; i++) {
+        int code = opener_join(&openers[i]);
+        assert_true(code == -ETIMEDOUT || code == -ECONNRESET); /* the second may be told */
+        assert_int_equal(openers[i].unreached.count, 1);
+        assert_int_equal(openers[i].unreached.ranks[0], 1);
+    }
+    black_hole_done(&hole);
+    world_done(&world);
+}
+
 static void opening_can_be_cancelled(void **state)
 {
     (void)state;
@@ -381,6 +434,7 @@ int main(void)
         cmocka_unit_test(a_newer_connector_waits_in_the_backlog),
         cmocka_unit_test(stale_connections_in_the_backlog_are_harmless),
         cmocka_unit_test(opening_ends_at_its_deadline_and_names_who_is_missing),
+        cmocka_unit_test(a_host_that_gives_no_sign_of_life_is_named_soon),
         cmocka_unit_test(opening_can_be_cancelled),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(posting_is_checked),

@@ -28,5 +28,8 @@ static inline void sample_report(struct worker_report *report, unsigned slot)
     report->lost_count = 2;
     strcpy(report->lost[0], "b/0");
     strcpy(report->lost[1], "b/1");
+    report->unreached_count = 2;
+    report->unreached[0] = 2;
+    report->unreached[1] = 5;
     strcpy(report->text, "link to b/0: connection reset");
 }

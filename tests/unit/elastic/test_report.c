@@ -29,6 +29,8 @@ static void test_worker_round_trip(void **state)
     assert_int_equal(back.extras[0].count, 2);
     assert_true(back.extras[0].shadows);
     assert_false(back.extras[1].shadows);
+    assert_int_equal(back.unreached_count, 2);
+    assert_int_equal(back.unreached[1], 5);
     assert_true(back.holds);
     assert_true(back.record.unit_squares[2] == 0.1);
     assert_false(step_record_is_known(back.record.unit_squares[3]));
@@ -95,6 +97,10 @@ static void test_worker_refusals_name_the_key(void **state)
         {"old", "[0,1,2]", "old"},
         {"old", "{}", "old"},
         {"extras", "1", "extras"},
+        {"unreached", "1", "unreached"},
+        {"unreached", "[\"b/0\"]", "unreached"},
+        {"unreached", "[-1]", "unreached"},
+        {"unreached", "[8192]", "unreached"},
         {"extras", "[[0,1]]", "extras"},
         {"extras", "[[0,1,1]]", "extras"},
         {"extras", "[[514,1,true]]", "extras"},
@@ -136,7 +142,7 @@ static void test_missing_keys(void **state)
         AUTO_JSON json_t *tree = json_deep_copy(whole);
         assert_int_equal(json_object_del(tree, key), 0);
         int r = worker_report_decode(tree, &back, &error);
-        assert_int_equal(r, strcmp(key, "record") == 0 || strcmp(key, "extras") == 0 ? 0 : -EINVAL);
+        assert_int_equal(r, strcmp(key, "record") == 0 || strcmp(key, "extras") == 0 || strcmp(key, "unreached") == 0 ? 0 : -EINVAL);
     }
 }
 
