@@ -114,7 +114,7 @@ struct mesh {
     int open_result;
     struct error open_error;
     struct mesh_unreached unreached; /* lock: when opening has failed */
-    bool failed; /* lock */
+    bool failed;                     /* lock */
     struct mesh_fault fault;
     char root_cause[256]; /* the I/O thread's: the fault without who told us, what FAULT carries */
     bool close_wanted, abort_wanted, wake_pending; /* lock */

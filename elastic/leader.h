@@ -106,6 +106,18 @@ struct leader_slow_seen {
     uint64_t since_ns;
 };
 
+#define LEADER_CUTS_MAX 64
+
+/* Two nodes that did not reach each other (elastic/leader_cuts.h). */
+struct leader_cut {
+    char nodes[2][NAME_SIZE]; /* ascending */
+    uint64_t incarnations[2];
+    uint64_t generation; /* that missed it last; 0: no entry */
+    uint64_t seen_ns;
+    unsigned times;    /* how often it was missed once more */
+    uint64_t until_ns; /* it is believed so long; 0: not yet */
+};
+
 struct leader_memory {
     uint64_t generation;       /* the one the times below are about */
     uint64_t failure_seen_ns;  /* 0: none */
@@ -119,6 +131,7 @@ struct leader_memory {
     unsigned avoided_next;
     struct leader_slow_seen slow_seen[PLAN_SLOW_MAX];
     unsigned slow_seen_count;
+    struct leader_cut cuts[LEADER_CUTS_MAX]; /* the oldest is forgotten first */
 };
 
 enum leader_action {

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
 #include "elastic/leader_slow.h"
 #include "elastic/plan_words.h"
@@ -78,6 +79,7 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
         if (r < 0)
             return r;
     }
+    leader_cuts_choose(context, NULL, NULL);
     return slot_pool_add_free(context, pool);
 }
 
@@ -259,6 +261,7 @@ static int look_for_better(struct leader_context *context)
     struct plan *plan = NULL;
     say_running(context);
     int r = pool_for_change(context, &pool);
+    leader_cuts_say(context);
     if (r == 0 && pool.count < leader_devices_min(context->view)) {
         if (demand.draining != NULL)
             r = leave_for_drain(context, &demand);

@@ -1,6 +1,7 @@
 /* What the leader's files share: slots to plan with, and the two ways to a new plan. */
 #pragma once
 
+#include "elastic/cut_graph.h"
 #include "elastic/leader_roster.h"
 #include "elastic/preemption.h"
 #include "elastic/transfer.h"
@@ -12,6 +13,8 @@ struct leader_context {
     struct roster roster;
     struct leader_decision *decision;
     struct error *error;
+    const struct leader_node *left_out[CUT_NODES_MAX]; /* of the plan that is being made */
+    unsigned left_out_count;
 };
 
 /* Slots that a plan may use. */

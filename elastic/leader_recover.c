@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
 
 #define ACCUSED_GRACE_SHARE 8 /* of failure_timeout */
@@ -363,7 +364,7 @@ static int pool_survivors(struct leader_context *context, const struct survivors
     for (unsigned i = 0; i < survivors->count; i++) {
         const struct roster_member *member = survivors->members[i];
         struct recovery_range ranges[REPORT_RANGES_MAX];
-        if (member->node->draining)
+        if (member->node->draining || leader_cuts_leave_out(context, member->node))
             continue;
         unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
         struct transfer_range held = widest(ranges, count);
@@ -377,8 +378,9 @@ static int pool_survivors(struct leader_context *context, const struct survivors
 }
 
 /* Living workers alone if they are enough, else every free slot too; -ENOSPC: waits, said so. */
-static int layout_after_failure(struct leader_context *context, const struct survivors *survivors,
-                                const struct recovery *recovery, struct plan **ret_plan)
+static int layout_without_the_left_out(struct leader_context *context,
+                                       const struct survivors *survivors,
+                                       const struct recovery *recovery, struct plan **ret_plan)
 {
     struct slot_pool pool = {0};
     unsigned frozen = frozen_layers(context, survivors), least = leader_devices_min(context->view);
@@ -400,6 +402,17 @@ static int layout_after_failure(struct leader_context *context, const struct sur
     return r;
 }
 
+/* A layout that may not come up, because nodes of it are cut from each other, is better than none.
+ */
+static int layout_after_failure(struct leader_context *context, const struct survivors *survivors,
+                                const struct recovery *recovery, struct plan **ret_plan)
+{
+    int r = layout_without_the_left_out(context, survivors, recovery, ret_plan);
+    if (r == -ENOSPC && leader_cuts_give_in(context))
+        r = layout_without_the_left_out(context, survivors, recovery, ret_plan);
+    return r;
+}
+
 /* Sources of state, and (without ranges) processes whose nodes have the metrics history. */
 static struct transfer_holder *list_holders(const struct leader_context *context,
                                             const struct survivors *survivors,
@@ -415,6 +428,8 @@ static struct transfer_holder *list_holders(const struct leader_context *context
     for (unsigned i = 0; i < survivors->count; i++) {
         struct recovery_range ranges[REPORT_RANGES_MAX];
         unsigned range_count = recovery_ranges(recovery, &survivors->reports[i], ranges);
+        if (leader_cuts_leave_out(context, survivors->members[i]->node))
+            continue;
         holders[count] = leader_holder(survivors->members[i], plan);
         for (unsigned n = 0; n < range_count; n++)
             holders[count].held[n] = (struct transfer_range){ranges[n].first, ranges[n].count};
@@ -423,6 +438,7 @@ static struct transfer_holder *list_holders(const struct leader_context *context
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
         if (member->node != NULL && member->rank >= 0 && member->seat == SEAT_LOST &&
+            !leader_cuts_leave_out(context, member->node) &&
             member->report->generation == plan->generation)
             holders[count++] = leader_holder(member, plan);
     }
@@ -433,11 +449,15 @@ static struct transfer_holder *list_holders(const struct leader_context *context
 static void explain(const struct leader_context *context, const struct recovery *recovery,
                     struct plan *plan)
 {
-    char lost[160];
+    char lost[160], cut[160];
     const struct plan *before = context->view->plan;
     name_lost(context, lost, sizeof(lost));
+    const char *broke = leader_cuts_words(context, cut, sizeof(cut));
     snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slots -> %u, step %llu %s",
-             lost[0] != '\0' ? "lost " : "links broke", lost,
+             broke != NULL     ? broke
+             : lost[0] != '\0' ? "lost "
+                               : "links broke",
+             broke != NULL ? "" : lost,
              before->worker_count > 0 ? before->worker_count : before->donor_count,
              plan->worker_count,
              (unsigned long long)(recovery->kind == RECOVERY_STANDS ? recovery->step
@@ -477,6 +497,19 @@ static int publish_from_memory(struct leader_context *context, const struct surv
     return 0;
 }
 
+static int restart_on_survivors(struct leader_context *context, const struct survivors *survivors,
+                                const struct recovery *recovery, const char *why)
+{
+    struct slot_pool pool = {0};
+    int r = pool_survivors(context, survivors, recovery, &pool);
+    if (r == 0)
+        r = slot_pool_add_free(context, &pool);
+    if (r == 0)
+        r = leader_restart(context, &pool, PLAN_REASON_FAILURE, why);
+    slot_pool_done(&pool);
+    return r;
+}
+
 static int fall_back(struct leader_context *context, const struct survivors *survivors,
                      const struct recovery *recovery, const char *contradiction)
 {
@@ -494,13 +527,10 @@ static int fall_back(struct leader_context *context, const struct survivors *sur
     else
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
                  lost[0] != '\0' ? lost : "state", recovery->missing_unit);
-    struct slot_pool pool = {0};
-    int r = pool_survivors(context, survivors, recovery, &pool);
-    if (r == 0)
-        r = slot_pool_add_free(context, &pool);
-    if (r == 0)
-        r = leader_restart(context, &pool, PLAN_REASON_FAILURE, why);
-    slot_pool_done(&pool);
+    int r = restart_on_survivors(context, survivors, recovery, why);
+    bool waits_for_slots = context->decision->plan == NULL && !context->decision->misses_checkpoint;
+    if (r == 0 && waits_for_slots && leader_cuts_give_in(context))
+        r = restart_on_survivors(context, survivors, recovery, why);
     return r;
 }
 
@@ -526,6 +556,38 @@ static bool is_outdated(const struct leader_context *context, const struct recov
     return recovery->kind != RECOVERY_CHECKPOINT && recovery->step < context->view->checkpoint.step;
 }
 
+struct remains {
+    const struct survivors *survivors;
+    const struct recovery *recovery;
+};
+
+/* Is every unit on a node that is not left out? */
+static bool state_stays(const struct leader_context *context, const void *argument)
+{
+    const struct remains *remains = argument;
+    bool covered[STEP_RECORD_UNITS_MAX] = {false};
+    for (unsigned i = 0; i < remains->survivors->count; i++) {
+        struct recovery_range ranges[REPORT_RANGES_MAX];
+        if (leader_cuts_leave_out(context, remains->survivors->members[i]->node))
+            continue;
+        unsigned count =
+            recovery_ranges(remains->recovery, &remains->survivors->reports[i], ranges);
+        for (unsigned n = 0; n < count; n++)
+            cover(covered, ranges[n].first, ranges[n].count);
+    }
+    for (unsigned unit = 0; unit < job_spec_unit_count(context->view->spec); unit++)
+        if (!covered[unit])
+            return false;
+    return true;
+}
+
+static bool any_may_go(const struct leader_context *context, const void *argument)
+{
+    (void)context;
+    (void)argument;
+    return true;
+}
+
 static int recover(struct leader_context *context, struct survivors *survivors,
                    struct recovery *recovery)
 {
@@ -548,6 +610,8 @@ static int recover(struct leader_context *context, struct survivors *survivors,
         return 0;
     }
     avoid_the_unheard(context);
+    struct remains remains = {survivors, recovery};
+    leader_cuts_choose(context, falls_back ? any_may_go : state_stays, &remains);
     return falls_back
                ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
                : publish_from_memory(context, survivors, recovery);
@@ -557,6 +621,7 @@ int leader_recover(struct leader_context *context)
 {
     if (context->memory->failure_seen_ns == 0)
         context->memory->failure_seen_ns = context->view->now_ns;
+    leader_cuts_note(context);
     struct survivors survivors = {0};
     AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));
     int r = recovery == NULL ? -ENOMEM : recover(context, &survivors, recovery);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
 #include "elastic/leader_slow.h"
 #include "elastic/shadow.h"
@@ -120,7 +121,7 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct leader_node *node = &context->view->nodes[n];
         if (node->draining || roster_refused(&context->roster, node->name) != NULL ||
-            !leader_computes_alike(arithmetic, node))
+            !leader_computes_alike(arithmetic, node) || leader_cuts_leave_out(context, node))
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct leader_slot *slot = &node->slots[i];

@@ -8,12 +8,12 @@
 #include "base/name.h"
 #include "elastic/step_record.h"
 
-#define REPORT_WORKERS_MAX 64 /* slots of one node */
-#define REPORT_LOST_MAX    64
+#define REPORT_WORKERS_MAX   64 /* slots of one node */
+#define REPORT_LOST_MAX      64
 #define REPORT_UNREACHED_MAX 64
-#define REPORT_TEXT_SIZE   256
-#define REPORT_EXTRAS_MAX  16
-#define REPORT_RANGES_MAX  (2 + REPORT_EXTRAS_MAX) /* of units in one worker's memory */
+#define REPORT_TEXT_SIZE     256
+#define REPORT_EXTRAS_MAX    16
+#define REPORT_RANGES_MAX    (2 + REPORT_EXTRAS_MAX) /* of units in one worker's memory */
 
 enum worker_phase {
     WORKER_STARTING, /* spawned, has not said hello */

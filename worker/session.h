@@ -51,7 +51,7 @@ struct trainer {
     pthread_mutex_t lock; /* guards mesh against the control thread */
     struct mesh *mesh;
     struct mesh_unreached unreached; /* while the links of this generation were made */
-    struct routes routes; /* over the mesh, while there is an engine */
+    struct routes routes;            /* over the mesh, while there is an engine */
     /* Written by one thread, read by the other, atomically: */
     bool stopping;
     uint64_t generation; /* plan's */

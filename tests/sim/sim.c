@@ -11,6 +11,7 @@
 #include "elastic/planner_time.h"
 #include "membership/keys.h"
 #include "sim/sim_check.h"
+#include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 #include "sim/sim_stragglers.h"
@@ -53,6 +54,8 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_CLAIMED_COPIES] = "claimed-copies",
     [BUG_PLACED_UNHEARD] = "placed-unheard",
     [BUG_EARLY_SWEEP] = "early-sweep",
+    [BUG_UNTOLD_CUT] = "untold-cut",
+    [BUG_WRONG_CUT] = "wrong-cut",
 };
 
 static void describe_job(struct sim *sim)
@@ -214,6 +217,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim->faults = sim_faults_new(sim);
     sim_faults_wish(sim);
     sim_stragglers_begin(sim);
+    sim_cuts_begin(sim);
     return sim;
 }
 
@@ -295,6 +299,7 @@ void sim_free(struct sim *sim)
     sim_store_free(sim->store);
     sim_faults_free(sim->faults);
     sim_stragglers_free(sim);
+    sim_cuts_free(sim);
     sim_queue_free(sim);
     free(sim->workers);
     free(sim->nodes);

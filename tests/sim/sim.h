@@ -63,6 +63,8 @@ enum sim_bug {
     BUG_CLAIMED_COPIES,
     BUG_PLACED_UNHEARD,
     BUG_EARLY_SWEEP,
+    BUG_UNTOLD_CUT,
+    BUG_WRONG_CUT,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];
@@ -83,7 +85,14 @@ struct sim_pause {
 };
 
 /* Independent streams, so that a fault more does not change every delay before it. */
-enum sim_stream { STREAM_SETUP, STREAM_DELAYS, STREAM_FAULTS, STREAM_STRAGGLERS, STREAM_COUNT };
+enum sim_stream {
+    STREAM_SETUP,
+    STREAM_DELAYS,
+    STREAM_FAULTS,
+    STREAM_STRAGGLERS,
+    STREAM_CUTS,
+    STREAM_COUNT
+};
 
 struct sim_random {
     struct philox_key key;
@@ -100,6 +109,7 @@ struct sim_worker;
 struct sim_check;
 struct sim_faults;
 struct sim_stragglers;
+struct sim_cuts;
 
 struct sim {
     uint64_t seed, now_ns;
@@ -126,6 +136,7 @@ struct sim {
     struct sim_check *check;
     struct sim_faults *faults;
     struct sim_stragglers *stragglers; /* NULL: in no scene */
+    struct sim_cuts *cuts;             /* NULL: in no scene */
 
     bool failed;
     char failure[512];

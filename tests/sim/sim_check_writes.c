@@ -9,6 +9,7 @@
 #include "membership/keys.h"
 #include "membership/records.h"
 #include "sim/sim_check.h"
+#include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 #include "sim/sim_stragglers.h"
@@ -256,6 +257,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
         sim_fail(sim, "generation %llu is written after %llu", (unsigned long long)plan->generation,
                  (unsigned long long)check->generation);
     sim_check_accused(sim, plan);
+    sim_check_left_out(sim, plan);
     check->generation = plan->generation;
     check->generation_ns = sim->now_ns;
     check_source(sim, plan, newest_readable(sim, leader_node(sim), sent_ns));

@@ -343,7 +343,7 @@ void sim_node_lose(struct sim_node *node)
     struct sim *sim = node->sim;
     sim_trace(sim, "%s: power is lost", node->name);
     node->up = false;
-    sim->network->down[node->index] = true;
+    sim_network_power(sim, node->index, false);
     sim_firnd_end(node, false);
     for (unsigned i = 0; i < sim->worker_count; i++)
         if (sim->workers[i]->node == node->index)
@@ -353,6 +353,6 @@ void sim_node_lose(struct sim_node *node)
 void sim_node_return(struct sim_node *node)
 {
     node->up = true;
-    node->sim->network->down[node->index] = false;
+    sim_network_power(node->sim, node->index, true);
     sim_firnd_start(node);
 }

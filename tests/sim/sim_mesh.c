@@ -107,6 +107,29 @@ static void detach(struct sim_peer *peer)
 
 /* ---- failing and closing ---- */
 
+static bool is_unreached(const struct sim_mesh *mesh, const struct sim_peer *peer,
+                         unsigned timeouts)
+{
+    return mesh->rank > peer->rank && peer->link == NULL && !peer->answered &&
+           mesh->attention_ns >= timeouts * SIM_FAILURE_TIMEOUT;
+}
+
+static bool somebody_is_unreached(const struct sim_mesh *mesh)
+{
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        if (is_unreached(mesh, &mesh->peers[i], MESH_UNREACHED_TIMEOUTS))
+            return true;
+    return false;
+}
+
+static void list_unreached(const struct sim_mesh *mesh)
+{
+    struct mesh_unreached *list = &mesh->worker->unreached;
+    for (unsigned i = 0; i < mesh->peer_count && list->count < MESH_UNREACHED_MAX; i++)
+        if (is_unreached(mesh, &mesh->peers[i], MESH_UNREACHED_TIMEOUTS - 1))
+            list->ranks[list->count++] = mesh->peers[i].rank;
+}
+
 static void leave(struct sim_mesh *mesh, enum packet_type farewell)
 {
     for (unsigned i = 0; i < mesh->peer_count; i++) {
@@ -134,6 +157,8 @@ void sim_mesh_fail(struct sim_mesh *mesh, int result)
 {
     if (mesh->state == SIM_MESH_FAILED)
         return;
+    if (mesh->state == SIM_MESH_OPENING)
+        list_unreached(mesh);
     mesh->state = SIM_MESH_FAILED;
     mesh->result = result;
     leave(mesh, PACKET_FAULT);
@@ -361,6 +386,7 @@ static void attempt(void *context)
     struct sim *sim = mesh->sim;
     peer->attempt = NULL;
     struct sim_worker *target = sim_worker_at(sim, peer->node, peer->slot);
+    peer->answered = peer->answered || sim_reachable(sim, mesh->worker->node, peer->node);
     struct sim_mesh *there = target != NULL && target->pause.until_ns <= sim->now_ns &&
                                      sim_reachable(sim, mesh->worker->node, peer->node)
                                  ? target->mesh
@@ -426,9 +452,11 @@ static void tick(void *context)
     struct sim *sim = mesh->sim;
     /* One that was stopped itself has no word on how long the others were silent. */
     bool attentive = sim->now_ns - mesh->ticked_ns < SIM_FAILURE_TIMEOUT / 2;
+    mesh->attention_ns += attentive ? sim->now_ns - mesh->ticked_ns : 0;
     mesh->tick = NULL;
     mesh->ticked_ns = sim->now_ns;
-    if (mesh->state == SIM_MESH_OPENING && sim->now_ns >= mesh->deadline_ns) {
+    if (mesh->state == SIM_MESH_OPENING &&
+        (sim->now_ns >= mesh->deadline_ns || somebody_is_unreached(mesh))) {
         sim_mesh_fail(mesh, -ETIMEDOUT);
         return;
     }

@@ -52,6 +52,7 @@ struct sim_peer {
     struct sim_link *link;
     unsigned end; /* mine of the link */
     bool left;
+    bool answered; /* its host did, while links are made */
     uint64_t heard_ns, backoff_ns;
     struct sim_event *attempt;
     struct sim_mesh *mesh;
@@ -67,6 +68,7 @@ struct sim_mesh {
     enum sim_mesh_state state;
     int result; /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
     uint64_t deadline_ns, ticked_ns;
+    uint64_t attention_ns; /* as in comm/watch.h */
     struct sim_event *tick;
     struct sim_message *inbox;
     unsigned lost_ranks[SIM_PEERS_MAX], lost_count;

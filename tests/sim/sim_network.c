@@ -9,12 +9,21 @@ void sim_network_cut(struct sim *sim, unsigned a, unsigned b)
 {
     sim->network->cuts[a][b]++;
     sim->network->cuts[b][a]++;
+    sim->network->ever_cut[a][b] = sim->network->ever_cut[b][a] = true;
 }
 
 void sim_network_mend(struct sim *sim, unsigned a, unsigned b)
 {
     sim->network->cuts[a][b]--;
     sim->network->cuts[b][a]--;
+}
+
+void sim_network_power(struct sim *sim, unsigned place, bool on)
+{
+    struct sim_network *network = sim->network;
+    network->down[place] = !on;
+    for (unsigned other = 0; !on && other < SIM_PLACES; other++)
+        network->ever_cut[place][other] = network->ever_cut[other][place] = true;
 }
 
 bool sim_reachable(const struct sim *sim, unsigned a, unsigned b)

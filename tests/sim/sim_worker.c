@@ -54,11 +54,23 @@ static void describe_lost(const struct sim_worker *worker, struct worker_report 
     }
 }
 
+static void describe_unreached(const struct sim_worker *worker, struct worker_report *report)
+{
+    const struct mesh_unreached *unreached = &worker->unreached;
+    report->unreached_count = MIN(unreached->count, (unsigned)REPORT_UNREACHED_MAX);
+    memcpy(report->unreached, unreached->ranks,
+           report->unreached_count * sizeof(report->unreached[0]));
+}
+
 /* Planted bugs: what a worker says of itself is not so. */
 static void lie(const struct sim_worker *worker, struct worker_report *report)
 {
     if (worker->sim->bug == BUG_UNTOLD_SHADOW)
         report->extra_count = 0;
+    if (worker->sim->bug == BUG_UNTOLD_CUT)
+        report->unreached_count = 0;
+    for (unsigned i = 0; worker->sim->bug == BUG_WRONG_CUT && i < report->unreached_count; i++)
+        report->unreached[i] = (report->unreached[i] + 1) % worker->plan->worker_count;
     if (!report->holds)
         return;
     if (worker->sim->bug == BUG_IGNORED_HOLD) {
@@ -83,6 +95,8 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
     };
     ret_report->checkpoint_lost = worker->checkpoint_lost;
     describe_held(worker, ret_report);
+    if (phase == WORKER_STUCK)
+        describe_unreached(worker, ret_report);
     if (phase == WORKER_STUCK && worker->mesh != NULL)
         describe_lost(worker, ret_report);
     sim_check_report(worker->sim, worker, ret_report);
@@ -395,6 +409,7 @@ void worker_switch(struct sim_worker *worker)
     int rank = plan_find(plan, sim_node_name(worker->sim, worker->node), worker->slot);
     settle(worker);
     close_generation(worker);
+    worker->unreached.count = 0;
     if (rank < 0) {
         worker_report(worker, WORKER_LEFT);
         worker_exit(worker, 0);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "comm/mesh.h"
 #include "elastic/control.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_mesh.h"
@@ -100,6 +101,7 @@ struct sim_worker {
     bool stopping, cancelled, first_commit, checkpoint_lost;
     struct sim_state state;
     struct sim_mesh *mesh;
+    struct mesh_unreached unreached;
     bool engine; /* there is one, of this rank and range: */
     unsigned rank, first_unit, unit_count;
     bool keeps[SIM_UNITS]; /* of the engine: its range, and the stages that it shadows */

@@ -279,8 +279,7 @@ struct black_hole {
 
 static void black_hole_init(struct black_hole *hole, char ret_address[ADDRESS_SIZE])
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(address);
     hole->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(hole->listener, (struct sockaddr *)&address, size), 0);

@@ -142,7 +142,10 @@ static void test_missing_keys(void **state)
         AUTO_JSON json_t *tree = json_deep_copy(whole);
         assert_int_equal(json_object_del(tree, key), 0);
         int r = worker_report_decode(tree, &back, &error);
-        assert_int_equal(r, strcmp(key, "record") == 0 || strcmp(key, "extras") == 0 || strcmp(key, "unreached") == 0 ? 0 : -EINVAL);
+        assert_int_equal(r, strcmp(key, "record") == 0 || strcmp(key, "extras") == 0 ||
+                                    strcmp(key, "unreached") == 0
+                                ? 0
+                                : -EINVAL);
     }
 }
 

@@ -1,0 +1,49 @@
+/*
+ * Pairs of nodes that have lost each other while both reach etcd: what the leader knows of them,
+ * and whom it leaves out. Private to the leader: leader.h says what it is for.
+ *
+ * A worker that cannot make its links names the ranks whose hosts gave no sign of life
+ * (report->unreached). Once is no news: hosts die, and cables are out for a moment, so the same
+ * layout is tried again. A pair that is missed in a second generation, of which both ends have
+ * spoken, is a cut: the job goes on without as few nodes as make the rest reach each other
+ * (elastic/cut_graph.h), and without none that has state which nobody else has.
+ *
+ * A cut is believed for a while; then the node that was left out is a free one like any other.
+ * Missed again, the pair is believed to be cut for twice as long, and so on. Daemons that are
+ * started anew begin with a clean slate.
+ *
+ * This is remembered by the leader alone, for a leader that is new has only to try once more than
+ * the one before. At most LEADER_CUTS_MAX pairs are remembered, and cuts among CUT_NODES_MAX nodes
+ * are weighed at a time: where more is cut, it takes more generations until all is found.
+ */
+#pragma once
+
+#include "elastic/leader_internal.h"
+
+/* Of failure_timeout: how long a cut is believed (one minute to one hour by default). */
+#define LEADER_CUT_TIMEOUTS_MIN 40u
+#define LEADER_CUT_TIMES_MAX    7u /* then it is no longer doubled */
+
+/** leader_cuts_note() - remember whom workers of the plan in force did not reach */
+void leader_cuts_note(struct leader_context *context);
+
+/**
+ * leader_cuts_choose() - decide which nodes are left out of the plan that is about to be made
+ * @may_go: whether nothing is lost without these nodes; NULL: nodes that compute in the plan in
+ * force stay, any other may go
+ */
+void leader_cuts_choose(struct leader_context *context,
+                        bool (*may_go)(const struct leader_context *context, const void *argument),
+                        const void *argument);
+
+/** leader_cuts_leave_out() - is @node left out? Pools of slots ask; false before a choice */
+bool leader_cuts_leave_out(const struct leader_context *context, const struct leader_node *node);
+
+/** leader_cuts_give_in() - what is left is not enough: nobody is left out; false: nobody was */
+bool leader_cuts_give_in(struct leader_context *context);
+
+/** leader_cuts_words() - "a and b do not reach each other, b is left out"; NULL: nobody is */
+const char *leader_cuts_words(const struct leader_context *context, char *ret_words, size_t size);
+
+/** leader_cuts_say() - add to the job's text who is left out */
+void leader_cuts_say(struct leader_context *context);
