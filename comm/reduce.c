@@ -133,15 +133,25 @@ static void list_sources(struct reduce_bucket *bucket)
     }
 }
 
+size_t reduce_scratch_bytes(const struct reduce_group *group, size_t count)
+{
+    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    size_t foreign = 0, size_bytes;
+    for (unsigned i = 0; i < group->member_count; i++)
+        if (i != group->self)
+            foreign += tree_subtrees(group->lanes, group->lane_ranges[i], subtrees);
+    return checked_multiply(shard_count_max(group, count), foreign, &size_bytes) ||
+                   checked_multiply(size_bytes, sizeof(float), &size_bytes)
+               ? SIZE_MAX
+               : size_bytes;
+}
+
 static int take_scratch(struct reduce_bucket *bucket)
 {
-    size_t shard_max = shard_count_max(&bucket->group, bucket->count_max), size_bytes;
-    size_t foreign = bucket->source_count - bucket->own_count;
-    if (checked_multiply(shard_max, foreign, &size_bytes) ||
-        checked_multiply(size_bytes, sizeof(float), &size_bytes))
-        return -ENOMEM;
-    if (foreign == 0)
-        return 0;
+    size_t shard_max = shard_count_max(&bucket->group, bucket->count_max);
+    size_t size_bytes = reduce_scratch_bytes(&bucket->group, bucket->count_max);
+    if (size_bytes == 0 || size_bytes == SIZE_MAX)
+        return size_bytes == 0 ? 0 : -ENOMEM;
     void *memory;
     if (bucket->group.memory->allocate(bucket->group.context, size_bytes, &memory) < 0)
         return -ENOMEM;

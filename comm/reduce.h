@@ -41,6 +41,10 @@ struct reduce_group {
     void *context;                      /* of add and memory */
 };
 
+/** reduce_scratch_bytes() - what a bucket of @group for @count elements takes of group->memory;
+ * SIZE_MAX: more than there can be */
+size_t reduce_scratch_bytes(const struct reduce_group *group, size_t count);
+
 struct reduce_bucket; /* scratch and requests of one array, reused every step */
 
 /**

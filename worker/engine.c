@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "worker/memory.h"
 #include "worker/pipeline.h"
@@ -121,8 +122,11 @@ static int make_stage(struct engine *engine, struct error *error)
 static int begin_arena(struct engine *engine, struct error *error)
 {
     const struct memory_need need = memory_need(engine->state, engine->plan, engine->rank);
+    size_t size_bytes;
 
-    return arena_begin(engine->state->arena, memory_arena_bytes(&need), error);
+    if (checked_add(memory_arena_bytes(&need), reduction_arena_bytes(engine), &size_bytes))
+        return error_set(error, -ENOMEM, "no device has what a generation needs");
+    return arena_begin(engine->state->arena, size_bytes, error);
 }
 
 int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,

@@ -5,7 +5,8 @@
  * Counted is what the worker will take for its rank: units that it does not hold yet (those of the
  * last generation stay until the first commit), and of the arena gradient buffers, activations of
  * the micro-batches in flight, gradients of copies of other stages. A reduction whose sums are made
- * on the device takes a little more, the room for what it receives.
+ * on the device takes a little more of the arena, the room for what it receives
+ * (reduction_arena_bytes()).
  */
 #pragma once
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/checked.h"
 #include "comm/reduce.h"
 #include "worker/tags.h"
 
@@ -66,15 +67,56 @@ static bool on_host(const struct engine *engine)
            !carrier_of(engine)->operations->device_memory;
 }
 
-static void describe_members(const struct engine *engine, unsigned *ranks, struct tree_span *lanes)
+/* The replicas of the stage; the lists are owned. */
+static int group_init(struct engine *engine, struct reduce_group *ret_group)
 {
     const struct plan *plan = engine->plan;
+    unsigned *ranks = calloc(plan->replica_count, sizeof(*ranks));
+    struct tree_span *lanes = calloc(plan->replica_count, sizeof(*lanes));
 
+    *ret_group = (struct reduce_group){
+        .carrier = carrier_of(engine),
+        .lanes = engine->state->spec->train.lanes,
+        .member_count = plan->replica_count,
+        .self = engine->replica,
+        .ranks = ranks,
+        .lane_ranges = lanes,
+        .add = on_host(engine) ? add_on_host : add_on_device,
+        .memory = on_host(engine) ? NULL : &device_memory,
+        .context = engine->state,
+    };
+    if (!ranks || !lanes)
+        return -ENOMEM;
     for (unsigned replica = 0; replica < plan->replica_count; replica++) {
         unsigned first = plan->replica_first_lane[replica];
         ranks[replica] = plan_rank(plan, replica, engine->stage_index);
         lanes[replica] = (struct tree_span){first, plan->replica_first_lane[replica + 1] - first};
     }
+    return 0;
+}
+
+static void group_done(struct reduce_group *group)
+{
+    free((void *)(uintptr_t)group->ranks);
+    free((void *)(uintptr_t)group->lane_ranges);
+}
+
+size_t reduction_arena_bytes(struct engine *engine)
+{
+    CLEANUP(group_done) struct reduce_group group;
+    unsigned end = engine->first_unit + engine->unit_count;
+    size_t sum = 0;
+
+    if (group_init(engine, &group))
+        return SIZE_MAX;
+    for (unsigned unit = MAX(engine->first_unit, engine->trained_from); group.memory && unit < end;
+         unit++) {
+        size_t part_bytes =
+            arena_part_bytes(reduce_scratch_bytes(&group, engine->state->units[unit].layout.count));
+        if (checked_add(sum, part_bytes, &sum))
+            return SIZE_MAX;
+    }
+    return sum;
 }
 
 static int copy_subtrees(struct reduction *reduction, unsigned unit, struct unit_sums *sums)
@@ -110,28 +152,17 @@ static int make_unit(struct reduction *reduction, const struct reduce_group *gro
 
 static int make_units(struct reduction *reduction)
 {
+    CLEANUP(group_done) struct reduce_group group;
     struct engine *engine = reduction->engine;
-    unsigned replicas = engine->plan->replica_count, end = engine->first_unit + engine->unit_count;
-    AUTO_FREE unsigned *ranks = calloc(replicas, sizeof(*ranks));
-    AUTO_FREE struct tree_span *lanes = calloc(replicas, sizeof(*lanes));
-    const struct reduce_group group = {
-        .carrier = carrier_of(engine),
-        .lanes = engine->state->spec->train.lanes,
-        .member_count = replicas,
-        .self = engine->replica,
-        .ranks = ranks,
-        .lane_ranges = lanes,
-        .add = on_host(engine) ? add_on_host : add_on_device,
-        .memory = on_host(engine) ? NULL : &device_memory,
-        .context = engine->state,
-    };
+    unsigned end = engine->first_unit + engine->unit_count;
     struct tree_span subtrees[TREE_SUBTREES_MAX];
-    int status = 0;
+    int status = group_init(engine, &group);
 
+    if (status)
+        return status;
     reduction->units = calloc(engine->unit_count, sizeof(*reduction->units));
-    if (!ranks || !lanes || !reduction->units)
+    if (!reduction->units)
         return -ENOMEM;
-    describe_members(engine, ranks, lanes);
     reduction->own_count = tree_subtrees(group.lanes, engine->lanes, subtrees);
     for (unsigned unit = MAX(engine->first_unit, engine->trained_from); !status && unit < end;
          unit++)

@@ -18,6 +18,10 @@ struct reduction;
 int reduction_new(struct engine *engine, struct reduction **ret_reduction) CHECK_RESULT;
 /** reduction_free() - gives up what is begun, which fails its carrier; before the gradients go.
  * NULL allowed */
+/** reduction_arena_bytes() - what reduction_new() will take of the arena, once @engine has its
+ * place and its routes: nothing but where sums are made on the device. SIZE_MAX: more than there
+ * can be, or no memory to find out */
+size_t reduction_arena_bytes(struct engine *engine);
 void reduction_free(struct reduction *reduction);
 
 /** reduction_begin() - this replica's sums of @unit are complete: they travel */

@@ -90,6 +90,14 @@ static int gpu_synchronize(struct kernel_device *device, struct error *error)
     return 0;
 }
 
+static _Thread_local unsigned allocations;
+
+static int gpu_allocate(struct kernel_device *device, size_t size_bytes, void **ret_memory)
+{
+    allocations++;
+    return kernel_cpu()->allocate(device, size_bytes, ret_memory);
+}
+
 static void *gpu_stream(struct kernel_device *device, enum kernel_queue queue)
 {
     return &queues_of(device)->streams[queue];
@@ -106,6 +114,7 @@ static struct kernel make_gpu(void)
     struct kernel gpu = *kernel_cpu();
 
     gpu.host_memory = false;
+    gpu.allocate = gpu_allocate;
     gpu.event_new = gpu_event_new;
     gpu.event_free = gpu_event_free;
     gpu.event_record = gpu_event_record;
@@ -173,6 +182,7 @@ struct worker {
     struct state *state;
     struct dataset *dataset;
     unsigned rank;
+    unsigned allocations; /* of the device, from the engine on */
     int status;
     struct error error;
 };
@@ -206,6 +216,7 @@ static int train(struct worker *worker, const struct routes *routes)
     for (unsigned i = 0; i < STEPS && !status; i++)
         status = step(worker, engine, up, down);
     engine_free(engine);
+    worker->allocations = allocations;
     return status;
 }
 
@@ -306,6 +317,8 @@ static struct hash128 run(unsigned stages, unsigned replicas)
     for (unsigned i = 0; i < plan->worker_count; i++)
         if (workers[i].status)
             fail_msg("rank %u: %s", i, workers[i].error.text);
+    for (unsigned i = 0; i < plan->worker_count; i++)
+        assert_int_equal(workers[i].allocations, 1); /* the arena */
     struct hash128 digest = digest_of(workers);
     for (unsigned i = 0; i < plan->worker_count; i++)
         close_worker(&workers[i]);
