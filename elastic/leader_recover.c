@@ -270,15 +270,28 @@ static bool somebody_waits_for_links(const struct leader_context *context)
     return false;
 }
 
+/* The step that the plan in force began at: of a planned one those know it who run there. */
+static uint64_t first_step(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    for (unsigned i = 0; plan->planned && i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->seat == SEAT_RUNNING && member->report->phase == WORKER_RUNNING)
+            return member->report->applied_step;
+    }
+    return plan->resume_step;
+}
+
 /* Somebody of the plan in force has given up before its first commit: those who have their links
  * hear of that only now. */
 static bool somebody_gave_up(const struct leader_context *context)
 {
-    const struct plan *plan = context->view->plan;
-    for (unsigned i = 0; !plan->planned && i < context->roster.count; i++) {
+    uint64_t step = first_step(context);
+    for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->seat == SEAT_BROKEN && member->report->generation == plan->generation &&
-            member->report->applied_step == plan->resume_step)
+        if (member->seat == SEAT_BROKEN &&
+            member->report->generation == context->view->plan->generation &&
+            (member->report->applied_step == step || !roster_has_state(member)))
             return true;
     }
     return false;

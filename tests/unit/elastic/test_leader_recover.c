@@ -251,6 +251,32 @@ static void those_who_wait_for_links_are_waited_for_until_they_give_up(void **st
     expect_published(9, 0);
 }
 
+static void so_they_are_in_a_planned_switch(void **state)
+{
+    (void)state;
+    split_in_two();
+    plan->planned = true;
+    plan->follows = 5;
+    plan->resume_step = 7; /* at least: the boundary was two steps later */
+    say(1, WORKER_PREPARED, 6, 9);
+    reports[1].workers[0].held_unit_count = plan->stage_first_unit[1];
+    decide();
+    view.now_ns += 21 * TIMEOUT_NS - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    say(1, WORKER_STUCK, 6, 9);
+    reports[1].workers[0].held_unit_count = 0; /* what was to come from a has not */
+    say(0, WORKER_STUCK, 6, 9);                /* which lives, and never was in it */
+    reports[0].workers[0].held_unit_count = plan->stage_first_unit[1];
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING); /* c hears of it a little later */
+    say(2, WORKER_STUCK, 6, 9);
+    reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
+    reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
+    decide();
+    expect_published(9, 0);
+}
+
 /* Nobody ever had the units that are missing: there is nothing to wait for. */
 static void waiting_in_vain_is_short(void **state)
 {
@@ -439,6 +465,7 @@ int main(void)
         TEST(patience_grows_with_what_would_be_lost),
         TEST(a_copy_is_waited_for_as_a_replica_is),
         TEST(those_who_wait_for_links_are_waited_for_until_they_give_up),
+        TEST(so_they_are_in_a_planned_switch),
         TEST(waiting_in_vain_is_short),
         TEST(one_that_was_left_behind_breaks_nothing),
         TEST(avoided_slots_are_looked_at_again),
