@@ -161,11 +161,40 @@ static bool is_recorded(const struct job *job, const struct mirror_entry *there)
            !strcmp(record.manifest_sha256, job->unrecorded.manifest_sha256);
 }
 
+/*
+ * The generation that took over has recorded a newer one: what this one needs may be swept already.
+ * Newer steps of before that plan are another matter: a job that went back comes past them again.
+ */
+static bool is_overtaken(const struct job *job)
+{
+    char prefix[KV_KEY_MAX];
+    const struct mirror_entry *entries;
+    size_t count;
+
+    keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
+    count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    while (count-- > 0) {
+        struct checkpoint_record record;
+        if (entries[count].mod_revision > job->plan_revision &&
+            decode_record(&entries[count], &record) && record.step > job->unrecorded.step)
+            return true;
+    }
+    return false;
+}
+
+static void give_up(struct job *job, const char *why)
+{
+    log_warning("job %s: the checkpoint of step %" PRIu64 " of generation %" PRIu64
+                " is not recorded: %s",
+                job->name, job->unrecorded.step, job->unrecorded.generation, why);
+    answer(job, false);
+}
+
 void recording_sync(struct job *job)
 {
     struct daemon *daemon = job->daemon;
     struct kv_operation operations[KV_TXN_MAX / 2];
-    char key[KV_KEY_MAX], generation_key[KV_KEY_MAX];
+    char key[KV_KEY_MAX], generation_key[KV_KEY_MAX], newer_key[KV_KEY_MAX], end_key[KV_KEY_MAX];
     AUTO_FREE char *text = NULL;
 
     if (!job->unrecorded.step || job->recording)
@@ -177,19 +206,26 @@ void recording_sync(struct job *job)
         return;
     }
     if (!is_current(job)) {
-        log_warning("job %s: the checkpoint of step %" PRIu64 " comes from generation %" PRIu64
-                    ", which is over: not recorded",
-                    job->name, job->unrecorded.step, job->unrecorded.generation);
-        answer(job, false);
+        give_up(job, "its generation is over");
+        return;
+    }
+    if (is_overtaken(job)) {
+        give_up(job, "the next generation has recorded a newer one");
         return;
     }
     text = record_text(job, was_pinned(there));
-    /* A record that is there is of a checkpoint which was damaged or removed, and written anew. */
+    /* A record that is there is of a checkpoint which was damaged or removed, and written anew. All
+     * that begin with "checkpoints/" sort before "checkpoints0". */
     const struct kv_compare compares[] = {
         {.key = key, .target = KV_MOD_REVISION, .value = there ? there->mod_revision : 0},
         {.key = keys_job(generation_key, daemon->config->cluster, job->name, "generation"),
          .target = KV_MOD_REVISION,
          .value = job->plan_revision},
+        {.key = keys_checkpoint(newer_key, daemon->config->cluster, job->name,
+                                job->unrecorded.step + 1),
+         .target = KV_NOT_AFTER,
+         .value = job->plan_revision,
+         .before = keys_job(end_key, daemon->config->cluster, job->name, "checkpoints0")},
     };
     operations[0] = (struct kv_operation){.type = KV_PUT, .key = key, .value = text};
     size_t count = 1 + add_expired(job, operations + 1, ARRAY_COUNT(operations) - 1);

@@ -72,14 +72,22 @@ static int put_compare(struct bytes *body, const struct kv_compare *compare)
         [KV_CREATE_REVISION] = {"CREATE", "create_revision"},
         [KV_MOD_REVISION] = {"MOD", "mod_revision"},
         [KV_VERSION] = {"VERSION", "version"},
+        [KV_NOT_AFTER] = {"MOD", "mod_revision"},
     };
+    bool range = compare->target == KV_NOT_AFTER; /* of an empty one the revision is 0 */
     int r = put(body, "{");
     if (r == 0)
         r = put_bytes(body, "key", compare->key, strlen(compare->key));
-    return r < 0 ? r
-                 : bytes_append_format(
-                       body, ",\"result\":\"EQUAL\",\"target\":\"%s\",\"%s\":\"%" PRId64 "\"}",
-                       targets[compare->target][0], targets[compare->target][1], compare->value);
+    if (r == 0 && range)
+        r = put(body, ",");
+    if (r == 0 && range)
+        r = put_bytes(body, "range_end", compare->before, strlen(compare->before));
+    return r < 0
+               ? r
+               : bytes_append_format(body,
+                                     ",\"result\":\"%s\",\"target\":\"%s\",\"%s\":\"%" PRId64 "\"}",
+                                     range ? "LESS" : "EQUAL", targets[compare->target][0],
+                                     targets[compare->target][1], compare->value + (range ? 1 : 0));
 }
 
 static int put_operation(struct bytes *body, const struct kv_operation *operation)

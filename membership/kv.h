@@ -29,11 +29,13 @@ struct kv_entry {
 struct kv_compare {
     const char *key;
     enum {
-        KV_CREATE_REVISION,
-        KV_MOD_REVISION,
-        KV_VERSION
-    } target; /* "equals"; 0: the key is absent */
+        KV_CREATE_REVISION, /* equals; 0: the key is absent */
+        KV_MOD_REVISION,    /* the same */
+        KV_VERSION,         /* the same */
+        KV_NOT_AFTER, /* no key from this one up to @before was written after revision @value */
+    } target;
     int64_t value;
+    const char *before; /* KV_NOT_AFTER: sorts behind @key; else NULL */
 };
 
 struct kv_operation {

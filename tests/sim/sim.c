@@ -56,6 +56,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_EARLY_SWEEP] = "early-sweep",
     [BUG_UNTOLD_CUT] = "untold-cut",
     [BUG_WRONG_CUT] = "wrong-cut",
+    [BUG_OVERTAKEN_RECORD] = "overtaken-record",
 };
 
 static void describe_job(struct sim *sim)

@@ -65,6 +65,7 @@ enum sim_bug {
     BUG_EARLY_SWEEP,
     BUG_UNTOLD_CUT,
     BUG_WRONG_CUT,
+    BUG_OVERTAKEN_RECORD,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

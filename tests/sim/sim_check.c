@@ -123,19 +123,25 @@ static void check_shadowed_commit(struct sim *sim, const struct plan *plan, uint
                      (unsigned long long)plan->generation, (unsigned long long)step, unit);
 }
 
+/* @plan keeps each unit on two nodes at least. */
+static bool keeps_double(const struct sim *sim, const struct plan *plan)
+{
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        if (!is_two(nodes_that_keep(sim, plan, unit)))
+            return false;
+    return sim->spec.elastic.shadow;
+}
+
 static void note_generation(struct sim *sim, const struct plan *plan)
 {
     struct sim_check *check = sim->check;
     check->committing_generation = plan->generation;
     check->replicas = plan->replica_count;
     check->first_commit_ns = sim->now_ns;
-    check->doubled = sim->spec.elastic.shadow;
+    check->doubled = keeps_double(sim, plan);
     check->nodes = 0;
-    for (unsigned unit = 0; check->doubled && unit < SIM_UNITS; unit++) {
-        uint64_t nodes = nodes_that_keep(sim, plan, unit);
-        check->doubled = is_two(nodes);
-        check->nodes |= nodes;
-    }
+    for (unsigned unit = 0; check->doubled && unit < SIM_UNITS; unit++)
+        check->nodes |= nodes_that_keep(sim, plan, unit);
 }
 
 void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim_record *record,
@@ -194,10 +200,11 @@ void sim_check_apply(struct sim *sim, struct sim_worker *worker, unsigned unit)
 
 void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const struct plan *next)
 {
-    const struct sim_check *check = sim->check;
+    struct sim_check *check = sim->check;
     unsigned place = worker->generation % ARRAY_COUNT(check->announced);
     if (!worker->engine || !next->planned || worker->phase != WORKER_RUNNING)
         return;
+    check->doubled = check->doubled && keeps_double(sim, next); /* whoever is not in it leaves */
     if (check->announced[place].generation != worker->generation ||
         check->announced[place].step != worker->state.applied_step ||
         check->announced[place].next > next->generation)

@@ -40,12 +40,10 @@ struct sim_check {
     uint64_t longest_wait_ns;           /* for a commit, when all faults were over */
     uint64_t generation, generation_ns; /* the newest plan, and when it was written */
     uint64_t newest_record;
-    bool records_changed;                    /* by the transaction that is being carried out */
-    uint64_t recorded_ns[SIM_STEPS_MAX + 1]; /* when a step's checkpoint was recorded last, */
-    uint64_t missed_ns[SIM_STEPS_MAX + 1];   /* and when somebody found it lost */
-    bool
-        outdated[SIM_STEPS_MAX + 1]; /* its record was written when nobody waited for it any more */
-    uint64_t lost_ns[SIM_NODES_MAX]; /* when a node's disk was */
+    bool records_changed;                     /* by the transaction that is being carried out */
+    uint64_t recorded_ns[SIM_STEPS_MAX + 1];  /* when a step's checkpoint was recorded last, */
+    uint64_t missed_ns[SIM_STEPS_MAX + 1];    /* and when somebody found it lost */
+    uint64_t lost_ns[SIM_NODES_MAX];          /* when a node's disk was */
     struct sim_sealed sealed[SIM_SEALED_MAX]; /* the oldest are overwritten */
     unsigned sealed_count;
 

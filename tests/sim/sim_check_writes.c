@@ -49,13 +49,20 @@ static bool is_untroubled(const struct sim *sim, const struct sim_node *node)
            (node->disturbed_ns == 0 || node->disturbed_ns + CALM_NS <= sim->now_ns);
 }
 
+static bool is_registered(const struct sim *sim, unsigned node)
+{
+    char key[KV_KEY_MAX];
+    return sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim_node_name(sim, node))) !=
+           NULL;
+}
+
 /* All of it is on nodes that the leader must know of. */
 static bool has_copies(const struct sim *sim, uint64_t step)
 {
     uint64_t nodes = 0;
     bool all = true;
     for (unsigned i = 0; i < sim->node_count; i++)
-        nodes |= is_untroubled(sim, &sim->nodes[i]) ? (uint64_t)1 << i : 0;
+        nodes |= is_untroubled(sim, &sim->nodes[i]) && is_registered(sim, i) ? (uint64_t)1 << i : 0;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
         all = all &&
               sim_folders_find(sim, nodes, step, sim_check_recorded_by(sim, step), unit) != NULL;
@@ -264,15 +271,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     plan_free(plan);
 }
 
-/* It was given up, or overtaken on its way: its files may be swept, and nobody reads it. */
-static bool is_outdated(const struct sim *sim, uint64_t step, uint64_t sent_ns)
-{
-    uint64_t newest = sim_check_newest_record(sim);
-    return step < newest &&
-           sent_ns <= sim->check->recorded_ns[MIN(newest, (uint64_t)SIM_STEPS_MAX)];
-}
-
-static void check_record(struct sim *sim, uint64_t sent_ns, const struct kv_operation *operation)
+static void check_record(struct sim *sim, const struct kv_operation *operation)
 {
     char key[KV_KEY_MAX];
     struct checkpoint_record record;
@@ -287,9 +286,7 @@ static void check_record(struct sim *sim, uint64_t sent_ns, const struct kv_oper
         return;
     }
     sim_trace(sim, "CHECKPOINT of step %llu is recorded", (unsigned long long)record.step);
-    uint64_t index = MIN(record.step, (uint64_t)SIM_STEPS_MAX);
-    sim->check->recorded_ns[index] = sim->now_ns;
-    sim->check->outdated[index] = is_outdated(sim, record.step, sent_ns);
+    sim->check->recorded_ns[MIN(record.step, (uint64_t)SIM_STEPS_MAX)] = sim->now_ns;
     if (record.generation > plan->generation || record.generation < sim->check->given_away)
         sim_fail(sim, "a checkpoint of generation %llu is recorded in generation %llu",
                  (unsigned long long)record.generation, (unsigned long long)plan->generation);
@@ -316,7 +313,7 @@ void sim_check_write(struct sim *sim, uint64_t client, uint64_t sent_ns,
     if (strcmp(leaf, "generation") == 0)
         check_generation(sim, sent_ns, operation);
     if (strncmp(leaf, "checkpoints/", strlen("checkpoints/")) == 0) {
-        check_record(sim, sent_ns, operation);
+        check_record(sim, operation);
         sim->check->records_changed = true;
     }
 }

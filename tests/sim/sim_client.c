@@ -75,8 +75,10 @@ static void request_free(struct kv_request *request)
         request->next->back = request->back;
     sim_cancel(request->store->sim, request->deadline);
     sim_cancel(request->store->sim, request->travel);
-    for (size_t i = 0; i < request->compare_count; i++)
+    for (size_t i = 0; i < request->compare_count; i++) {
         free((void *)(uintptr_t)request->compares[i].key);
+        free((void *)(uintptr_t)request->compares[i].before);
+    }
     for (size_t i = 0; i < request->operation_count; i++) {
         free((void *)(uintptr_t)request->operations[i].key);
         free((void *)(uintptr_t)request->operations[i].value);
@@ -283,6 +285,8 @@ static int start_txn(void *context, const struct kv_compare *compares, size_t co
     for (size_t i = 0; i < compare_count; i++) {
         request->compares[i] = compares[i];
         request->compares[i].key = strdup(compares[i].key);
+        if (compares[i].before != NULL)
+            request->compares[i].before = strdup(compares[i].before);
     }
     for (size_t i = 0; i < operation_count; i++) {
         request->operations[i] = operations[i];

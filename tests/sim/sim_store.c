@@ -224,8 +224,20 @@ void sim_store_set_down(struct sim_store *store, bool down)
 
 /* ---- transactions ---- */
 
+static bool none_after(const struct sim_store *store, const struct kv_compare *compare)
+{
+    for (size_t i = 0; i < store->key_count; i++)
+        if (strcmp(store->keys[i].key, compare->key) >= 0 &&
+            strcmp(store->keys[i].key, compare->before) < 0 &&
+            store->keys[i].mod_revision > compare->value)
+            return false;
+    return true;
+}
+
 static bool holds(const struct sim_store *store, const struct kv_compare *compare)
 {
+    if (compare->target == KV_NOT_AFTER)
+        return none_after(store, compare);
     const struct sim_store_key *key = find(store, compare->key);
     int64_t value = 0;
     if (key != NULL)
@@ -244,6 +256,8 @@ static bool left_out(const struct sim_store *store, const struct kv_compare *com
     if (store->sim->bug == BUG_OLD_CHECKPOINT)
         return strstr(compare->key, "/generation") != NULL &&
                strstr(operation->key, "/checkpoints/") != NULL;
+    if (store->sim->bug == BUG_OVERTAKEN_RECORD)
+        return compare->target == KV_NOT_AFTER;
     return false;
 }
 

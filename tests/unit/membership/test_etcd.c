@@ -64,6 +64,14 @@ static void test_txn_is_all_or_nothing(void **state)
     assert_true(store_txn(&store, compares, 2, operations, 2).succeeded);
     struct kv_compare version = {.key = "/t/a", .target = KV_VERSION, .value = 2};
     assert_true(store_txn(&store, &version, 1, NULL, 0).succeeded);
+    struct kv_compare newer = {
+        .key = "/t/a", .target = KV_NOT_AFTER, .value = first.revision, .before = "/t/b"};
+    assert_false(store_txn(&store, &newer, 1, NULL, 0).succeeded);
+    newer.value++;
+    assert_true(store_txn(&store, &newer, 1, NULL, 0).succeeded);
+    newer.key = "/t/aa"; /* nothing from there on */
+    newer.value = 0;
+    assert_true(store_txn(&store, &newer, 1, NULL, 0).succeeded);
     struct outcome all = store_range(&store, "/t/", true);
     assert_int_equal(all.count, 1);
     assert_int_equal(all.entries[0].version, 2);

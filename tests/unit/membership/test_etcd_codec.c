@@ -46,17 +46,20 @@ static void test_encode_txn(void **state)
     const struct kv_compare compares[] = {
         {.key = "a", .target = KV_CREATE_REVISION, .value = 0},
         {.key = "b", .target = KV_MOD_REVISION, .value = INT64_MAX},
-        {.key = "c", .target = KV_VERSION, .value = 3}};
+        {.key = "c", .target = KV_VERSION, .value = 3},
+        {.key = "a", .target = KV_NOT_AFTER, .value = 7, .before = "c"}};
     const struct kv_operation operations[] = {
         {.type = KV_PUT, .key = "a", .value = "x", .lease = 5}, {.type = KV_DELETE, .key = "b"}};
-    assert_int_equal(etcd_encode_txn(&body, compares, 3, operations, 2), 0);
+    assert_int_equal(etcd_encode_txn(&body, compares, 4, operations, 2), 0);
     assert_body(
         &body,
         "{\"compare\":["
         "{\"key\":\"YQ==\",\"result\":\"EQUAL\",\"target\":\"CREATE\",\"create_revision\":\"0\"},"
         "{\"key\":\"Yg==\",\"result\":\"EQUAL\",\"target\":\"MOD\","
         "\"mod_revision\":\"9223372036854775807\"},"
-        "{\"key\":\"Yw==\",\"result\":\"EQUAL\",\"target\":\"VERSION\",\"version\":\"3\"}],"
+        "{\"key\":\"Yw==\",\"result\":\"EQUAL\",\"target\":\"VERSION\",\"version\":\"3\"},"
+        "{\"key\":\"YQ==\",\"range_end\":\"Yw==\",\"result\":\"LESS\",\"target\":\"MOD\","
+        "\"mod_revision\":\"8\"}],"
         "\"success\":[{\"request_put\":{\"key\":\"YQ==\",\"value\":\"eA==\",\"lease\":\"5\"}},"
         "{\"request_delete_range\":{\"key\":\"Yg==\"}}]}");
     assert_int_equal(etcd_encode_txn(&body, NULL, 0, NULL, 0), 0);
