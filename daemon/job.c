@@ -366,6 +366,16 @@ static struct plan *decode_plan(const struct job *job, const struct mirror_entry
     return plan;
 }
 
+/* A planned one lets the generation that it follows go on, which need not be the one of @old: that
+ * may never have begun. */
+static void remember_key_before(struct job *job, const struct plan *old, const struct plan *plan)
+{
+    if (!plan->planned)
+        job->key_before[0] = '\0';
+    else if (plan->follows == old->generation)
+        memcpy(job->key_before, old->key, sizeof(job->key_before));
+}
+
 static void sync_plan(struct job *job, const char *leaf, enum agent_event_type type,
                       struct plan **plan, int64_t *revision)
 {
@@ -381,7 +391,7 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
         return;
     struct plan *old = *plan;
     if (type == AGENT_PLAN && decoded && old && decoded->generation != old->generation)
-        snprintf(job->key_before, sizeof(job->key_before), "%s", decoded->planned ? old->key : "");
+        remember_key_before(job, old, decoded);
     *plan = decoded;
     *revision = now;
     struct agent_event event = {.type = type, .plan = decoded};

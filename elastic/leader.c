@@ -16,6 +16,7 @@
 
 #include "elastic/leader_internal.h"
 #include "elastic/leader_slow.h"
+#include "elastic/leader_supersede.h"
 
 static bool everybody_is_gone(const struct roster *roster)
 {
@@ -55,8 +56,9 @@ static int finish(struct leader_context *context, enum job_state state, const ch
 
 static int wait_for_leaving(struct leader_context *context)
 {
-    leader_say(context, JOB_PAUSING, "%s: workers are leaving", context->view->plan->reason_text);
-    return 0;
+    const struct plan *plan = context->view->plan;
+    leader_say(context, JOB_PAUSING, "%s: workers are leaving", plan->reason_text);
+    return plan->planned ? leader_supersede(context) : 0;
 }
 
 /* End what runs without saving anything more, and say so when all are gone. */
@@ -146,6 +148,7 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
         memory->generation = generation;
         memory->published_ns = view->now_ns;
         memory->failure_seen_ns = memory->better_seen_ns = memory->finished_seen_ns = 0;
+        memory->gone_seen_ns = 0;
     }
     if (memory->next_generation != next) {
         memory->next_generation = next;

@@ -126,6 +126,7 @@ struct leader_memory {
     uint64_t next_seen_ns;
     uint64_t published_ns;
     uint64_t better_seen_ns;
+    uint64_t gone_seen_ns; /* since when a planned change waits for a node that is gone; 0: none */
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
     struct leader_avoided avoided[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */
     unsigned avoided_next;

@@ -17,6 +17,7 @@
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
 #include "elastic/leader_slow.h"
+#include "elastic/leader_supersede.h"
 #include "elastic/plan_words.h"
 #include "elastic/shadow.h"
 
@@ -144,8 +145,8 @@ static int add_moves(struct leader_context *context, struct plan *plan)
         return -ENOMEM;
     unsigned count = 0;
     for (unsigned i = 0; i < roster->count; i++) {
-        if (!roster_is_worker(roster, &roster->members[i]))
-            continue;
+        if (!roster_is_worker(roster, &roster->members[i]) || roster->members[i].node == NULL)
+            continue; /* whose node is gone cannot be told to hand over */
         holders[count] = leader_holder(&roster->members[i], context->view->plan);
         list_kept(context->view->plan, (unsigned)roster->members[i].rank, holders[count++].held);
     }
@@ -207,6 +208,13 @@ static bool covers_more(const struct leader_context *context, const struct plan 
            shadow_bare_stages(context->view->plan) > 0;
 }
 
+/* Its workers train on; until its firnd is back nobody can tell them to hand their state over. */
+static int wait_for_absent(struct leader_context *context, const struct demand *demand)
+{
+    leader_add(context, "; waits for node %s, which alone has some of the state", demand->absent);
+    return 0;
+}
+
 /* Take, keep for later or throw away the layout that the planner found. */
 static int weigh(struct leader_context *context, const struct demand *demand,
                  const struct slot_pool *pool, struct plan *plan)
@@ -234,7 +242,7 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     r = add_moves(context, plan);
     if (r < 0) {
         plan_free(plan);
-        return r;
+        return r == -ENODATA && demand->absent != NULL ? wait_for_absent(context, demand) : r;
     }
     leader_act(context, needs_processes(plan) ? LEADER_PREPARE : LEADER_PUBLISH, plan);
     leader_say(context, JOB_RUNNING, "%s", plan->reason_text);
@@ -397,7 +405,7 @@ int leader_change(struct leader_context *context)
         uint64_t due = context->memory->published_ns + leader_start_time_ns(context);
         if (!view->plan->planned && view->now_ns < due) /* later only reports can change anything */
             leader_wake(context, due);
-        return 0;
+        return view->plan->planned ? leader_supersede(context) : 0;
     }
     return view->next != NULL ? supervise_next(context) : look_for_better(context);
 }

@@ -100,7 +100,8 @@ enum plan_recompute {
 struct plan {
     char job[NAME_SIZE];
     uint64_t generation; /* from 1 */
-    uint64_t follows;    /* the generation that was in force when it was made; 0: none */
+    uint64_t follows;    /* the generation that was in force when it was made, 0: none; of a planned
+                            one: that it takes over from */
     enum plan_reason reason;
     char reason_text[PLAN_REASON_SIZE]; /* for people: "node b lost: 6 slots -> 4" */
     bool planned; /* takes over at a step boundary of the generation before; else at once */

@@ -518,12 +518,14 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     tell_event(trainer, text);
 }
 
-/* Rank 0: the generation that follows this step; 0: none yet. */
+/* Rank 0: the generation that follows this step; 0: none yet. A plan that was made for another
+ * generation's layout never does: it was to take over from one that this one took over from. */
 static uint64_t choose_switch(const struct trainer *trainer)
 {
     const struct plan *next = trainer->pending;
 
-    return next && next->planned && exchange_ready(&trainer->readiness, trainer->plan, next)
+    return next && next->planned && next->follows == trainer->plan->generation &&
+                   exchange_ready(&trainer->readiness, trainer->plan, next)
                ? next->generation
                : 0;
 }

@@ -23,6 +23,9 @@
 #define CHECKPOINT_EVERY 100
 #define STEPS_SPREAD     300
 
+#define ONE_FAULT_PERCENT    3
+#define ONE_FAULT_COMPUTE_US 100000
+
 struct sim *sim_now;
 
 const char *const sim_bug_names[BUG_COUNT] = {
@@ -57,6 +60,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_UNTOLD_CUT] = "untold-cut",
     [BUG_WRONG_CUT] = "wrong-cut",
     [BUG_OVERTAKEN_RECORD] = "overtaken-record",
+    [BUG_HELD_UP] = "held-up",
 };
 
 static void describe_job(struct sim *sim)
@@ -109,6 +113,17 @@ static void draw_job(struct sim *sim)
     sim->spec.elastic.shadow = sim_chance(sim, STREAM_SETUP, 35);
     if (sim_chance(sim, STREAM_SETUP, 30))
         sim->spec.checkpoint.copies = sim_chance(sim, STREAM_SETUP, 70) ? 2 : 3;
+}
+
+/* A job that is long enough for a fault that needs time, and no other. */
+static void draw_one_fault(struct sim *sim)
+{
+    sim->one_fault = sim_chance(sim, STREAM_SETUP, ONE_FAULT_PERCENT);
+    if (!sim->one_fault)
+        return;
+    sim->spec.train.steps = SIM_STEPS_MAX;
+    sim->spec.elastic.shadow = false;
+    sim->compute_us = ONE_FAULT_COMPUTE_US;
 }
 
 static void submit(struct sim *sim)
@@ -179,7 +194,7 @@ static void add_nodes(struct sim *sim)
     }
     if (sim->spec.elastic.shadow)
         make_exposed(sim, slots);
-    else
+    else if (!sim->one_fault)
         limit_memory(sim, slots);
     submit(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -212,6 +227,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim->bug = bug;
     sim->trace = trace;
     draw_job(sim);
+    draw_one_fault(sim);
     sim_stragglers_draw(sim);
     surround(sim);
     add_nodes(sim);

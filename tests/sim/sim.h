@@ -66,6 +66,7 @@ enum sim_bug {
     BUG_UNTOLD_CUT,
     BUG_WRONG_CUT,
     BUG_OVERTAKEN_RECORD,
+    BUG_HELD_UP,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];
@@ -127,6 +128,7 @@ struct sim {
     uint64_t compute_us;  /* of one step, about */
     uint64_t slot_memory; /* bytes of each slot; 0: unlimited */
     unsigned stages;      /* asked for; 0: free */
+    bool one_fault;       /* sim_fault_alone is all that happens */
     unsigned node_count;
     struct sim_node *nodes;
     struct sim_worker **workers; /* every process that ever was, by instance */

@@ -8,6 +8,7 @@
 #include "sim/sim_disk.h"
 
 struct plan;
+struct sim_fault;
 
 /* Who has held which step, of one generation: a commit needs all. */
 struct sim_witness {
@@ -96,6 +97,9 @@ void sim_check_node_died(struct sim *sim);
 /** the store goes away, and comes back: meanwhile training has to go on, if nothing else happens */
 void sim_check_outage_begins(struct sim *sim);
 void sim_check_outage_ends(struct sim *sim);
+/** a node that went just before a planned change is about to come back: has anybody waited for it?
+ */
+void sim_check_held_up(struct sim *sim, const struct sim_fault *fault);
 /** a transaction was carried out: records of checkpoints only go forward */
 void sim_check_written(struct sim *sim);
 /** faults are over: does training go on, and end, in time? Called now and then; true: the job is

@@ -265,6 +265,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
                  (unsigned long long)check->generation);
     sim_check_accused(sim, plan);
     sim_check_left_out(sim, plan);
+    sim_faults_planned(sim, plan);
     check->generation = plan->generation;
     check->generation_ns = sim->now_ns;
     check_source(sim, plan, newest_readable(sim, leader_node(sim), sent_ns));

@@ -346,6 +346,26 @@ static void start_firnd(struct sim *sim, const struct sim_fault *fault)
     sim_firnd_start(&sim->nodes[fault->node]); /* or it runs: one that was stopped goes on */
 }
 
+/* Its firnd goes just when a planned change is in force that has it in it, and stays away. */
+static bool leave_at_switch(struct sim *sim, struct sim_fault *fault)
+{
+    sim->faults->ambush = fault;
+    return wish_scale(sim, fault);
+}
+
+static void come_back(struct sim *sim, const struct sim_fault *fault)
+{
+    if (sim->faults->ambush == fault)
+        sim->faults->ambush = NULL;
+    sim_check_held_up(sim, fault);
+    start_firnd(sim, fault);
+    if (sim_fault_takes_two(fault)) {
+        sim_node_disturb(&sim->nodes[fault->other]);
+        sim_firnd_start(&sim->nodes[fault->other]);
+    }
+    wish_no_scale(sim, fault);
+}
+
 static bool fail_starts(struct sim *sim, struct sim_fault *fault)
 {
     sim_node_disturb(&sim->nodes[fault->node]);
@@ -480,9 +500,13 @@ const struct sim_fault_kind sim_fault_kinds[] = {
     {"a watch hangs", 500, 8000, stall_watch, NULL, true},
     {"the disk is broken", 500, 8000, break_disk, mend_disk, false},
     {"a checkpoint is lost", 0, 0, lose_checkpoint, NULL, false},
+    {"a firnd goes at a switch", 2000, 28000, leave_at_switch, come_back, false},
     {"workers die at start", 300, 3000, fail_starts, let_start, false},
     {"a node drains", 500, 10000, drain, drain_no_more, false},
     {"another scale is asked for", 1000, 15000, wish_scale, wish_no_scale, false},
     {"a pause is asked for", 500, 10000, wish_pause, wish_running, false},
 };
 const unsigned sim_fault_kind_count = ARRAY_COUNT(sim_fault_kinds);
+
+const struct sim_fault_kind sim_fault_alone = {
+    "a firnd goes at a switch", 22000, 28000, leave_at_switch, come_back, false};

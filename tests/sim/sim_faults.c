@@ -1,5 +1,7 @@
 #include "sim/sim_faults.h"
 
+#include <string.h>
+
 #include "base/json.h"
 #include "membership/keys.h"
 #include "membership/records.h"
@@ -79,6 +81,37 @@ void sim_faults_at(struct sim_worker *worker)
     sim_post(worker->sim, worker->sim->now_ns, NULL, spring, worker);
 }
 
+static bool has_node(const struct sim *sim, const struct plan *plan, unsigned node)
+{
+    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++)
+        if (strcmp(plan->workers[rank].node, sim_node_name(sim, node)) == 0)
+            return true;
+    return false;
+}
+
+/* Before anybody else has heard of the plan. */
+static void take_away(void *context)
+{
+    struct sim_fault *fault = context;
+    struct sim *sim = fault->sim;
+    fault->struck_ns = sim->now_ns;
+    sim_node_disturb(&sim->nodes[fault->node]);
+    sim_firnd_end(&sim->nodes[fault->node], false);
+    if (!sim_fault_takes_two(fault))
+        return;
+    sim_node_disturb(&sim->nodes[fault->other]);
+    sim_firnd_end(&sim->nodes[fault->other], false);
+}
+
+void sim_faults_planned(struct sim *sim, const struct plan *plan)
+{
+    struct sim_fault *fault = sim->faults->ambush;
+    if (fault == NULL || !plan->planned || !has_node(sim, plan, fault->node))
+        return;
+    sim->faults->ambush = NULL;
+    sim_post(sim, sim->now_ns, NULL, take_away, fault);
+}
+
 /* ---- the plan of a run ---- */
 
 void sim_faults_wish(struct sim *sim)
@@ -102,12 +135,12 @@ static const struct sim_fault_kind *draw_kind(struct sim *sim, bool only_store)
     return kind;
 }
 
-static void add_fault(struct sim *sim, uint64_t at_ns, bool only_store)
+static void add_fault(struct sim *sim, uint64_t at_ns, const struct sim_fault_kind *kind)
 {
     struct sim_faults *faults = sim->faults;
     struct sim_fault *fault = sim_allocate(1, sizeof(*fault));
     fault->sim = sim;
-    fault->kind = draw_kind(sim, only_store);
+    fault->kind = kind;
     fault->node = (unsigned)sim_random(sim, STREAM_FAULTS, sim->node_count);
     fault->other =
         (fault->node + 1 + (unsigned)sim_random(sim, STREAM_FAULTS, sim->node_count - 1)) %
@@ -136,8 +169,12 @@ struct sim_faults *sim_faults_new(struct sim *sim)
         count = 0;
     bool only_store = sim_chance(sim, STREAM_FAULTS, ONLY_STORE_PERCENT);
     uint64_t at_ns = FIRST_NS + sim_random(sim, STREAM_FAULTS, NS_PER_SECOND);
+    if (sim->one_fault) {
+        add_fault(sim, at_ns, &sim_fault_alone);
+        count = 0;
+    }
     for (uint64_t i = 0; i < count; i++) {
-        add_fault(sim, at_ns, only_store);
+        add_fault(sim, at_ns, draw_kind(sim, only_store));
         /* Half of them on top of each other. */
         uint64_t gap_ns = sim_chance(sim, STREAM_FAULTS, 50) ? BURST_NS : 2 * SPAN_NS / FAULTS_MAX;
         at_ns += sim_random(sim, STREAM_FAULTS, gap_ns);

@@ -15,8 +15,15 @@ struct sim_fault {
     const struct sim_fault_kind *kind;
     unsigned node, other, amount;
     uint64_t until_ns;
+    uint64_t struck_ns; /* one that waits for something: when it came; 0: not yet */
     bool begun;
 };
+
+/* An ambush takes one firnd, or with it another one. */
+static inline bool sim_fault_takes_two(const struct sim_fault *fault)
+{
+    return fault->amount % 3 == 0;
+}
 
 /* sim_fault_kinds.c */
 struct sim_fault_kind {
@@ -29,6 +36,7 @@ struct sim_fault_kind {
 };
 extern const struct sim_fault_kind sim_fault_kinds[];
 extern const unsigned sim_fault_kind_count;
+extern const struct sim_fault_kind sim_fault_alone; /* that must last and be alone to be judged */
 
 /* The next worker that comes to this point dies, or is stopped, there. */
 struct sim_trap {
@@ -47,6 +55,7 @@ struct sim_faults {
     uint64_t disturbed_ns; /* when anything but the store was touched last */
     unsigned disturbing;   /* how many faults, other than the store's, last */
     struct sim_trap trap;
+    struct sim_fault *ambush; /* waits for a planned change with its node in it; NULL: none */
     unsigned wish, devices;
     uint64_t outage_ns; /* since when nothing is disturbed but the store, which is away; or 0 */
 };
@@ -57,3 +66,5 @@ void sim_faults_wish(struct sim *sim);
 void sim_faults_free(struct sim_faults *faults);
 /** sim_faults_at() - a worker came to a point */
 void sim_faults_at(struct sim_worker *worker);
+/** sim_faults_planned() - @plan is about to be in force */
+void sim_faults_planned(struct sim *sim, const struct plan *plan);

@@ -347,7 +347,8 @@ static void decide_commit(struct sim_worker *worker)
         return;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
         round->down.durable_step = worker->snapshot.durable_step;
-    bool follows = worker->pending != NULL && worker->pending->planned && is_ready(worker);
+    bool follows = worker->pending != NULL && worker->pending->planned &&
+                   worker->pending->follows == worker->generation && is_ready(worker);
     round->down.switch_generation = follows ? worker->pending->generation : 0;
     worker->readiness = round->sum.readiness;
     if (!sim_record_complete(&round->down.record))

@@ -261,6 +261,14 @@ static bool left_out(const struct sim_store *store, const struct kv_compare *com
     return false;
 }
 
+/* Planted bug: a change that waits for a node that is gone is never superseded. */
+static bool gets_stuck(const struct sim_store *store, const struct kv_operation *operations,
+                       size_t count)
+{
+    return store->sim->bug == BUG_HELD_UP && count > 0 && operations[0].type == KV_PUT &&
+           strstr(operations[0].value, "is gone and cannot hear") != NULL;
+}
+
 int store_txn(struct sim_store *store, uint64_t client, uint64_t sent_ns,
               const struct kv_compare *compares, size_t compare_count,
               const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded)
@@ -270,6 +278,8 @@ int store_txn(struct sim_store *store, uint64_t client, uint64_t sent_ns,
         if (operations[i].type == KV_PUT && operations[i].lease != 0 &&
             find_lease(store, operations[i].lease) == NULL)
             return -ENOENT;
+    if (gets_stuck(store, operations, operation_count))
+        return 0;
     for (size_t i = 0; i < compare_count; i++)
         if (!holds(store, &compares[i]) && !left_out(store, &compares[i], &operations[0]))
             return 0;

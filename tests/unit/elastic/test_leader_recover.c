@@ -406,6 +406,7 @@ static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
     plan->workers[1].instance = 12;
     plan->workers[2].instance = 10;
     say(0, WORKER_RUNNING, 5, 9);
+    reports[0].workers[0].held_unit_count = 1; /* so that it cannot go on without them */
     view.report_count = view.node_count = 1;
     decide();
     view.now_ns += 15 * TIMEOUT_NS;

@@ -1,0 +1,348 @@
+/*
+ * A planned change that somebody cannot hear of, from hand-made reports. Generation 5 runs as three
+ * replicas on nodes a, b and c; generation 6 is in force and has not begun; b's firnd is gone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "elastic/leader.h"
+
+#define TIMEOUT_NS (1000 * NS_PER_MS)
+#define NODES      3
+#define LANES      6
+
+static struct job_spec spec;
+static struct leader_node nodes[NODES];
+static struct node_report reports[NODES];
+static struct leader_view view;
+static struct leader_memory memory;
+static struct leader_decision decision;
+static struct plan *plan;
+
+static unsigned unit_count(void)
+{
+    return job_spec_unit_count(&spec);
+}
+
+static void add_node(unsigned index)
+{
+    struct leader_node *node = &nodes[index];
+    snprintf(node->name, NAME_SIZE, "%c", 'a' + (int)index);
+    snprintf(node->host, ADDRESS_SIZE, "127.0.0.1");
+    node->link_port = 7000 + 10 * index;
+    node->slot_count = 1;
+    node->slots[0].speed = 1;
+    reports[index].generation = 6;
+    reports[index].worker_count = 1;
+    memcpy(reports[index].node, node->name, NAME_SIZE);
+    memcpy(plan->workers[index].node, node->name, NAME_SIZE);
+    snprintf(plan->workers[index].address, ADDRESS_SIZE, "127.0.0.1:%u", node->link_port);
+    plan->workers[index].instance = 10 + index;
+    plan->replica_first_lane[index + 1] = (index + 1) * LANES / NODES;
+}
+
+/* Its worker has @count units from @first on. */
+static void say(unsigned node, enum worker_phase phase, uint64_t generation, unsigned first,
+                unsigned count)
+{
+    struct worker_report *report = &reports[node].workers[0];
+    *report = (struct worker_report){.instance = 10 + node,
+                                     .phase = phase,
+                                     .generation = generation,
+                                     .applied_step = count > 0 ? 9 : 0,
+                                     .held_first_unit = first,
+                                     .held_unit_count = count};
+}
+
+/* b says nothing, and its lease is over. */
+static void lose_b(void)
+{
+    nodes[1] = nodes[2];
+    reports[1] = reports[2];
+    view.node_count = view.report_count = 2;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&spec, 0, sizeof(spec));
+    snprintf(spec.name, sizeof(spec.name), "job");
+    spec.model.layers = 2;
+    spec.model.width = 64;
+    spec.model.heads = 4;
+    spec.model.context = 64;
+    spec.model.vocab = 256;
+    spec.train.lanes = LANES;
+    spec.train.micro_batch = spec.train.micro_batches_per_lane = 1;
+    spec.elastic.devices_min = 1;
+    spec.elastic.devices_max = 8;
+    memset(&memory, 0, sizeof(memory));
+    memset(nodes, 0, sizeof(nodes));
+    memset(reports, 0, sizeof(reports));
+    plan = plan_new();
+    assert_non_null(plan);
+    plan->generation = 6;
+    plan->follows = 5;
+    plan->planned = true;
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->resume_step = 9;
+    plan->stage_count = 1;
+    plan->replica_count = plan->worker_count = NODES;
+    plan->workers = calloc(NODES, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->replica_first_lane = calloc(NODES + 1, sizeof(unsigned));
+    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
+    plan->stage_first_unit[1] = unit_count();
+    for (unsigned i = 0; i < NODES; i++) {
+        add_node(i);
+        say(i, WORKER_RUNNING, 5, 0, unit_count());
+    }
+    view = (struct leader_view){.now_ns = 100 * TIMEOUT_NS,
+                                .failure_timeout_ns = TIMEOUT_NS,
+                                .spec = &spec,
+                                .plan = plan,
+                                .nodes = nodes,
+                                .node_count = NODES,
+                                .reports = reports,
+                                .report_count = NODES,
+                                .checkpoint = {.step = 4, .path = "/checkpoint"},
+                                .progress_step = 12};
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    plan_free(decision.plan);
+    decision.plan = NULL;
+    plan_free(plan);
+    return 0;
+}
+
+static void decide(void)
+{
+    struct error error;
+    plan_free(decision.plan);
+    decision.plan = NULL;
+    assert_int_equal(leader_decide(&view, &memory, &decision, &error), 0);
+}
+
+/* Look now, and when it has lasted. */
+static void decide_twice(void)
+{
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns += 2 * TIMEOUT_NS;
+    decide();
+}
+
+static void expect_superseded(uint64_t follows)
+{
+    struct error error;
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    memset(decision.plan->key, '0', PLAN_KEY_HEX_SIZE - 1); /* the caller makes one */
+    assert_int_equal(plan_check(decision.plan, &error), 0);
+    assert_true(decision.plan->planned);
+    assert_true(decision.plan->generation > plan->generation);
+    assert_int_equal(decision.plan->follows, follows);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(decision.plan->resume_step, 12);
+    assert_true(view.node_count == NODES || plan_find(decision.plan, "b", 0) < 0);
+}
+
+static void what_b_cannot_hear_of_is_planned_without_it(void **state)
+{
+    (void)state;
+    lose_b();
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(decision.wake_at_ns, view.now_ns + 2 * TIMEOUT_NS);
+    view.now_ns += 2 * TIMEOUT_NS;
+    decide();
+    expect_superseded(5);
+    assert_int_equal(decision.plan->worker_count, 2);
+    assert_int_equal(decision.plan->workers[0].instance, 10);
+    assert_int_equal(decision.plan->workers[1].instance, 12);
+}
+
+static void one_that_is_back_in_time_hears_of_it_itself(void **state)
+{
+    (void)state;
+    view.node_count = 1; /* b and c are gone, */
+    decide();
+    view.node_count = NODES; /* and both are back */
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(decision.wake_at_ns, UINT64_MAX);
+    lose_b();
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING); /* counted anew */
+}
+
+static void a_change_that_begins_is_let_alone(void **state)
+{
+    (void)state;
+    say(2, WORKER_PREPARED, 6, 0, unit_count()); /* c has come to the boundary */
+    lose_b();
+    decide_twice();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(decision.wake_at_ns, UINT64_MAX);
+    say(1, WORKER_LEFT, 6, 0, unit_count());
+    decide_twice();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+}
+
+static void what_b_alone_has_is_waited_for(void **state)
+{
+    (void)state;
+    say(0, WORKER_RUNNING, 5, 0, 2);
+    say(2, WORKER_RUNNING, 5, 0, 2);
+    lose_b();
+    decide_twice();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_non_null(strstr(decision.text, "waits for node b, which alone has some of the state"));
+}
+
+/* c's worker has the rest as the shadow of b's stage; what was left from before is gone by now. */
+static void a_copy_is_as_good(void **state)
+{
+    (void)state;
+    say(0, WORKER_RUNNING, 5, 0, 2);
+    say(2, WORKER_RUNNING, 5, 0, 2);
+    reports[2].workers[0].extra_count = 1;
+    reports[2].workers[0].extras[0] = (struct report_extra){.first = 2, .count = unit_count() - 2};
+    lose_b();
+    decide_twice();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    reports[1].workers[0].extras[0].shadows = true;
+    decide();
+    expect_superseded(5);
+}
+
+static void without_enough_slots_it_waits(void **state)
+{
+    (void)state;
+    spec.elastic.devices_min = 3;
+    lose_b();
+    decide_twice();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_non_null(strstr(decision.text, "waits for node b, without which there are not enough"));
+}
+
+/* c's process was started for generation 6: it takes part as soon as it is prepared. */
+static void only_processes_that_are_ready_take_part(void **state)
+{
+    (void)state;
+    plan->workers[2].instance = 0;
+    say(2, WORKER_STARTING, 0, 0, 0);
+    lose_b();
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(decision.plan->worker_count, 1);
+    say(1, WORKER_PREPARED, 6, 0, 0);
+    memcpy(reports[1].node, "c", 2);
+    reports[1].workers[0].instance = 12;
+    decide();
+    expect_superseded(5);
+    assert_int_equal(decision.plan->worker_count, 2);
+}
+
+static void a_node_that_drains_hands_over(void **state)
+{
+    (void)state;
+    nodes[2].draining = true;
+    say(0, WORKER_RUNNING, 5, 0, 2);
+    lose_b();
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(decision.plan->worker_count, 1);
+    assert_int_equal(decision.plan->donor_count, 1);
+    assert_string_equal(decision.plan->workers[1].node, "c");
+}
+
+/* Nobody could save the last checkpoint together: the job leaves b first, and then pauses. */
+static void a_pause_that_cannot_begin_is_put_off(void **state)
+{
+    (void)state;
+    view.desired = JOB_DESIRED_PAUSED;
+    plan->worker_count = plan->stage_count = plan->replica_count = 0;
+    plan->donor_count = NODES;
+    lose_b();
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(decision.plan->worker_count, 2);
+}
+
+/* Generation 6 runs; to leave b for good its worker would have to hand over. */
+static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
+{
+    (void)state;
+    unsigned *first_unit = calloc(4, sizeof(unsigned));
+    assert_non_null(first_unit);
+    for (unsigned stage = 0; stage <= NODES; stage++)
+        first_unit[stage] = stage == NODES ? unit_count() : 2 * stage;
+    free(plan->stage_first_unit);
+    plan->stage_first_unit = first_unit;
+    plan->stage_count = NODES;
+    plan->replica_count = 1;
+    plan->replica_first_lane[1] = LANES;
+    for (unsigned i = 0; i < NODES; i++)
+        say(i, WORKER_RUNNING, 6, first_unit[i], first_unit[i + 1] - first_unit[i]);
+    struct worker_report b = reports[1].workers[0];
+    lose_b();
+    reports[2] = (struct node_report){
+        .node = "b", .generation = 6, .worker_count = 1, .workers = {b}}; /* before it went */
+    view.report_count = NODES;
+    decide();
+    view.now_ns += 2 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_non_null(strstr(decision.text, "waits for node b, which alone has some of the state"));
+}
+
+/* Generation 5 has begun after all, just when 6 was written to supersede it. */
+static void a_plan_that_follows_what_is_over_is_superseded(void **state)
+{
+    (void)state;
+    plan->follows = 4;
+    decide_twice();
+    expect_superseded(5);
+}
+
+static void while_some_have_gone_on_nothing_is_known(void **state)
+{
+    (void)state;
+    say(2, WORKER_RUNNING, 4, 0, unit_count());
+    lose_b();
+    decide_twice();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_b_cannot_hear_of_is_planned_without_it),
+        TEST(one_that_is_back_in_time_hears_of_it_itself),
+        TEST(a_change_that_begins_is_let_alone),
+        TEST(what_b_alone_has_is_waited_for),
+        TEST(a_copy_is_as_good),
+        TEST(without_enough_slots_it_waits),
+        TEST(only_processes_that_are_ready_take_part),
+        TEST(a_node_that_drains_hands_over),
+        TEST(a_pause_that_cannot_begin_is_put_off),
+        TEST(no_change_begins_that_needs_a_node_that_is_gone),
+        TEST(a_plan_that_follows_what_is_over_is_superseded),
+        TEST(while_some_have_gone_on_nothing_is_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
