@@ -171,7 +171,7 @@ static void finish(struct fetching *fetching, const struct object_task_state *st
         wait_and_retry(fetching, state->error.text);
         return;
     }
-    refused_add(&fetching->memory.refused, fetching->object_revision);
+    refused_add(&fetching->memory.refused, fetching->object_revision, "");
     snprintf(text, sizeof(text),
              "the checkpoint of step %" PRIu64 " in the object store is passed over: %s",
              fetching->object.step, state->error.text);

@@ -25,7 +25,7 @@ static bool find_object(const struct fetching_view *view, struct object_record *
                                 keys_job(prefix, view->cluster, view->job, "objects/"), &entries);
 
     while (count-- > 0)
-        if (!refused_has(&view->memory->refused, entries[count].mod_revision) &&
+        if (!refused_unasked(&view->memory->refused, entries[count].mod_revision) &&
             decode_object(&entries[count], ret_object) && ret_object->state == RECORD_COMPLETE) {
             *ret_revision = entries[count].mod_revision;
             return ret_object->step > view->own_step;

@@ -204,14 +204,21 @@ static void write_state(struct led *led, const struct view *view, const char *st
 
 /* ---- deciding ---- */
 
-static void refuse(struct led *led, uint64_t step, int64_t revision, const char *why)
+static void refuse(struct led *led, uint64_t step, int64_t revision, const char *unasked,
+                   const char *why)
 {
     char text[ERROR_TEXT_SIZE + 128];
 
-    refused_add(&led->refused, revision);
-    snprintf(text, sizeof(text),
-             "the checkpoint of step %" PRIu64 " is refused, the one before it is taken: %s", step,
-             why);
+    refused_add(&led->refused, revision, unasked);
+    if (unasked[0])
+        snprintf(text, sizeof(text),
+                 "the checkpoint of step %" PRIu64 " cannot be read without nodes that are away "
+                 "(%.256s): %s",
+                 step, unasked, why);
+    else
+        snprintf(text, sizeof(text),
+                 "the checkpoint of step %" PRIu64 " is refused, the one before it is taken: %s",
+                 step, why);
     log_warning("job %s: %s", led->job, text);
     tell(led, "checkpoint", text);
 }
@@ -241,21 +248,27 @@ static bool checkpoint_opens(struct led *led, const struct view *view, const str
                     led->job, plan->resume_step, error.text);
         return true;
     }
-    refuse(led, plan->resume_step, view->checkpoint_revision, error.text);
+    refuse(led, plan->resume_step, view->checkpoint_revision, "", error.text);
     return false;
 }
 
-/* A worker of the plan in force has read its checkpoint and found it damaged: not that one again.
- * Whether the view was made with it still among the choices. */
+/* A worker of the plan in force has read its checkpoint and found it damaged: not that one again,
+ * or not before nodes are back that the workers could not ask. Whether the view was made with it
+ * still among the choices. */
 static bool refuse_lost(struct led *led, const struct view *view)
 {
     const struct worker_report *witness =
         refused_witness(view->plan, view->reports, view->view.report_count);
+    char unasked[REFUSED_UNASKED_SIZE];
 
     if (!witness || view->view.checkpoint.step != view->plan->resume_step ||
         strcmp(view->view.checkpoint.path, view->plan->restore_path))
         return false;
-    refuse(led, view->plan->resume_step, view->checkpoint_revision, witness->text);
+    copies_unasked(view->view.checkpoint.shares, view->plan, unasked, sizeof(unasked));
+    const char *known = refused_unasked(&led->refused, view->checkpoint_revision);
+    if (known && !strcmp(known, unasked)) /* heard already: one of them is back since */
+        return false;
+    refuse(led, view->plan->resume_step, view->checkpoint_revision, unasked, witness->text);
     return true;
 }
 

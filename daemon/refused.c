@@ -1,22 +1,36 @@
 #include "daemon/refused.h"
 
+#include <stdio.h>
+
 #include "base/compiler.h"
 
-void refused_add(struct refused_checkpoints *refused, int64_t revision)
+static unsigned find(const struct refused_checkpoints *refused, int64_t revision)
 {
-    if (refused_has(refused, revision))
-        return;
-    refused->revisions[refused->next] = revision;
-    refused->next = (refused->next + 1) % REFUSED_MAX;
-    refused->count = MIN(refused->count + 1, (unsigned)REFUSED_MAX);
+    unsigned i = 0;
+
+    while (i < refused->count && refused->list[i].revision != revision)
+        i++;
+    return i;
 }
 
-bool refused_has(const struct refused_checkpoints *refused, int64_t revision)
+void refused_add(struct refused_checkpoints *refused, int64_t revision, const char *unasked)
 {
-    for (unsigned i = 0; refused && i < refused->count; i++)
-        if (refused->revisions[i] == revision)
-            return true;
-    return false;
+    unsigned place = find(refused, revision);
+
+    if (place == refused->count) {
+        place = refused->next;
+        refused->next = (refused->next + 1) % REFUSED_MAX;
+        refused->count = MIN(refused->count + 1, (unsigned)REFUSED_MAX);
+    }
+    refused->list[place].revision = revision;
+    snprintf(refused->list[place].unasked, sizeof(refused->list[place].unasked), "%s", unasked);
+}
+
+const char *refused_unasked(const struct refused_checkpoints *refused, int64_t revision)
+{
+    unsigned place = refused ? find(refused, revision) : 0;
+
+    return refused && place < refused->count ? refused->list[place].unasked : NULL;
 }
 
 const struct worker_report *refused_witness(const struct plan *plan,

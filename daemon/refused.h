@@ -16,15 +16,24 @@
 
 #define REFUSED_MAX 64 /* the oldest is forgotten */
 
+#define REFUSED_UNASKED_SIZE 512
+
+struct refused_checkpoint {
+    int64_t revision;
+    char unasked[REFUSED_UNASKED_SIZE]; /* as copies_unasked(); "": nobody else may have it */
+};
+
 struct refused_checkpoints {
-    int64_t revisions[REFUSED_MAX];
+    struct refused_checkpoint list[REFUSED_MAX];
     unsigned count, next;
 };
 
-/** refused_add() - of the record with this mod revision */
-void refused_add(struct refused_checkpoints *refused, int64_t revision);
-/** refused_has() - @refused may be NULL: nothing is */
-bool refused_has(const struct refused_checkpoints *refused, int64_t revision);
+/** refused_add() - the record with this mod revision, or what is known of it
+ * @unasked: nodes that were away, and may have what the others do not: it is refused until one of
+ * them is back; "": for good */
+void refused_add(struct refused_checkpoints *refused, int64_t revision, const char *unasked);
+/** refused_unasked() - NULL: it is not refused (@refused may be NULL: nothing is) */
+const char *refused_unasked(const struct refused_checkpoints *refused, int64_t revision);
 
 /**
  * refused_witness() - a worker of @plan, which restores from a checkpoint, that has found it lost

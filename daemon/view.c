@@ -315,18 +315,25 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
     return status;
 }
 
-/* A checkpoint whose copies have all gone with their nodes is not lost: the nodes may come back. */
-static bool can_be_had(struct view *view, const struct checkpoint_record *record)
+/* A checkpoint whose copies have all gone with their nodes is not lost: the nodes may come back.
+ * Nor is one of which some part was found nowhere while nodes were away that have copies. */
+static bool can_be_had(struct view *view, const struct checkpoint_record *record,
+                       const char *unasked)
 {
     struct leader_checkpoint *checkpoint = &view->view.checkpoint;
+    const char *needed[] = {record->shares, unasked ? unasked : ""};
     char nodes[160];
 
-    if (copies_alive(record->shares, view->nodes, view->view.node_count, nodes, sizeof(nodes)))
-        return true;
-    if (!checkpoint->missing[0])
-        snprintf(checkpoint->missing, sizeof(checkpoint->missing),
-                 "node %s: it has a part of the checkpoint of step %" PRIu64, nodes, record->step);
-    return false;
+    for (size_t i = 0; i < ARRAY_COUNT(needed); i++) {
+        if (copies_alive(needed[i], view->nodes, view->view.node_count, nodes, sizeof(nodes)))
+            continue;
+        if (!checkpoint->missing[0])
+            snprintf(checkpoint->missing, sizeof(checkpoint->missing),
+                     "node %s: it has a part of the checkpoint of step %" PRIu64, nodes,
+                     record->step);
+        return false;
+    }
+    return true;
 }
 
 /* The newest record that is not refused and whose files are within reach. */
@@ -341,11 +348,13 @@ static void read_checkpoint(struct view *view, const struct mirror *mirror, cons
         AUTO_JSON json_t *tree = NULL;
         struct checkpoint_record record;
         if (parse_entry(&entries[count], &tree, NULL) ||
-            checkpoint_record_decode(tree, &record, NULL) ||
-            refused_has(refused, entries[count].mod_revision))
+            checkpoint_record_decode(tree, &record, NULL))
+            continue;
+        const char *unasked = refused_unasked(refused, entries[count].mod_revision);
+        if (unasked && !unasked[0])
             continue;
         view->view.finished |= record.step == view->spec.train.steps;
-        if (!can_be_had(view, &record))
+        if (!can_be_had(view, &record, unasked))
             continue;
         view->view.checkpoint.step = record.step;
         view->view.checkpoint.generation = record.generation;

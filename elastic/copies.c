@@ -203,6 +203,19 @@ bool copies_alive(const char *shares, const struct leader_node *nodes, unsigned 
     return true;
 }
 
+void copies_unasked(const char *shares, const struct plan *plan, char *ret_group, size_t group_size)
+{
+    char name[NAME_SIZE];
+    bool last;
+    size_t used = 0;
+    ret_group[0] = '\0';
+    while (next_place(&shares, name, &last))
+        if (copies_find(plan, name) < 0 && !copies_has(ret_group, name) &&
+            used + strlen(name) + 2 <= group_size)
+            used += (size_t)snprintf(ret_group + used, group_size - used, "%s%s",
+                                     used > 0 ? "+" : "", name);
+}
+
 bool copies_has(const char *shares, const char *node)
 {
     char name[NAME_SIZE];

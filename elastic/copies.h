@@ -44,6 +44,10 @@ unsigned copies_targets(const struct plan *plan, unsigned store,
    have what is missing. No shares: true */
 bool copies_alive(const char *shares, const struct leader_node *nodes, unsigned node_count,
                   char *ret_text, size_t text_size);
+/** copies_unasked() - the nodes of @shares that are no stores of @plan, as a group ("c+d") that
+ * copies_alive() understands: true as soon as one of them is there; as many as there is room for */
+void copies_unasked(const char *shares, const struct plan *plan, char *ret_group,
+                    size_t group_size);
 /**
  * copies_add() - note in @shares that @node, too, has what @writer wrote; a group is made where it
  * has none, and a node that is noted stays noted once

@@ -7,6 +7,7 @@
 
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
+#include "elastic/leader_retry.h"
 #include "elastic/plan_words.h"
 
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
@@ -24,6 +25,8 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
         context->decision->misses_checkpoint = true;
         return 0;
     }
+    if (leader_retry_waits(context, waiting))
+        return 0;
     struct plan *plan;
     int r = leader_layout(context, pool, checkpoint->step > 0 ? view->frozen_layers : 0, &plan);
     if (r == -ENOSPC) {

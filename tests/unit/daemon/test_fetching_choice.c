@@ -90,11 +90,11 @@ static void a_bad_one_is_passed_over(void **state)
     (void)state;
     put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
     put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
-    refused_add(&memory.refused, 2);
+    refused_add(&memory.refused, 2, "");
     assert_int_equal(choose(0, ""), FETCHING_BEGIN);
     assert_int_equal(object.step, 40);
     assert_int_equal(choose(60, ""), FETCHING_GO_ON); /* now the nodes' is newer */
-    refused_add(&memory.refused, 1);
+    refused_add(&memory.refused, 1, "");
     assert_int_equal(choose(0, ""), FETCHING_GO_ON);
     put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80); /* sent anew */
     assert_int_equal(choose(0, ""), FETCHING_BEGIN);

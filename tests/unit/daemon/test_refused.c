@@ -16,13 +16,25 @@ static void test_a_record_is_refused_by_its_revision(void **state)
     struct refused_checkpoints refused = {0};
 
     (void)state;
-    assert_false(refused_has(NULL, 7));
-    assert_false(refused_has(&refused, 0));
-    refused_add(&refused, 7);
-    refused_add(&refused, 7);
+    assert_null(refused_unasked(NULL, 7));
+    assert_null(refused_unasked(&refused, 0));
+    refused_add(&refused, 7, "");
+    refused_add(&refused, 7, "");
     assert_int_equal(refused.count, 1);
-    assert_true(refused_has(&refused, 7));
-    assert_false(refused_has(&refused, 8)); /* written anew */
+    assert_string_equal(refused_unasked(&refused, 7), "");
+    assert_null(refused_unasked(&refused, 8)); /* written anew */
+}
+
+static void test_who_was_not_asked_is_kept_up_to_date(void **state)
+{
+    struct refused_checkpoints refused = {0};
+
+    (void)state;
+    refused_add(&refused, 7, "b+c");
+    assert_string_equal(refused_unasked(&refused, 7), "b+c");
+    refused_add(&refused, 7, "c"); /* b is back, and does not have it either */
+    assert_string_equal(refused_unasked(&refused, 7), "c");
+    assert_int_equal(refused.count, 1);
 }
 
 static void test_the_oldest_is_forgotten(void **state)
@@ -31,11 +43,11 @@ static void test_the_oldest_is_forgotten(void **state)
 
     (void)state;
     for (int64_t revision = 1; revision <= REFUSED_MAX + 3; revision++)
-        refused_add(&refused, revision);
+        refused_add(&refused, revision, "");
     assert_int_equal(refused.count, REFUSED_MAX);
-    assert_false(refused_has(&refused, 3));
-    assert_true(refused_has(&refused, 4));
-    assert_true(refused_has(&refused, REFUSED_MAX + 3));
+    assert_null(refused_unasked(&refused, 3));
+    assert_non_null(refused_unasked(&refused, 4));
+    assert_non_null(refused_unasked(&refused, REFUSED_MAX + 3));
 }
 
 static struct node_report *one_report(const struct plan *plan)
@@ -86,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_record_is_refused_by_its_revision),
+        cmocka_unit_test(test_who_was_not_asked_is_kept_up_to_date),
         cmocka_unit_test(test_the_oldest_is_forgotten),
         cmocka_unit_test(test_only_a_worker_of_the_plan_is_a_witness),
     };

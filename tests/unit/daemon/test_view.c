@@ -90,9 +90,9 @@ static struct view *make_view(const struct mirror *mirror, const char *job, uint
     char key[KV_KEY_MAX];
 
     if (bad_step)
-        refused_add(
-            &refused,
-            mirror_find(mirror, keys_checkpoint(key, CLUSTER, job, bad_step))->mod_revision);
+        refused_add(&refused,
+                    mirror_find(mirror, keys_checkpoint(key, CLUSTER, job, bad_step))->mod_revision,
+                    "");
     if (view_make(mirror, CLUSTER, job, 123, 456, &refused, &view, &error))
         fail_msg("%s", error.text);
     return view;
@@ -346,6 +346,35 @@ static void test_checkpoints(void **state)
     mirror_done(&mirror);
 }
 
+/* Who could be asked did not have all of it: it is tried again when b or c is there, not before. */
+static void test_a_checkpoint_that_some_were_not_asked_for(void **state)
+{
+    struct mirror mirror = {0};
+    struct refused_checkpoints refused = {0};
+    struct view *view = NULL;
+    char key[KV_KEY_MAX];
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_node(&mirror, "a", false);
+    put_checkpoint(&mirror, "demo", 50, "a", "");
+    put_checkpoint(&mirror, "demo", 400, "a", "");
+    refused_add(&refused,
+                mirror_find(&mirror, keys_checkpoint(key, CLUSTER, "demo", 400))->mod_revision,
+                "b+c");
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);
+    assert_int_equal(view->view.checkpoint.step, 50);
+    assert_string_equal(view->view.checkpoint.missing,
+                        "node b or c: it has a part of the checkpoint of step 400");
+    view_free(view);
+    put_node(&mirror, "c", false);
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);
+    assert_int_equal(view->view.checkpoint.step, 400);
+    assert_string_equal(view->view.checkpoint.missing, "");
+    view_free(view);
+    mirror_done(&mirror);
+}
+
 /* The sample plan has ranks on slots 0 and 1 of node0, node1, node2 and slot 0 of node3. */
 static void check_busy(const struct mirror *mirror, const char *job, bool busy)
 {
@@ -404,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_progress_of_a_life_that_is_over),
         cmocka_unit_test(test_damaged_keys_are_refused),
         cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_a_checkpoint_that_some_were_not_asked_for),
         cmocka_unit_test(test_slots_of_other_jobs_are_busy),
         cmocka_unit_test(test_over),
     };

@@ -148,6 +148,25 @@ static void test_places(void **state)
     assert_int_equal(copies_left("", is_early, NULL), 0);
 }
 
+static void test_who_could_not_be_asked(void **state)
+{
+    static struct leader_node nodes[NODES_MAX];
+    char group[64], text[64];
+    (void)state;
+    struct plan *plan = make("...", 2, false, nodes);
+    copies_unasked("n0+n1 n2+n0", plan, group, sizeof(group));
+    assert_string_equal(group, "");
+    copies_unasked("n0+n7 n8+n7", plan, group, sizeof(group));
+    assert_string_equal(group, "n7+n8");
+    assert_false(copies_alive(group, nodes, 3, text, sizeof(text)));
+    assert_string_equal(text, "n7 or n8");
+    snprintf(nodes[0].name, NAME_SIZE, "n8");
+    assert_true(copies_alive(group, nodes, 3, text, sizeof(text)));
+    copies_unasked("n0+n7 n8+n7", plan, group, 4); /* no room for more */
+    assert_string_equal(group, "n7");
+    plan_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_keepers_are_the_lowest_ranks),
         cmocka_unit_test(test_holders_without_a_worker_are_stores),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_who_could_not_be_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -431,6 +431,64 @@ static void contradictions_go_back_to_the_checkpoint(void **state)
 }
 
 /* A number that was given away, if only for a plan that was dropped, is not given again. */
+static void all_are_lost(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        say(i, WORKER_DEAD, 6, 0);
+}
+
+static void nodes_with_a_newer_checkpoint_are_given_a_while(void **state)
+{
+    (void)state;
+    all_are_lost();
+    snprintf(view.checkpoint.missing, sizeof(view.checkpoint.missing), "node x: it has a part");
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_string_equal(decision.text, "waits for node x: it has a part");
+    assert_int_equal(decision.wake_at_ns, view.now_ns + 8 * TIMEOUT_NS);
+    view.now_ns += 8 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->resume_step, 4);
+}
+
+/* The plan in force, and what its workers say, is of the next generation. */
+static void publish_in_vain(void)
+{
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    plan->generation++;
+    for (unsigned i = 0; i < NODES; i++) {
+        reports[i].generation = plan->generation;
+        reports[i].workers[0].generation = plan->generation;
+    }
+}
+
+static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
+{
+    (void)state;
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->resume_step = 4;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 0);
+        reports[i].workers[0].held_unit_count = 0;
+        snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "node b does not answer");
+    }
+    publish_in_vain(); /* the first time at once */
+    uint64_t pause = TIMEOUT_NS / 4;
+    for (unsigned attempt = 0; attempt < 8; attempt++) {
+        decide();
+        assert_int_equal(decision.action, LEADER_NOTHING);
+        assert_non_null(strstr(decision.text, "out of reach (node b does not answer)"));
+        assert_int_equal(decision.wake_at_ns, view.now_ns + pause);
+        view.now_ns += pause;
+        publish_in_vain();
+        pause = MIN(2 * pause, 4 * TIMEOUT_NS);
+    }
+    view.progress_step = 5; /* it did begin */
+    publish_in_vain();
+}
+
 static void numbers_are_not_used_twice(void **state)
 {
     (void)state;
@@ -473,6 +531,8 @@ int main(void)
         TEST(an_absence_is_given_time_before_all_is_lost),
         TEST(a_switch_that_nobody_can_hear_of_is_no_failure),
         TEST(contradictions_go_back_to_the_checkpoint),
+        TEST(nodes_with_a_newer_checkpoint_are_given_a_while),
+        TEST(a_checkpoint_out_of_reach_is_tried_less_and_less),
         TEST(numbers_are_not_used_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
