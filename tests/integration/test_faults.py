@@ -7,6 +7,8 @@ import unittest
 from cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster, is_alive, kill
 from job import CHECKPOINT_EVERY, FREEZE_EVERY, Job, JobTest
 
+LEASE_SECONDS = 10
+
 
 class Faults(JobTest):
     def kill_ranks(self, job, *ranks):
@@ -53,10 +55,32 @@ class Faults(JobTest):
             workers = node.workers()
             self.assertEqual(len(workers), 2)
             node.kill_daemon()
+            killed = time.monotonic()
             job.wait_step(FREEZE_EVERY + 60)
-            self.assertEqual(set(job.generations()), {1})
+            generations = set(job.generations())
+            if time.monotonic() - killed < LEASE_SECONDS:
+                self.assertEqual(generations, {1})
             self.assertTrue(all(map(is_alive, workers)))
             self.taken_over(job, node, workers)
+
+    def test_daemon_goes_for_long_before_a_change_that_needs_its_node(self):
+        """What its workers cannot hear of is planned anew, without them."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(6)
+            leader = cluster.wait_leader()
+            node = next(node for node in cluster.nodes.values()
+                        if node not in (leader, job.rank_of(0)[0]))
+            node.kill_daemon()
+            plan = cluster.wait("another plan takes the change's place", lambda: next(
+                (plan for plan in job.events("plan") if "cannot hear" in plan["text"]), None))
+            self.assertIn(f"node {node.name} is gone", plan["text"])
+            cluster.wait("it begins", lambda: max(job.generations()) >= plan["generation"])
+            node.launch()
+            cluster.wait("its slots are used again", lambda: node.name in
+                         {worker["node"] for worker in job.plan()["workers"]})
+            job.wait_step(job.step() + 20)
+            self.end(job)
 
     def test_daemon_is_away_for_longer_than_its_lease(self):
         """Its node is left by a planned change, although nobody there can be told of it."""
