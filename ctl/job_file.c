@@ -1,10 +1,10 @@
 #include "ctl/job_file.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "ctl/job_path.h"
 #include "ctl/job_pretrained.h"
 #include "ctl/yaml_tree.h"
 
@@ -13,20 +13,17 @@ static void free_tree(struct yaml_tree **tree)
     yaml_tree_free(*tree);
 }
 
-/* @path from @folder, in place; "./" in front of it says nothing and is dropped. */
+/* @path from @folder, in place; none stays none. */
 static int make_absolute(const char *folder, const char *key, char path[JOB_PATH_SIZE],
                          struct error *error)
 {
     char absolute[JOB_PATH_SIZE];
-    if (path[0] == '\0' || path[0] == '/')
+    if (path[0] == '\0')
         return 0;
-    const char *relative = strncmp(path, "./", 2) == 0 ? path + 2 : path;
-    const char *between = strcmp(folder, "/") == 0 ? "" : "/";
-    int length = snprintf(absolute, sizeof(absolute), "%s%s%s", folder, between, relative);
-    if (length >= (int)sizeof(absolute))
+    if (job_path_from(folder, path, absolute, sizeof(absolute)))
         return error_set(error, -ENAMETOOLONG, "%s: \"%s\" from %s is longer than %d bytes", key,
                          path, folder, JOB_PATH_SIZE - 1);
-    memcpy(path, absolute, (size_t)length + 1);
+    strcpy(path, absolute);
     return 0;
 }
 

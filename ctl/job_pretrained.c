@@ -1,10 +1,10 @@
 #include "ctl/job_pretrained.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/json.h"
 #include "checkpoint/model_folder.h"
+#include "ctl/job_path.h"
 #include "elastic/huggingface.h"
 
 static int fill(json_t *model, const char *path, struct error *error)
@@ -28,9 +28,7 @@ int job_pretrained_fill(json_t *root, const char *folder, struct error *error)
 
     if (from == NULL || from[0] == '\0')
         return 0;
-    int length = from[0] == '/' ? snprintf(path, sizeof(path), "%s", from)
-                                : snprintf(path, sizeof(path), "%s/%s", folder, from);
-    if (length >= (int)sizeof(path))
+    if (job_path_from(folder, from, path, sizeof(path)))
         return error_set(error, -ENAMETOOLONG, "model.from: the path is too long");
     int r = fill(model, path, error);
     if (r < 0)

@@ -165,6 +165,12 @@ static void test_a_models_folder_says_what_the_file_does_not(void **state)
                           &error),
                      -ENOENT);
     assert_non_null(strstr(error.text, "config.json"));
+    assert_int_equal(load("name: x\nmodel: {from: ./hf, context: 64}\ndata: {path: a}\n"
+                          "train: {steps: 1}\n",
+                          &error),
+                     -ENOENT);
+    snprintf(path, sizeof(path), "model.from %s/hf:", folder);
+    assert_non_null(strstr(error.text, path));
 }
 
 static void test_every_example_is_a_job(void **state)

@@ -1,0 +1,14 @@
+/* Paths in a job file are relative to the file's folder. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+/**
+ * job_path_from() - @path as it is seen from @folder (absolute)
+ *
+ * An absolute path stays as it is; "./" in front of another one says nothing and is dropped.
+ * Return: 0, -ENAMETOOLONG.
+ */
+int job_path_from(const char *folder, const char *path, char *ret_path, size_t size) CHECK_RESULT;
