@@ -33,8 +33,8 @@ static struct job_spec small_job(enum job_precision precision, unsigned width)
 {
     static const char text[] =
         "{\"name\":\"gpu\",\"model\":{\"family\":\"gpt2\",\"layers\":2,\"width\":16,\"heads\":2,"
-        "\"context\":8,\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
-        "/elastic\",\"validation\":0.1},\"train\":{\"steps\":8,\"lanes\":4,\"micro_batch\":1,"
+        "\"context\":8,\"vocab\":256,\"tied\":true},\"data\":{\"format\":\"bytes\",\"path\":\"" CREW_TEXT
+        "\",\"validation\":0.1},\"train\":{\"steps\":8,\"lanes\":4,\"micro_batch\":1,"
         "\"micro_batches_per_lane\":2,\"seed\":7,\"optimizer\":{\"lr\":0.01,\"warmup\":2}},"
         "\"elastic\":{\"freeze\":{\"policy\":\"schedule\",\"alpha\":0.5,\"every\":6}},"
         "\"checkpoint\":{\"every\":2,\"keep\":9},\"evaluate\":{\"every\":8,\"batches\":2}}";

@@ -42,11 +42,11 @@ static struct job_spec make_job(const char *family, const char *policy)
     snprintf(text, sizeof(text),
              "{\"name\":\"parity\",\"model\":{%s,\"layers\":3,\"width\":32,"
              "\"context\":%d,\"vocab\":%d,\"tied\":true},\"data\":{\"format\":\"bytes\","
-             "\"path\":\"%s/elastic\",\"validation\":0.1},\"train\":{\"steps\":%d,\"lanes\":2,"
+             "\"path\":\"" CREW_TEXT "\",\"validation\":0.1},\"train\":{\"steps\":%d,\"lanes\":2,"
              "\"micro_batch\":2,\"micro_batches_per_lane\":1,\"seed\":7,\"optimizer\":{\"lr\":0.01,"
              "\"warmup\":1}},\"elastic\":{\"freeze\":{\"policy\":\"%s\",\"every\":1}},"
              "\"checkpoint\":{\"every\":0}}",
-             family, CONTEXT, VOCAB, FIRN_SOURCE, STEPS, policy);
+             family, CONTEXT, VOCAB, STEPS, policy);
     json_t *tree = json_loads(text, 0, NULL);
     assert_non_null(tree);
     if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error))

@@ -59,8 +59,8 @@ struct job_spec crew_job(const char *name, const char *family, unsigned steps, u
 
     snprintf(text, sizeof(text),
              "{\"name\":\"%s\",\"model\":{%s,\"layers\":3,\"width\":32,\"context\":16,"
-             "\"vocab\":256},\"data\":{\"format\":\"bytes\",\"path\":\"" FIRN_SOURCE
-             "/elastic\",\"validation\":0.1},\"train\":{\"steps\":%u,\"lanes\":%u,"
+             "\"vocab\":256},\"data\":{\"format\":\"bytes\",\"path\":\"" CREW_TEXT
+             "\",\"validation\":0.1},\"train\":{\"steps\":%u,\"lanes\":%u,"
              "\"micro_batch\":2,\"micro_batches_per_lane\":%u,\"seed\":7,"
              "\"optimizer\":{\"lr\":0.01,\"warmup\":2}},"
              "\"elastic\":{\"freeze\":{\"policy\":\"gradient\",\"every\":5}},"

@@ -10,6 +10,9 @@
 
 #define CREW_MAX 16
 
+/* What is trained on: the system's, so that no change of firn's own files changes a result. */
+#define CREW_TEXT "/usr/include/asm-generic"
+
 struct crew_worker {
     pid_t pid;
     int socket; /* -1: not connected, or gone */
@@ -33,7 +36,7 @@ struct crew {
 
 /**
  * crew_job() - three layers of width 32, in steps of micro-batches of two, on
- * sources of firn as bytes; no checkpoint but the last unless spec.checkpoint.every is set
+ * CREW_TEXT as bytes; no checkpoint but the last unless spec.checkpoint.every is set
  * @name: also of its folders
  * @family: members of "model": its family, its heads and what else that family needs or may have
  */
