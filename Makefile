@@ -12,7 +12,7 @@ SHADOW  ?= 0
 RATE    ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build build-asan packages test sim-soak asan tsan chaos demo bench gpu-check lint format install clean help
+.PHONY: build build-asan packages test sim-soak asan tsan chaos demo bench gpu-check lint format install deb clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -73,6 +73,11 @@ format: packages ## rewrite all C files in the tree's format
 
 install: build ## install into $(DESTDIR)$(PREFIX)
 	DESTDIR=$(DESTDIR) cmake --install build
+
+deb: packages ## build a Debian package in build/deb/
+	@cmake --preset deb --log-level=NOTICE
+	@cmake --build build/deb --parallel $(JOBS)
+	@cd build/deb && cpack
 
 clean: ## remove build/
 	rm -rf build

@@ -114,9 +114,12 @@ class Container:
             self.run(*words)
 
     def write(self, path, text):
+        self.write_bytes(path, text.encode())
+
+    def write_bytes(self, path, data):
         os.makedirs(os.path.dirname(self.root + path), exist_ok=True)
-        with open(self.root + path, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(self.root + path, "wb") as file:
+            file.write(data)
 
     def call(self, *words, timeout=120):
         return subprocess.run(["nsenter", "--target", str(self.init), "--all", "--", *words], text=True,

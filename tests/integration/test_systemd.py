@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """firnd as `make install` leaves it, under a systemd that has booted: its unit's promises."""
+import glob
 import json
+import os
 import unittest
 
+from cluster import REPOSITORY
 from container import Container
 from job import JobTest, make_spec
 
@@ -11,17 +14,33 @@ SECOND_NODE = ("--node", "b", "--slots", "2", "--data-dir", "/var/lib/firn/b", "
 
 
 class Machine(Container):
-    """A node of its own cluster, with etcd's own unit; firnctl is used as an operator would."""
+    """A node of its own cluster, with etcd's own unit; firnctl is used as an operator would.
+
+    @package: of Debian, to be installed instead of what `make install` does
+    """
+
+    def __init__(self, package=None):
+        super().__init__()
+        self.package = package
 
     def __enter__(self):
         super().__enter__()
         try:
-            self.install()
+            if self.package:
+                self.install_package()
+            else:
+                self.install()
             self.write("/etc/firn/firnd.yaml", "node: a\nslots: 2\n")
         except BaseException:
             self.__exit__(AssertionError, None, None)
             raise
         return self
+
+    def install_package(self):
+        with open(self.package, "rb") as package:
+            self.write_bytes("/var/cache/firn.deb", package.read())
+        # What it needs is here, though perhaps not every package that stands for others (libopenblas0).
+        self.run("dpkg", "--force-depends", "--install", "/var/cache/firn.deb")
 
     def unit(self, name, unit="firnd"):
         return self.ask("systemctl", "show", "--value", "-p", name, unit)
@@ -109,6 +128,26 @@ class Slow(JobTest):
             machine.wait("four workers train again", lambda: len(machine.workers()) == 4)
             machine.wait_steps(20)
             self.assert_equal_bits(machine.exact())
+
+    def test_debian_package(self):
+        """Workers train on through an upgrade; a node from which it is removed hands over and stops."""
+        packages = glob.glob(REPOSITORY + "/build/deb/firn_*.deb")
+        if not packages:
+            self.skipTest("there is no package: make deb")
+        with Machine(max(packages, key=os.path.getmtime)) as machine:
+            machine.start()
+            machine.submit()
+            workers, before = machine.workers(), machine.unit("MainPID")
+            machine.install_package()
+            machine.wait("there is another firnd", lambda: machine.unit("ActiveState") == "active"
+                         and machine.unit("MainPID") not in ("0", before))
+            machine.wait_steps(20)
+            self.assertEqual(machine.workers(), workers)
+            self.assert_equal_bits(machine.exact())
+            machine.run("dpkg", "--remove", "firn")
+            self.assertNotEqual(machine.unit("ActiveState"), "active")
+            self.assertEqual(machine.workers(), [])
+            self.assertIn("everything is handed over", machine.run("journalctl", "-u", "firnd"))
 
     def assert_equal_bits(self, lines):
         self.reference.need(len(lines))
