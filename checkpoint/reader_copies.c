@@ -72,22 +72,32 @@ int reader_worse(int code, int other)
     return away ? -EHOSTUNREACH : -EBADMSG;
 }
 
+static int take_small_once(const struct checkpoint_reader *reader, const struct reader_file *file,
+                           const struct reader_place *place, void *ret_data, struct error *error)
+{
+    size_t size = (size_t)file->entry->size_bytes;
+    int r = reader_take(reader, file, place, ret_data, size, 0, error);
+    uint32_t found = r == 0 ? hash_crc32c(0, ret_data, size) : 0;
+    if (r == 0 && size > 0 && found != file->entry->chunk_crcs[0])
+        r = reader_chunk_error(file, 0, found, error);
+    return r;
+}
+
 int reader_take_small(const struct checkpoint_reader *reader, const struct reader_file *file,
                       void *ret_data, struct error *error)
 {
     struct reader_place place;
-    size_t size = (size_t)file->entry->size_bytes;
-    int worst = -EBADMSG;
+    int worst = error_set(error, -EBADMSG, "no node may have %s", file->entry->name);
     assert(file->entry->chunk_count <= 1);
     for (unsigned i = 0; reader_place(reader, file, i, &place); i++) {
-        int r = reader_take(reader, file, &place, ret_data, size, 0, error);
-        if (r == 0 && size > 0 && hash_crc32c(0, ret_data, size) != file->entry->chunk_crcs[0])
-            r = -EBADMSG;
-        if (r == 0 || r == -ENOMEM || r == -ECANCELED)
-            return r;
+        struct error why = {0};
+        int r = take_small_once(reader, file, &place, ret_data, &why);
+        if (r == 0 || r == -ENOMEM || r == -ECANCELED || reader->remote == NULL)
+            return r == 0 ? 0 : error_set(error, r, "%s", why.text);
         worst = reader_worse(worst, r);
+        error_record(error, worst, "no good copy of %s is left: %s", file->entry->name, why.text);
     }
-    return error_set(error, worst, "no good copy of %s is to be had", file->entry->name);
+    return worst;
 }
 
 static int manifest_from(struct checkpoint_remote *remote, const char *name, const char *node,

@@ -73,16 +73,43 @@ int history_save(const char *metrics_path, uint64_t step, const char *part,
     return status;
 }
 
-int history_take(const char *path, struct metrics *metrics, struct error *error)
+static const struct manifest_file *listed(const struct manifest *manifest)
 {
+    for (size_t i = 0; i < manifest->file_count; i++)
+        if (!strcmp(manifest->files[i].name, HISTORY_NAME))
+            return &manifest->files[i];
+    return NULL;
+}
+
+/* A wrong bit in a line would become part of what the run says of itself. */
+static bool is_as_listed(const struct bytes *text, const struct manifest_file *file)
+{
+    bool good = text->size_bytes == file->size_bytes;
+
+    for (size_t i = 0; good && i < file->chunk_count; i++) {
+        size_t start = i * MANIFEST_CHUNK_BYTES;
+        good = hash_crc32c(0, text->data + start,
+                           MIN(text->size_bytes - start, (size_t)MANIFEST_CHUNK_BYTES)) ==
+               file->chunk_crcs[i];
+    }
+    return good;
+}
+
+int history_take(const char *path, const struct manifest *manifest, struct metrics *metrics,
+                 struct error *error)
+{
+    const struct manifest_file *file = listed(manifest);
     char name[PATH_SIZE];
     struct bytes text = {0};
     int status;
 
-    snprintf(name, sizeof(name), "%s/" HISTORY_NAME, path);
-    if (access(name, F_OK))
+    if (!file)
         return 0;
+    snprintf(name, sizeof(name), "%s/" HISTORY_NAME, path);
     status = file_read(name, HISTORY_BYTES_MAX, &text, error);
+    if (!status && !is_as_listed(&text, file))
+        status =
+            error_set(error, -EBADMSG, "%s is damaged: it is not what the manifest lists", name);
     if (!status)
         status = metrics_adopt(metrics, text.data, text.size_bytes, error);
     bytes_done(&text);

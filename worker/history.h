@@ -22,6 +22,12 @@
 int history_save(const char *metrics_path, uint64_t step, const char *part,
                  struct manifest *manifest, struct error *error) CHECK_RESULT;
 
-/** history_take() - lines that the checkpoint in folder @path has and @metrics has not; 0 also when
- * it has none */
-int history_take(const char *path, struct metrics *metrics, struct error *error) CHECK_RESULT;
+/**
+ * history_take() - lines that the checkpoint in folder @path has and @metrics has not
+ * @manifest: of that checkpoint
+ *
+ * Return: 0, also when @manifest lists none; -ENOENT; -EBADMSG: damaged, and none is taken; what
+ * metrics_adopt() returns.
+ */
+int history_take(const char *path, const struct manifest *manifest, struct metrics *metrics,
+                 struct error *error) CHECK_RESULT;

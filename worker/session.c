@@ -234,13 +234,20 @@ static void restored_folder(const struct trainer *trainer, char ret_folder[JOB_P
 static void take_kept_history(struct trainer *trainer)
 {
     const struct plan *plan = trainer->plan;
+    const char *sha256 = plan->restore_sha256[0] ? plan->restore_sha256 : NULL;
+    struct manifest manifest = {0};
     char folder[JOB_PATH_SIZE];
     struct error error = {0};
 
+    if (!trainer->metrics || plan->source != PLAN_SOURCE_CHECKPOINT)
+        return;
     restored_folder(trainer, folder);
-    if (trainer->metrics && plan->source == PLAN_SOURCE_CHECKPOINT &&
-        history_take(folder, trainer->metrics, &error))
+    int status = manifest_load(folder, sha256, &manifest, &error);
+    if (!status)
+        status = history_take(folder, &manifest, trainer->metrics, &error);
+    if (status && status != -ENOENT) /* with copies this node may have no part of it */
         log_warning("metrics from the checkpoint: %s", error.text);
+    manifest_done(&manifest);
 }
 
 /* The node's scribe before may have died between a commit and its line. */

@@ -36,6 +36,17 @@ static inline bool fault_memory_disarm(void)
     return fault_memory_hit;
 }
 
+/** fault_memory_suspend() - until fault_memory_resume(), which is given what this returns */
+static inline long fault_memory_suspend(void)
+{
+    return atomic_exchange(&fault_memory_left, -1);
+}
+
+static inline void fault_memory_resume(long left)
+{
+    fault_memory_left = left;
+}
+
 #if FAULT_MEMORY
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);

@@ -1,7 +1,8 @@
 /*
  * The k-th allocation fails, for every k until all goes well: a save, an open with every tensor
- * read, a scrub, an export and a retention each either succeed or say -ENOMEM (or find no memory
- * for what they can do without, and succeed), and leave the checkpoint before as it was.
+ * read, a scrub, an export, a retention, and both ways to an object store each either succeed or
+ * say -ENOMEM (or find no memory for what they can do without, and succeed), and leave the
+ * checkpoint before as it was.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,10 +11,14 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "checkpoint/export.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/load.h"
+#include "checkpoint/object_fetch.h"
+#include "checkpoint/object_send.h"
+#include "unit/checkpoint/fake_store.h"
 #include "unit/checkpoint/fault_memory.h"
 #include "unit/checkpoint/sample.h"
 
@@ -190,6 +195,84 @@ static void an_export(void **state)
     fault_memory_each(&failure, export_plain, check_export);
 }
 
+/* ---- an object store ---- */
+
+static char sha256[65]; /* of the manifest of OLD */
+
+static int no_pause(void *context, uint64_t wait_ns)
+{
+    (void)context;
+    (void)wait_ns;
+    return 0;
+}
+
+static void open_store(void)
+{
+    char path[FOLDER_FILE_SIZE];
+    struct bytes text = {0};
+    folder_file_path(old_path, MANIFEST_NAME, path);
+    assert_int_equal(file_read(path, MANIFEST_BYTES_MAX, &text, &failure), 0);
+    manifest_sha256(text.data, text.size_bytes, sha256);
+    bytes_done(&text);
+    fake_reset();
+    fake.begins = fault_memory_suspend;
+    fake.ends = fault_memory_resume;
+}
+
+static int send_it(void)
+{
+    const struct object_send_options options = {.folder = old_path,
+                                                .manifest_sha256 = sha256,
+                                                .prefix = "team",
+                                                .watch = {.pause = no_pause}};
+    return object_send(&fake_store, &options, &failure);
+}
+
+static void check_store(int result)
+{
+    assert_int_equal(fake_check(), result == 0);
+    open_store();
+}
+
+static void sending_to_a_store(void **state)
+{
+    (void)state;
+    open_store();
+    fault_memory_each(&failure, send_it, check_store);
+    fake_reset();
+}
+
+static int fetch_it(void)
+{
+    char to[80];
+    struct object_checkpoint found;
+    snprintf(to, sizeof(to), "%s/back", folder);
+    const struct object_fetch_options options = {.prefix = "team",
+                                                 .job = "sample",
+                                                 .step = OLD,
+                                                 .manifest_sha256 = sha256,
+                                                 .to = to,
+                                                 .watch = {.pause = no_pause}};
+    return object_fetch(&fake_store, &options, &found, &failure);
+}
+
+static void check_fetched(int result)
+{
+    char to[80];
+    snprintf(to, sizeof(to), "%s/back", folder);
+    assert_int_equal(access(to, F_OK) == 0, result == 0);
+    sample_remove(to);
+}
+
+static void fetching_from_a_store(void **state)
+{
+    (void)state;
+    open_store();
+    assert_int_equal(send_it(), 0);
+    fault_memory_each(&failure, fetch_it, check_fetched);
+    fake_reset();
+}
+
 static int retain(void)
 {
     return checkpoint_retain(folder, 1, NEW, NULL);
@@ -228,7 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_save),  TEST(opening_and_reading), TEST(opening_and_loading),
         TEST(a_scrub), TEST(an_export),           TEST(retention),
-        TEST(a_pin),
+        TEST(a_pin),   TEST(sending_to_a_store),  TEST(fetching_from_a_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,10 +77,23 @@ static void test_lines_up_to_the_step_travel(void **state)
         unlink(other);
         write_steps(other, seen);
         assert_int_equal(metrics_open(other, &metrics, &error), 0);
-        assert_int_equal(history_take(folder, metrics, &error), 0);
+        assert_int_equal(history_take(folder, &manifest, metrics, &error), 0);
         assert_int_equal(metrics_last_step(metrics), seen > 6 ? seen : 6);
         metrics_close(metrics);
     }
+
+    /* A wrong bit anywhere: none of its lines is taken. */
+    unlink(other);
+    assert_int_equal(metrics_open(other, &metrics, &error), 0);
+    for (size_t at = 0; at < text.size_bytes; at += 37) {
+        text.data[at] ^= 1;
+        assert_int_equal(file_replace(kept, text.data, text.size_bytes, 0644, &error), 0);
+        text.data[at] ^= 1;
+        assert_int_equal(history_take(folder, &manifest, metrics, &error), -EBADMSG);
+        assert_non_null(strstr(error.text, kept));
+        assert_int_equal(metrics_last_step(metrics), 0);
+    }
+    metrics_close(metrics);
     bytes_done(&text);
     manifest_done(&manifest);
 }
@@ -97,7 +110,7 @@ static void test_no_history_is_none(void **state)
     assert_int_equal(history_save(path, 0, folder, &manifest, &error), 0);
     assert_int_equal(manifest.file_count, 0);
     assert_int_equal(metrics_open(path, &metrics, &error), 0);
-    assert_int_equal(history_take(folder, metrics, &error), 0);
+    assert_int_equal(history_take(folder, &manifest, metrics, &error), 0);
     assert_int_equal(metrics_last_step(metrics), 3);
     metrics_close(metrics);
     assert_int_equal(history_save(path, 3, "/nowhere", &manifest, &error), -ENOENT);
