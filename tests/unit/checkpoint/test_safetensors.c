@@ -104,12 +104,32 @@ static int parse_text(const char *json, uint64_t data_bytes, struct error *error
     return r;
 }
 
+/* The same as a file, whose data are a hole. */
+static int open_text(const char *path, const char *json, uint64_t data_bytes, struct error *error)
+{
+    uint8_t length[8];
+    struct safetensors_index index;
+    bytes_put_u64(length, strlen(json));
+    FILE *file = fopen(path, "w");
+    assert_int_equal(fwrite(length, 1, sizeof(length), file), sizeof(length));
+    fputs(json, file);
+    fclose(file);
+    assert_int_equal(truncate(path, (off_t)(8 + strlen(json) + data_bytes)), 0);
+    int r = safetensors_open(path, &index, error);
+    if (r == 0)
+        safetensors_index_done(&index);
+    return r;
+}
+
 #define ENTRY(shape, from, to)                                                                     \
     "{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" from "," to "]}"
 
-static void parse_names_the_cause(void **state)
+static void the_file_and_the_cause_are_named(void **state)
 {
+    char folder[64], path[128];
     (void)state;
+    sample_folder(folder);
+    snprintf(path, sizeof(path), "%s/x.safetensors", folder);
     static const struct {
         const char *json, *cause;
         uint64_t data_bytes;
@@ -143,7 +163,12 @@ static void parse_names_the_cause(void **state)
         assert_int_equal(error.code, -EBADMSG);
         if (strstr(error.text, cases[i].cause) == NULL)
             fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].json, error.text, cases[i].cause);
+        assert_int_equal(open_text(path, cases[i].json, cases[i].data_bytes, &error), -EBADMSG);
+        if (strstr(error.text, cases[i].cause) == NULL || strstr(error.text, path) == NULL)
+            fail_msg("%s: \"%s\" does not say \"%s\" and the file", cases[i].json, error.text,
+                     cases[i].cause);
     }
+    sample_remove(folder);
 }
 
 static void parse_takes_what_others_write(void **state)
@@ -209,7 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layout_orders_aligns_and_parses_back),
         cmocka_unit_test(layout_refuses_bad_entries),
-        cmocka_unit_test(parse_names_the_cause),
+        cmocka_unit_test(the_file_and_the_cause_are_named),
         cmocka_unit_test(parse_takes_what_others_write),
         cmocka_unit_test(parse_bounds_the_header),
         cmocka_unit_test(open_names_the_file),
