@@ -10,8 +10,8 @@
  *              where --torch names bench/checkpoint_torch.py and PyTorch is there (FIRN_PYTHON)
  *   training   training goes on: how long the step loop is held up by each checkpoint, how much
  *              longer the steps take, and how much processor time a checkpoint takes from them
- *              (bench/disturbance.h); then the same with a small model (50 MB), whose steps are
- *              shorter than a save
+ *              (bench/disturbance.h)
+ *   small      the same with a small model (50 MB), whose steps are shorter than a save
  *   drift      how much memory the process has gained after many saves of the full size
  *
  * --parts says which of them, all without it. About 4 GB of disk below --folder (TMPDIR, else
@@ -320,10 +320,10 @@ static void measure_saves(struct measure *measure, struct bench *bench, unsigned
 }
 
 static const struct usage_option known[] = {
-    {"--parts", "LIST", "of save, training, drift (all)"},
+    {"--parts", "LIST", "of save, training, drift, small (all)"},
     {"--rounds", "N", "of the part save (3)"},
     {"--checkpoints", "N", "of the part training (40)"},
-    {"--saves", "N", "of the part drift, and of the small model (200)"},
+    {"--saves", "N", "of the parts drift and small (200)"},
     {"--threads", "N", "that compute (2)"},
     {"--backend", "NAME", "cuda or cpu (as it is)"},
     {"--precision", "NAME", "of cuda: bf16 (as it is), tf32 or f32"},
@@ -331,36 +331,43 @@ static const struct usage_option known[] = {
     {"--torch", "SCRIPT", "bench/checkpoint_torch.py: PyTorch's save beside it"},
 };
 
-int main(int argc, char **argv)
+/* The parts that have the full model, those of them that are wanted. */
+static void measure_full(struct measure *measure, const char *parts,
+                         const struct rig_options *options, int argc, char **argv)
 {
     static struct bench bench;
-    usage_check(argc, argv, known, ARRAY_COUNT(known));
-    const char *parts = measure_option(argc, argv, "--parts", "save,training,drift");
-    unsigned rounds = measure_count(argc, argv, "--rounds", 3);
-    unsigned checkpoints = measure_count(argc, argv, "--checkpoints", 40);
-    unsigned threads = measure_count(argc, argv, "--threads", 2);
-    unsigned saves = measure_count(argc, argv, "--saves", 200);
-    struct rig_options options = rig_gpt2_124m(threads);
 
-    if (!strstr(parts, "save") && !strstr(parts, "training") && !strstr(parts, "drift"))
-        measure_die("--parts: \"%s\" is none of save, training, drift", parts);
+    saving_open(&bench.saving, rig_open(options));
+    if (strstr(parts, "save"))
+        measure_saves(measure, &bench, measure_count(argc, argv, "--rounds", 3), argc, argv);
+    if (strstr(parts, "training"))
+        measure_training(measure, &bench.saving, measure_count(argc, argv, "--checkpoints", 40),
+                         options->thread_count, "");
+    if (strstr(parts, "drift"))
+        measure_drift(measure, &bench.saving, measure_count(argc, argv, "--saves", 200));
+    saving_close(&bench.saving);
+    rig_close(bench.saving.rig);
+}
+
+int main(int argc, char **argv)
+{
+    usage_check(argc, argv, known, ARRAY_COUNT(known));
+    const char *parts = measure_option(argc, argv, "--parts", "save,training,drift,small");
+    struct rig_options large = rig_gpt2_124m(measure_count(argc, argv, "--threads", 2));
+    bool full = strstr(parts, "save") || strstr(parts, "training") || strstr(parts, "drift");
+
+    if (!full && !strstr(parts, "small"))
+        measure_die("--parts: \"%s\" is none of save, training, drift, small", parts);
     setvbuf(stdout, NULL, _IOLBF, 0); /* it takes minutes: what is known is shown */
-    options.folder = measure_option(argc, argv, "--folder", NULL);
-    options.kernel = backend_chosen(argc, argv, "cpu");
     struct measure *measure = measure_begin(
         "checkpoint", "saving and restoring GPT-2 124M with AdamW beside fio, and beside training",
         argc, argv);
-    saving_open(&bench.saving, rig_open(&options));
-    if (strstr(parts, "save"))
-        measure_saves(measure, &bench, rounds, argc, argv);
-    if (strstr(parts, "training"))
-        measure_training(measure, &bench.saving, checkpoints, threads, "");
-    if (strstr(parts, "drift"))
-        measure_drift(measure, &bench.saving, saves);
-    saving_close(&bench.saving);
-    rig_close(bench.saving.rig);
-    options = small_model(&options);
-    if (strstr(parts, "training"))
-        measure_small(measure, &options, saves);
+    large.folder = measure_option(argc, argv, "--folder", NULL);
+    large.kernel = backend_chosen(argc, argv, "cpu");
+    const struct rig_options small = small_model(&large);
+    if (full)
+        measure_full(measure, parts, &large, argc, argv);
+    if (strstr(parts, "small"))
+        measure_small(measure, &small, measure_count(argc, argv, "--saves", 200));
     return measure_end(measure);
 }

@@ -53,8 +53,10 @@ struct io {
        by file systems without links (-EPERM, -EOPNOTSUPP) and when a file has too many (-EMLINK) */
     int (*link)(struct io_context *context, const char *from, const char *to) CHECK_RESULT;
     int (*sync_directory)(struct io_context *context, const char *path) CHECK_RESULT;
-    int (*make_directory)(struct io_context *context, const char *path) CHECK_RESULT; /* parents
-       too, each made durable in its own parent; 0 if there */
+    /* Parents too, each of them made durable in its own; 0 if there. The name of the folder itself
+       is left to its owner, who gives it another one in the end: a sync here would be waited for
+       before a byte of a checkpoint is copied */
+    int (*make_directory)(struct io_context *context, const char *path) CHECK_RESULT;
     int (*unlink)(struct io_context *context,
                   const char *path) CHECK_RESULT; /* a file, or an empty directory */
     int (*reserve)(struct io_context *context, int descriptor,

@@ -86,19 +86,27 @@ static void parent_of(const char *path, char ret_parent[PATH_MAX])
         snprintf(ret_parent, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
+/* 1: it is new */
 static int make_one(const char *path)
 {
     struct stat status;
-    char parent[PATH_MAX];
-    if (mkdir(path, 0755) == 0) {
-        parent_of(path, parent);
-        return io_step_sync_directory(NULL, parent);
-    }
+    if (mkdir(path, 0755) == 0)
+        return 1;
     if (errno != EEXIST)
         return -errno;
     if (stat(path, &status) != 0)
         return -errno;
     return S_ISDIR(status.st_mode) ? 0 : -ENOTDIR;
+}
+
+static int make_durable(const char *path)
+{
+    char parent[PATH_MAX];
+    int r = make_one(path);
+    if (r != 1)
+        return r;
+    parent_of(path, parent);
+    return io_step_sync_directory(NULL, parent);
 }
 
 int io_step_make_directory(struct io_context *context, const char *path)
@@ -113,12 +121,13 @@ int io_step_make_directory(struct io_context *context, const char *path)
         if (partial[i] != '/' || partial[i - 1] == '/')
             continue;
         partial[i] = '\0';
-        int r = make_one(partial);
+        int r = make_durable(partial);
         partial[i] = '/';
         if (r != 0)
             return r;
     }
-    return make_one(partial);
+    int r = make_one(partial);
+    return r < 0 ? r : 0;
 }
 
 int io_step_unlink(struct io_context *context, const char *path)

@@ -43,8 +43,7 @@ class ObjectStore(JobTest):
                 node.kill_daemon()
                 node.flags = (*node.flags, "--object-store", cluster.store)
             cluster.launch()
-            cluster.wait("the store answers", self.server.answers)
-            self.server.make_bucket(self.bucket)
+            cluster.wait("there is a bucket", lambda: self.server.make_bucket(self.bucket))
             yield cluster
 
     def make_job(self, cluster, kind=Job, copies=1):
