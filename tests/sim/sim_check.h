@@ -53,9 +53,6 @@ struct sim_check {
     struct {
         uint64_t generation, step, next;
     } announced[16];
-    /* Plans in a row from the checkpoint of this step, without a commit, and since when. */
-    uint64_t attempt_step, attempts_ns, attempts_commits;
-    unsigned attempts;
     unsigned memory_plans, disk_plans;
     unsigned unfenced; /* commits of a generation that was given away while out of reach */
 };

@@ -15,8 +15,6 @@
 #include "sim/sim_stragglers.h"
 
 #define WATCH_LAG_NS (NS_PER_SECOND / 2)
-#define ATTEMPTS_NS  (2 * NS_PER_SECOND)
-#define ATTEMPTS_MAX 10
 #define CALM_NS      (6 * NS_PER_SECOND) /* untouched for so long: the leader must know of it */
 
 /* The newest step with a record for which @counts(); 0: none. Keys sort by step. */
@@ -198,24 +196,6 @@ static void check_ordered_commit(struct sim *sim, const struct plan *plan)
     sim->check->committed_ever = MAX(sim->check->committed_ever, record.step);
 }
 
-/* A checkpoint that is out of reach is tried again, but not as fast as it can fail. */
-static void check_pace(struct sim *sim, const struct plan *plan)
-{
-    struct sim_check *check = sim->check;
-    if (plan->source != PLAN_SOURCE_CHECKPOINT || plan->resume_step != check->attempt_step ||
-        check->commits != check->attempts_commits ||
-        check->attempts_ns + ATTEMPTS_NS < sim->now_ns) {
-        check->attempts = 0;
-        check->attempts_ns = sim->now_ns;
-        check->attempts_commits = check->commits;
-    }
-    check->attempt_step = plan->resume_step;
-    if (++check->attempts > ATTEMPTS_MAX)
-        sim_fail(sim, "the checkpoint of step %llu is tried %u times within %.1f s",
-                 (unsigned long long)plan->resume_step, check->attempts,
-                 (double)(sim->now_ns - check->attempts_ns) / 1e9);
-}
-
 /* Where a generation starts: from memory without losing a step, or from the newest record. */
 static void check_source(struct sim *sim, const struct plan *plan, uint64_t readable)
 {
@@ -239,7 +219,6 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
         return;
     }
     check->disk_plans++;
-    check_pace(sim, plan);
     /* One that is lost may be tried first: those who are to read it find that out. */
     if (plan->resume_step < readable ||
         (plan->resume_step > 0 && !is_recorded(sim, plan->resume_step)))
