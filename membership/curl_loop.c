@@ -14,6 +14,7 @@ struct curl_loop {
     struct alarm alarm;
     struct curl_transfer *touched;
     bool dispatching;
+    bool freed; /* while dispatching: it ends as soon as that is over */
 };
 
 /* Data before ends: the last bytes of a transfer arrive together with its end. */
@@ -37,6 +38,8 @@ static void dispatch(struct curl_loop *curl)
         transfer->finished(transfer, code);
     }
     curl->dispatching = false;
+    if (curl->freed)
+        curl_loop_free(curl);
 }
 
 static void act(struct curl_loop *curl, curl_socket_t descriptor, int events)
@@ -117,6 +120,7 @@ int curl_loop_new(const struct loop *loop, struct curl_loop **ret_curl)
         return r;
     }
     curl->loop = loop;
+    curl_multi_setopt(curl->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
     curl_multi_setopt(curl->multi, CURLMOPT_SOCKETFUNCTION, descriptor_wanted);
     curl_multi_setopt(curl->multi, CURLMOPT_SOCKETDATA, curl);
     curl_multi_setopt(curl->multi, CURLMOPT_TIMERFUNCTION, timer_wanted);
@@ -129,7 +133,10 @@ void curl_loop_free(struct curl_loop *curl)
 {
     if (curl == NULL)
         return;
-    assert(!curl->dispatching && curl->touched == NULL);
+    assert(curl->touched == NULL);
+    curl->freed = true;
+    if (curl->dispatching)
+        return;
     curl_multi_cleanup(curl->multi);
     alarm_done(&curl->alarm);
     free(curl);

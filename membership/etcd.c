@@ -1,5 +1,5 @@
 /*
- * Requests to etcd: one HTTP exchange each, on whichever endpoint answers.
+ * Requests to etcd: one call each, on whichever endpoint answers.
  *
  * Fail-over. All requests share one current endpoint. An attempt that fails moves it on and, when
  * the request may be repeated, tries the next one; after each endpoint had its turn the request
@@ -22,19 +22,18 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "membership/etcd_internal.h"
 
 #define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
 #define PATIENCE_MAX       8u
 
-static const char *const paths[ETCD_OPERATION_COUNT] = {
-    [ETCD_RANGE] = "/v3/kv/range",
-    [ETCD_TXN] = "/v3/kv/txn",
-    [ETCD_LEASE_GRANT] = "/v3/lease/grant",
-    [ETCD_LEASE_KEEP_ALIVE] = "/v3/lease/keepalive",
-    [ETCD_LEASE_REVOKE] = "/v3/lease/revoke",
-    [ETCD_AUTHENTICATE] = "/v3/auth/authenticate",
+static const char *const methods[ETCD_OPERATION_COUNT] = {
+    [ETCD_RANGE] = "/etcdserverpb.KV/Range",
+    [ETCD_TXN] = "/etcdserverpb.KV/Txn",
+    [ETCD_LEASE_GRANT] = "/etcdserverpb.Lease/LeaseGrant",
+    [ETCD_LEASE_KEEP_ALIVE] = "/etcdserverpb.Lease/LeaseKeepAlive", /* a stream of one */
+    [ETCD_LEASE_REVOKE] = "/etcdserverpb.Lease/LeaseRevoke",
+    [ETCD_AUTHENTICATE] = "/etcdserverpb.Auth/Authenticate",
 };
 
 void etcd_request_list(struct kv_request **list, struct kv_request *request)
@@ -71,7 +70,7 @@ void etcd_request_free(struct kv_request *request)
 {
     if (request == NULL)
         return;
-    http_cancel(request->http);
+    grpc_cancel(request->call);
     *request->back = request->next;
     if (request->next != NULL)
         request->next->back = request->back;
@@ -150,33 +149,29 @@ static void refused(struct kv_request *request, const struct etcd_failure *failu
     }
 }
 
-/* @tree is NULL, with @error, when the body was not JSON. */
-static void answered(struct kv_request *request, long code, const json_t *tree, struct error *error)
+static void answered(struct kv_request *request, const struct grpc_answer *answer)
 {
-    struct etcd_failure failure;
-    if (code != 200 || json_has(tree, "error")) {
-        etcd_decode_failure(tree, code, &failure);
-        refused(request, &failure);
-        return;
-    }
     struct etcd_reply reply = {0};
-    int r = tree == NULL ? -EPROTO : etcd_decode_reply(request->operation, tree, &reply, error);
-    if (r < 0) {
-        finish_failed(request, r, error->text);
-        return;
+    struct error error = {0};
+    int r = etcd_decode_reply(request->operation, answer->message, answer->message_bytes, &reply,
+                              &error);
+    if (r == 0 && request->operation == ETCD_AUTHENTICATE) {
+        r = etcd_auth_set(request->etcd, reply.token);
+        if (r < 0)
+            error_set(&error, r, "no memory for the token");
     }
-    if (request->operation == ETCD_AUTHENTICATE) {
-        etcd_auth_set(request->etcd, reply.token);
-        reply.token = NULL;
-    }
-    etcd_request_finish(request, &reply.result);
+    if (r < 0)
+        finish_failed(request, r, error.text);
+    else
+        etcd_request_finish(request, &reply.result);
     etcd_reply_done(&reply);
 }
 
-static void http_finished(void *context, const struct http_answer *answer)
+static void call_done(void *context, const struct grpc_answer *answer)
 {
     struct kv_request *request = context;
-    request->http = NULL;
+    struct etcd_failure failure;
+    request->call = NULL;
     if (answer->status == -ETIMEDOUT && answer->sent)
         request->etcd->patience = MIN(2 * request->etcd->patience, PATIENCE_MAX);
     else if (answer->status == 0 && request->etcd->patience > 1)
@@ -185,15 +180,11 @@ static void http_finished(void *context, const struct http_answer *answer)
         finish_failed(request, answer->status, answer->text);
     } else if (answer->status < 0) {
         try_next(request, !answer->sent, answer->status, answer->text);
+    } else if (answer->code != GRPC_OK) {
+        etcd_failure_judge(answer->code, answer->text, &failure);
+        refused(request, &failure);
     } else {
-        AUTO_JSON json_t *tree = NULL;
-        struct error error = {0};
-        int r =
-            json_parse((const char *)answer->body, answer->body_bytes, "the answer", &tree, &error);
-        if (r == -ENOMEM)
-            finish_failed(request, r, error.text);
-        else
-            answered(request, answer->code, tree, &error);
+        answered(request, answer);
     }
 }
 
@@ -202,16 +193,20 @@ uint64_t etcd_deadline_ns(const struct etcd *etcd)
     return etcd->patience * etcd->timeout_ns;
 }
 
-void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *path,
-                        char url[ETCD_URL_SIZE], struct http_order *order)
+void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *method,
+                        struct etcd_address *ret_address, struct grpc_order *ret_order)
 {
-    assert(strlen(etcd->endpoints[endpoint]) + strlen(path) < ETCD_URL_SIZE);
-    stpcpy(stpcpy(url, etcd->endpoints[endpoint]), path);
-    *order = (struct http_order){
-        .url = url,
-        .authorization = etcd->token != NULL && *etcd->token != '\0' ? etcd->token : NULL,
-        .header = ETCD_REQUIRE_LEADER,
-        .answer_bytes_max = ETCD_ANSWER_BYTES_MAX,
+    assert(strlen(etcd->endpoints[endpoint]) + strlen(method) < ETCD_URL_SIZE);
+    stpcpy(stpcpy(ret_address->url, etcd->endpoints[endpoint]), method);
+    /* A member without a leader answers at once instead of waiting for one, so the next is asked.
+     */
+    ret_address->metadata[0] = "hasleader: true";
+    ret_address->metadata[1] = etcd->token != NULL && *etcd->token != '\0' ? etcd->token : NULL;
+    ret_address->metadata[2] = NULL;
+    *ret_order = (struct grpc_order){
+        .url = ret_address->url,
+        .metadata = ret_address->metadata,
+        .message_bytes_max = ETCD_ANSWER_BYTES_MAX,
         /* A host that does not even take connections leaves time to ask another. */
         .connect_timeout_ns = etcd->timeout_ns / 2,
     };
@@ -222,18 +217,18 @@ int etcd_request_send(struct kv_request *request)
     struct etcd *etcd = request->etcd;
     if (request->operation != ETCD_AUTHENTICATE && etcd_auth_needed(etcd))
         return etcd_auth_wait(etcd, request);
-    char url[ETCD_URL_SIZE];
-    struct http_order order;
+    struct etcd_address address;
+    struct grpc_order order;
     request->endpoint = etcd->current;
     request->token_number = etcd->token_number;
-    etcd_order_prepare(etcd, request->endpoint, paths[request->operation], url, &order);
-    order.body = request->body.data;
-    order.body_bytes = request->body.size_bytes;
+    etcd_order_prepare(etcd, request->endpoint, methods[request->operation], &address, &order);
+    order.message = request->body.data;
+    order.message_bytes = request->body.size_bytes;
     order.once = !request->repeatable;
     order.timeout_ns = etcd_deadline_ns(etcd);
     if (request->operation == ETCD_AUTHENTICATE)
-        order.authorization = NULL;
-    int r = http_start(etcd->http, &order, NULL, http_finished, request, &request->http);
+        address.metadata[1] = NULL;
+    int r = grpc_start(etcd->http, &order, NULL, call_done, request, &request->call);
     if (r == 0)
         request->attempts++;
     return r;

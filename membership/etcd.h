@@ -1,5 +1,5 @@
 /*
- * etcd v3 through its JSON gateway, with libcurl's multi interface on the caller's loop.
+ * etcd v3 over gRPC, with libcurl's multi interface on the caller's loop.
  *
  * Several endpoints: requests go to the current one and fail over in turn; a watch that breaks
  * resumes at the revision after the last seen, and re-reads everything after a compaction. TLS with

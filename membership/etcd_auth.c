@@ -6,6 +6,7 @@
  * first to ask, and nothing may call back from inside the call that started it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,11 +31,16 @@ void etcd_auth_refused(struct etcd *etcd, uint64_t token_number)
         forget_text(&etcd->token);
 }
 
-void etcd_auth_set(struct etcd *etcd, char *token)
+/* It is kept as it is sent: as metadata. */
+int etcd_auth_set(struct etcd *etcd, const char *token)
 {
+    char *metadata = NULL;
+    if (asprintf(&metadata, "%s%s", token != NULL ? "token: " : "", token != NULL ? token : "") < 0)
+        return -ENOMEM;
     forget_text(&etcd->token);
-    etcd->token = token;
+    etcd->token = metadata;
     etcd->token_number++;
+    return 0;
 }
 
 static void fail_waiting(void *user)
@@ -75,10 +81,8 @@ static void authenticated(void *user, const struct kv_result *result)
     struct etcd *etcd = user;
     etcd->authenticating = NULL;
     /* A server that asks nobody lets the user in too. */
-    char *no_token = result->status == -EOPNOTSUPP ? strdup("") : NULL;
-    if (no_token != NULL)
-        etcd_auth_set(etcd, no_token);
-    if (result->status == 0 || no_token != NULL) {
+    bool none_wanted = result->status == -EOPNOTSUPP && etcd_auth_set(etcd, NULL) == 0;
+    if (result->status == 0 || none_wanted) {
         send_waiting(etcd);
         return;
     }

@@ -1,193 +1,222 @@
 #include "membership/etcd_codec.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/json.h"
-#include "membership/base64.h"
+#include "membership/protobuf.h"
 
-const char ETCD_PROGRESS_REQUEST[] = "{\"progress_request\":{}}\n";
-
-static int put(struct bytes *body, const char *text)
-{
-    return bytes_append(body, text, strlen(text));
-}
-
-/* "name":"<base64>" */
-static int put_bytes(struct bytes *body, const char *name, const void *data, size_t size_bytes)
-{
-    int r = bytes_append_format(body, "\"%s\":\"", name);
-    if (r == 0)
-        r = base64_append(body, data, size_bytes);
-    return r < 0 ? r : put(body, "\"");
-}
+/* Numbers of fields, as rpc.proto and kv.proto give them. */
+enum { RANGE_KEY = 1, RANGE_END = 2, RANGE_LIMIT = 3, RANGE_KEYS_ONLY = 8 };
+enum { TXN_COMPARE = 1, TXN_SUCCESS = 2 };
+enum { COMPARE_EQUAL = 0, COMPARE_LESS = 2 };
+enum {
+    COMPARE_RESULT = 1,
+    COMPARE_TARGET = 2,
+    COMPARE_KEY = 3,
+    COMPARE_VERSION = 4,
+    COMPARE_CREATE_REVISION = 5,
+    COMPARE_MOD_REVISION = 6,
+    COMPARE_RANGE_END = 64
+};
+enum { OPERATION_PUT = 2, OPERATION_DELETE = 3 };
+enum { PUT_KEY = 1, PUT_VALUE = 2, PUT_LEASE = 3 };
+enum { DELETE_KEY = 1 };
+enum { LEASE_GRANT_TTL = 1, LEASE_ID = 1 };
+enum { AUTHENTICATE_NAME = 1, AUTHENTICATE_PASSWORD = 2 };
+enum { WATCH_CREATE = 1, WATCH_PROGRESS = 3 };
+enum {
+    WATCH_CREATE_KEY = 1,
+    WATCH_CREATE_END = 2,
+    WATCH_CREATE_REVISION = 3,
+    WATCH_CREATE_PROGRESS_NOTIFY = 4
+};
+enum { ANSWER_HEADER = 1, HEADER_REVISION = 3 };
+enum { RANGE_ANSWER_KVS = 2, TXN_ANSWER_SUCCEEDED = 2, AUTHENTICATE_ANSWER_TOKEN = 2 };
+enum { LEASE_ANSWER_ID = 2, LEASE_ANSWER_TTL = 3 };
+enum {
+    KV_FIELD_KEY = 1,
+    KV_FIELD_CREATE_REVISION = 2,
+    KV_FIELD_MOD_REVISION = 3,
+    KV_FIELD_VERSION = 4,
+    KV_FIELD_VALUE = 5,
+    KV_FIELD_LEASE = 6
+};
+enum {
+    WATCH_ANSWER_ID = 2,
+    WATCH_ANSWER_CREATED = 3,
+    WATCH_ANSWER_CANCELED = 4,
+    WATCH_ANSWER_COMPACT_REVISION = 5,
+    WATCH_ANSWER_CANCEL_REASON = 6,
+    WATCH_ANSWER_EVENTS = 11
+};
+enum { EVENT_TYPE = 1, EVENT_KV = 2 };
+enum { EVENT_TYPE_PUT = 0, EVENT_TYPE_DELETE = 1 };
 
 /*
  * The end of the range of all keys that begin with @prefix: the prefix with its last byte raised.
  * Our prefixes end in '/', so there is no carry; a last byte of 0xff is not a firn key. Or @before,
  * when that is given.
  */
-static int put_prefix_end(struct bytes *body, const char *prefix, const char *before)
+static int put_prefix_end(struct bytes *body, unsigned field, const char *prefix,
+                          const char *before)
 {
     char end[KV_KEY_MAX];
     size_t length = strlen(prefix);
-    int r = put(body, ",");
-    if (r < 0)
-        return r;
     if (before != NULL)
-        return put_bytes(body, "range_end", before, strlen(before));
+        return protobuf_put_text(body, field, before);
     assert(length > 0 && length < sizeof(end) && (unsigned char)prefix[length - 1] != 0xff);
     memcpy(end, prefix, length);
     end[length - 1] = (char)(end[length - 1] + 1);
-    return put_bytes(body, "range_end", end, length);
+    return protobuf_put_bytes(body, field, end, length);
 }
 
 int etcd_encode_range(struct bytes *body, const char *key)
 {
-    int r = put(body, "{");
-    if (r == 0)
-        r = put_bytes(body, "key", key, strlen(key));
-    return r < 0 ? r : put(body, "}");
+    return protobuf_put_text(body, RANGE_KEY, key);
 }
 
 int etcd_encode_range_below(struct bytes *body, const char *prefix, const char *before,
                             unsigned limit)
 {
-    int r = put(body, "{");
+    int r = protobuf_put_text(body, RANGE_KEY, prefix);
     if (r == 0)
-        r = put_bytes(body, "key", prefix, strlen(prefix));
+        r = put_prefix_end(body, RANGE_END, prefix, before);
     if (r == 0)
-        r = put_prefix_end(body, prefix, before);
-    if (r == 0 && limit > 0)
-        r = bytes_append_format(body, ",\"limit\":\"%u\",\"keys_only\":true", limit);
-    return r < 0 ? r : put(body, "}");
+        r = protobuf_put_int(body, RANGE_LIMIT, limit);
+    return r < 0 ? r : protobuf_put_int(body, RANGE_KEYS_ONLY, limit > 0);
 }
 
 static int put_compare(struct bytes *body, const struct kv_compare *compare)
 {
-    static const char *const targets[][2] = {
-        [KV_CREATE_REVISION] = {"CREATE", "create_revision"},
-        [KV_MOD_REVISION] = {"MOD", "mod_revision"},
-        [KV_VERSION] = {"VERSION", "version"},
-        [KV_NOT_AFTER] = {"MOD", "mod_revision"},
+    static const struct {
+        int target;
+        unsigned field;
+    } targets[] = {
+        [KV_VERSION] = {0, COMPARE_VERSION},
+        [KV_CREATE_REVISION] = {1, COMPARE_CREATE_REVISION},
+        [KV_MOD_REVISION] = {2, COMPARE_MOD_REVISION},
+        [KV_NOT_AFTER] = {2, COMPARE_MOD_REVISION},
     };
     bool range = compare->target == KV_NOT_AFTER; /* of an empty one the revision is 0 */
-    int r = put(body, "{");
+    size_t mark;
+    int r = protobuf_begin(body, TXN_COMPARE, &mark);
     if (r == 0)
-        r = put_bytes(body, "key", compare->key, strlen(compare->key));
+        r = protobuf_put_int(body, COMPARE_RESULT, range ? COMPARE_LESS : COMPARE_EQUAL);
+    if (r == 0)
+        r = protobuf_put_int(body, COMPARE_TARGET, targets[compare->target].target);
+    if (r == 0)
+        r = protobuf_put_text(body, COMPARE_KEY, compare->key);
+    if (r == 0)
+        r = protobuf_put_int(body, targets[compare->target].field,
+                             compare->value + (range ? 1 : 0));
     if (r == 0 && range)
-        r = put(body, ",");
-    if (r == 0 && range)
-        r = put_bytes(body, "range_end", compare->before, strlen(compare->before));
-    return r < 0
-               ? r
-               : bytes_append_format(body,
-                                     ",\"result\":\"%s\",\"target\":\"%s\",\"%s\":\"%" PRId64 "\"}",
-                                     range ? "LESS" : "EQUAL", targets[compare->target][0],
-                                     targets[compare->target][1], compare->value + (range ? 1 : 0));
+        r = protobuf_put_text(body, COMPARE_RANGE_END, compare->before);
+    return r < 0 ? r : protobuf_end(body, mark);
+}
+
+static int put_put(struct bytes *body, const struct kv_operation *operation)
+{
+    size_t mark;
+    int r = protobuf_begin(body, OPERATION_PUT, &mark);
+    if (r == 0)
+        r = protobuf_put_text(body, PUT_KEY, operation->key);
+    if (r == 0)
+        r = protobuf_put_text(body, PUT_VALUE, operation->value);
+    if (r == 0)
+        r = protobuf_put_int(body, PUT_LEASE, operation->lease);
+    return r < 0 ? r : protobuf_end(body, mark);
+}
+
+static int put_delete(struct bytes *body, const struct kv_operation *operation)
+{
+    size_t mark;
+    int r = protobuf_begin(body, OPERATION_DELETE, &mark);
+    if (r == 0)
+        r = protobuf_put_text(body, DELETE_KEY, operation->key);
+    return r < 0 ? r : protobuf_end(body, mark);
 }
 
 static int put_operation(struct bytes *body, const struct kv_operation *operation)
 {
-    bool is_put = operation->type == KV_PUT;
-    int r = put(body, is_put ? "{\"request_put\":{" : "{\"request_delete_range\":{");
+    size_t mark;
+    int r = protobuf_begin(body, TXN_SUCCESS, &mark);
     if (r == 0)
-        r = put_bytes(body, "key", operation->key, strlen(operation->key));
-    if (r == 0 && is_put)
-        r = put(body, ",");
-    if (r == 0 && is_put)
-        r = put_bytes(body, "value", operation->value, strlen(operation->value));
-    if (r == 0 && is_put && operation->lease != 0)
-        r = bytes_append_format(body, ",\"lease\":\"%" PRId64 "\"", operation->lease);
-    return r < 0 ? r : put(body, "}}");
+        r = operation->type == KV_PUT ? put_put(body, operation) : put_delete(body, operation);
+    return r < 0 ? r : protobuf_end(body, mark);
 }
 
 int etcd_encode_txn(struct bytes *body, const struct kv_compare *compares, size_t compare_count,
                     const struct kv_operation *operations, size_t operation_count)
 {
-    int r = put(body, "{\"compare\":[");
-    for (size_t i = 0; r == 0 && i < compare_count; i++) {
-        if (i > 0)
-            r = put(body, ",");
-        if (r == 0)
-            r = put_compare(body, &compares[i]);
-    }
-    if (r == 0)
-        r = put(body, "],\"success\":[");
-    for (size_t i = 0; r == 0 && i < operation_count; i++) {
-        if (i > 0)
-            r = put(body, ",");
-        if (r == 0)
-            r = put_operation(body, &operations[i]);
-    }
-    return r < 0 ? r : put(body, "]}");
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < compare_count; i++)
+        r = put_compare(body, &compares[i]);
+    for (size_t i = 0; r == 0 && i < operation_count; i++)
+        r = put_operation(body, &operations[i]);
+    return r;
 }
 
 int etcd_encode_lease_grant(struct bytes *body, int64_t ttl_seconds)
 {
-    return bytes_append_format(body, "{\"TTL\":\"%" PRId64 "\"}", ttl_seconds);
+    return protobuf_put_int(body, LEASE_GRANT_TTL, ttl_seconds);
 }
 
 int etcd_encode_lease(struct bytes *body, int64_t lease)
 {
-    return bytes_append_format(body, "{\"ID\":\"%" PRId64 "\"}", lease);
+    return protobuf_put_int(body, LEASE_ID, lease);
 }
 
 int etcd_encode_authenticate(struct bytes *body, const char *user, const char *password)
 {
-    json_t *object = json_pack("{s:s, s:s}", "name", user, "password", password);
-    char *text = object != NULL ? json_text(object) : NULL;
-    json_decref(object);
-    if (text == NULL)
-        return -ENOMEM;
-    int r = put(body, text);
-    explicit_bzero(text, strlen(text));
-    free(text);
-    return r;
+    int r = protobuf_put_text(body, AUTHENTICATE_NAME, user);
+    return r < 0 ? r : protobuf_put_text(body, AUTHENTICATE_PASSWORD, password);
 }
 
 int etcd_encode_watch(struct bytes *body, const char *prefix, const char *before,
                       int64_t start_revision)
 {
-    int r = put(body, "{\"create_request\":{");
+    size_t mark;
+    int r = protobuf_begin(body, WATCH_CREATE, &mark);
     if (r == 0)
-        r = put_bytes(body, "key", prefix, strlen(prefix));
+        r = protobuf_put_text(body, WATCH_CREATE_KEY, prefix);
     if (r == 0)
-        r = put_prefix_end(body, prefix, before);
-    return r < 0 ? r
-                 : bytes_append_format(
-                       body, ",\"start_revision\":\"%" PRId64 "\",\"progress_notify\":true}}\n",
-                       start_revision);
+        r = put_prefix_end(body, WATCH_CREATE_END, prefix, before);
+    if (r == 0)
+        r = protobuf_put_int(body, WATCH_CREATE_REVISION, start_revision);
+    if (r == 0)
+        r = protobuf_put_int(body, WATCH_CREATE_PROGRESS_NOTIFY, true);
+    return r < 0 ? r : protobuf_end(body, mark);
 }
 
-/* An int64 that is a text, a number, or left out because it is zero. */
-static int get_int64(const json_t *object, const char *name, int64_t *ret_value,
-                     struct error *error)
+int etcd_encode_progress(struct bytes *body)
 {
-    const json_t *value = json_object_get(object, name);
-    if (value == NULL || json_is_integer(value)) {
-        *ret_value = json_integer_value(value);
-        return 0;
-    }
-    const char *text = json_string_value(value);
-    char *end = NULL;
-    errno = 0;
-    long long number = text != NULL ? strtoll(text, &end, 10) : 0;
-    if (end == NULL || end == text || *end != '\0' || errno != 0)
-        return error_set(error, -EPROTO, "\"%s\" is not a 64-bit number", name);
-    *ret_value = number;
+    size_t mark;
+    int r = protobuf_begin(body, WATCH_PROGRESS, &mark);
+    return r < 0 ? r : protobuf_end(body, mark);
+}
+
+static int malformed(struct error *error, const char *what)
+{
+    return error_set(error, -EPROTO, "%s is not what etcd's protocol says", what);
+}
+
+static int get_int(const struct protobuf_field *field, const char *name, int64_t *ret_value,
+                   struct error *error)
+{
+    if (field->type != PROTOBUF_INT)
+        return error_set(error, -EPROTO, "\"%s\" is not a number", name);
+    *ret_value = field->value;
     return 0;
 }
 
 /* A revision, a version or a time to live: never negative. */
-static int get_count(const json_t *object, const char *name, int64_t *ret_value,
+static int get_count(const struct protobuf_field *field, const char *name, int64_t *ret_value,
                      struct error *error)
 {
-    int64_t value;
-    int r = get_int64(object, name, &value, error);
+    int64_t value = 0;
+    int r = get_int(field, name, &value, error);
     if (r == 0 && value < 0)
         return error_set(error, -EPROTO, "\"%s\" is negative", name);
     if (r == 0)
@@ -195,67 +224,113 @@ static int get_count(const json_t *object, const char *name, int64_t *ret_value,
     return r;
 }
 
-static int get_array(const json_t *object, const char *name, const json_t **ret_array,
-                     struct error *error)
+static int get_bool(const struct protobuf_field *field, const char *name, bool *ret_value,
+                    struct error *error)
 {
-    const json_t *array = json_object_get(object, name);
-    if (array != NULL && !json_is_array(array))
-        return error_set(error, -EPROTO, "\"%s\" is not an array", name);
-    if (json_array_size(array) > ETCD_ENTRIES_MAX)
-        return error_set(error, -EPROTO, "\"%s\" has more than %u entries", name, ETCD_ENTRIES_MAX);
-    *ret_array = array;
-    return 0;
-}
-
-/* Bytes in base64, put at *@at with a zero behind them; *@at moves past that. */
-static int get_bytes(const json_t *object, const char *name, size_t size_max, char **at,
-                     const char **ret_data, size_t *ret_size_bytes, struct error *error)
-{
-    const json_t *value = json_object_get(object, name);
-    if (value != NULL && !json_is_string(value))
-        return error_set(error, -EPROTO, "\"%s\" is not a text", name);
-    size_t size_bytes = 0, length = json_string_length(value);
-    if (length > 0 && !base64_decode(json_string_value(value), length, *at, &size_bytes))
-        return error_set(error, -EPROTO, "\"%s\" is not base64", name);
-    if (size_bytes > size_max)
-        return error_set(error, -EPROTO, "\"%s\" has %zu bytes, more than %zu", name, size_bytes,
-                         size_max);
-    (*at)[size_bytes] = '\0';
-    *ret_data = *at;
-    *ret_size_bytes = size_bytes;
-    *at += size_bytes + 1;
-    return 0;
-}
-
-/* Room for key and value of @kv, with their zeros, once they are decoded. */
-static size_t entry_bytes(const json_t *kv)
-{
-    return base64_decoded_bytes(json_string_length(json_object_get(kv, "key"))) +
-           base64_decoded_bytes(json_string_length(json_object_get(kv, "value"))) + 2;
-}
-
-static int decode_entry(const json_t *kv, char **at, struct kv_entry *entry, struct error *error)
-{
-    size_t key_bytes = 0;
-    if (!json_is_object(kv))
-        return error_set(error, -EPROTO, "a key is not an object");
-    int r = get_bytes(kv, "key", KV_KEY_MAX - 1, at, &entry->key, &key_bytes, error);
-    if (r < 0)
-        return r;
-    if (key_bytes == 0 || strlen(entry->key) != key_bytes)
-        return error_set(error, -EPROTO, "a key is empty or has a zero byte");
-    r = get_bytes(kv, "value", KV_VALUE_MAX, at, &entry->value, &entry->value_bytes, error);
+    int64_t value = 0;
+    int r = get_int(field, name, &value, error);
     if (r == 0)
-        r = get_count(kv, "create_revision", &entry->create_revision, error);
-    if (r == 0)
-        r = get_count(kv, "mod_revision", &entry->mod_revision, error);
-    if (r == 0)
-        r = get_count(kv, "version", &entry->version, error);
-    if (r == 0)
-        r = get_int64(kv, "lease", &entry->lease, error);
-    if (r < 0)
-        error_prefix(error, "key %s: ", entry->key);
+        *ret_value = value != 0;
     return r;
+}
+
+static int check_bytes(const struct protobuf_field *field, const char *name, size_t size_max,
+                       struct error *error)
+{
+    if (field->type != PROTOBUF_BYTES)
+        return error_set(error, -EPROTO, "\"%s\" has no bytes", name);
+    if (field->size_bytes > size_max)
+        return error_set(error, -EPROTO, "\"%s\" has %zu bytes, more than %zu", name,
+                         field->size_bytes, size_max);
+    return 0;
+}
+
+/* Bytes put at *@at with a zero behind them; *@at moves past that. */
+static const char *copy_bytes(char **at, const struct protobuf_field *field)
+{
+    char *copy = *at;
+    if (field->size_bytes > 0)
+        memcpy(copy, field->data, field->size_bytes);
+    copy[field->size_bytes] = '\0';
+    *at += field->size_bytes + 1;
+    return copy;
+}
+
+static int decode_entry_field(const struct protobuf_field *field, struct kv_entry *entry,
+                              struct protobuf_field *key, struct protobuf_field *value,
+                              struct error *error)
+{
+    int r = 0;
+    switch (field->number) {
+    case KV_FIELD_KEY:
+        r = check_bytes(field, "key", KV_KEY_MAX - 1, error);
+        *key = *field;
+        break;
+    case KV_FIELD_VALUE:
+        r = check_bytes(field, "value", KV_VALUE_MAX, error);
+        *value = *field;
+        break;
+    case KV_FIELD_CREATE_REVISION:
+        return get_count(field, "create_revision", &entry->create_revision, error);
+    case KV_FIELD_MOD_REVISION:
+        return get_count(field, "mod_revision", &entry->mod_revision, error);
+    case KV_FIELD_VERSION:
+        return get_count(field, "version", &entry->version, error);
+    case KV_FIELD_LEASE:
+        return get_int(field, "lease", &entry->lease, error);
+    default:
+        break;
+    }
+    return r;
+}
+
+/* Key and value go to *@at, which has room for the whole message and two zeros. */
+static int decode_entry(const struct protobuf_field *message, char **at, struct kv_entry *entry,
+                        struct error *error)
+{
+    struct protobuf_field field, key = {0}, value = {0};
+    struct protobuf_reader reader = protobuf_reader_of(message);
+    int r;
+    while ((r = protobuf_next(&reader, &field)) > 0) {
+        r = decode_entry_field(&field, entry, &key, &value, error);
+        if (r < 0)
+            break;
+    }
+    if (r == -EPROTO && error->text[0] == '\0')
+        r = malformed(error, "a key with its value");
+    if (r == 0 && (key.size_bytes == 0 || memchr(key.data, '\0', key.size_bytes) != NULL))
+        return error_set(error, -EPROTO, "a key is empty or has a zero byte");
+    if (r < 0) {
+        if (key.size_bytes > 0 && key.size_bytes < KV_KEY_MAX)
+            error_prefix(error, "key %.*s: ", (int)key.size_bytes, (const char *)key.data);
+        return r;
+    }
+    entry->key = copy_bytes(at, &key);
+    entry->value = copy_bytes(at, &value);
+    entry->value_bytes = value.size_bytes;
+    return 0;
+}
+
+/* Where the messages of a repeated field are, how many, and how large all of them. */
+struct repeated {
+    size_t count, size_bytes;
+};
+
+static int note_repeated(struct repeated *repeated, const struct protobuf_field *field,
+                         const char *name, struct error *error)
+{
+    if (field->type != PROTOBUF_BYTES)
+        return error_set(error, -EPROTO, "\"%s\" is not an array of messages", name);
+    if (++repeated->count > ETCD_ENTRIES_MAX)
+        return error_set(error, -EPROTO, "\"%s\" has more than %u entries", name, ETCD_ENTRIES_MAX);
+    repeated->size_bytes += field->size_bytes;
+    return 0;
+}
+
+/* For keys and values of all entries with their zeros; never 0 bytes. */
+static char *room_for_texts(const struct repeated *repeated)
+{
+    return malloc(repeated->size_bytes + 2 * repeated->count);
 }
 
 void etcd_reply_done(struct etcd_reply *reply)
@@ -268,79 +343,119 @@ void etcd_reply_done(struct etcd_reply *reply)
     *reply = (struct etcd_reply){0};
 }
 
-static int decode_range(const json_t *answer, struct etcd_reply *reply, struct error *error)
+static int decode_kvs(struct protobuf_reader reader, const struct repeated *kvs,
+                      struct etcd_reply *reply, struct error *error)
 {
-    const json_t *kvs = NULL;
-    int r = get_array(answer, "kvs", &kvs, error);
-    size_t count = json_array_size(kvs), texts_bytes = 0;
-    if (r < 0 || count == 0)
-        return r;
-    for (size_t i = 0; i < count; i++)
-        texts_bytes += entry_bytes(json_array_get(kvs, i));
-    reply->entries = calloc(count, sizeof(*reply->entries));
-    reply->texts = malloc(texts_bytes);
+    if (kvs->count == 0)
+        return 0;
+    reply->entries = calloc(kvs->count, sizeof(*reply->entries));
+    reply->texts = room_for_texts(kvs);
     if (reply->entries == NULL || reply->texts == NULL)
-        return error_set(error, -ENOMEM, "no memory for %zu keys", count);
+        return error_set(error, -ENOMEM, "no memory for %zu keys", kvs->count);
     char *at = reply->texts;
-    for (size_t i = 0; r == 0 && i < count; i++)
-        r = decode_entry(json_array_get(kvs, i), &at, &reply->entries[i], error);
+    struct protobuf_field field;
+    size_t count = 0;
+    int r;
+    while ((r = protobuf_next(&reader, &field)) > 0) {
+        if (field.number == RANGE_ANSWER_KVS)
+            r = decode_entry(&field, &at, &reply->entries[count++], error);
+        if (r < 0)
+            return r;
+    }
     reply->result.entries = reply->entries;
     reply->result.entry_count = count;
     return r;
 }
 
-static int decode_lease(const json_t *answer, struct etcd_reply *reply, struct error *error)
+/* The revision of the store: it is in every answer. */
+static int decode_header(const struct protobuf_field *header, int64_t *ret_revision,
+                         struct error *error)
 {
-    int r = get_int64(answer, "ID", &reply->result.lease, error);
-    if (r == 0)
-        r = get_count(answer, "TTL", &reply->result.ttl_seconds, error);
-    return r;
+    struct protobuf_field field;
+    if (header->type != PROTOBUF_BYTES)
+        return malformed(error, "the header");
+    struct protobuf_reader reader = protobuf_reader_of(header);
+    int r;
+    while ((r = protobuf_next(&reader, &field)) > 0) {
+        if (field.number == HEADER_REVISION)
+            r = get_count(&field, "revision", ret_revision, error);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? malformed(error, "the header") : 0;
 }
 
-static int decode_lease_grant(const json_t *answer, struct etcd_reply *reply, struct error *error)
+static int decode_token(const struct protobuf_field *field, struct etcd_reply *reply,
+                        struct error *error)
 {
-    int r = decode_lease(answer, reply, error);
-    if (r == 0 && (reply->result.lease == 0 || reply->result.ttl_seconds == 0))
-        return error_set(error, -EPROTO, "a lease without number or time to live was granted");
-    return r;
-}
-
-static int decode_token(const json_t *answer, struct etcd_reply *reply, struct error *error)
-{
-    const char *token = json_string_value(json_object_get(answer, "token"));
-    if (token == NULL || *token == '\0' || strpbrk(token, "\r\n") != NULL)
+    if (field->type != PROTOBUF_BYTES || field->size_bytes == 0 ||
+        memchr(field->data, '\0', field->size_bytes) != NULL ||
+        memchr(field->data, '\r', field->size_bytes) != NULL ||
+        memchr(field->data, '\n', field->size_bytes) != NULL || reply->token != NULL)
         return error_set(error, -EPROTO, "no usable token came");
-    reply->token = strdup(token);
+    reply->token = strndup((const char *)field->data, field->size_bytes);
     return reply->token != NULL ? 0 : error_set(error, -ENOMEM, "no memory for the token");
 }
 
-/* The revision of the store: it is in every answer but authenticate's. */
-static int decode_header(const json_t *answer, int64_t *ret_revision, struct error *error)
+static int decode_lease_field(const struct protobuf_field *field, struct etcd_reply *reply,
+                              struct error *error)
 {
-    const json_t *header = json_object_get(answer, "header");
-    if (!json_is_object(header))
-        return error_set(error, -EPROTO, "an answer without a header");
-    return get_count(header, "revision", ret_revision, error);
+    if (field->number == LEASE_ANSWER_ID)
+        return get_int(field, "ID", &reply->result.lease, error);
+    if (field->number == LEASE_ANSWER_TTL)
+        return get_count(field, "TTL", &reply->result.ttl_seconds, error);
+    return 0;
 }
 
-int etcd_decode_reply(enum etcd_operation operation, const json_t *answer,
+static int decode_answer_field(enum etcd_operation operation, const struct protobuf_field *field,
+                               struct etcd_reply *reply, struct repeated *kvs, struct error *error)
+{
+    if (operation == ETCD_RANGE && field->number == RANGE_ANSWER_KVS)
+        return note_repeated(kvs, field, "kvs", error);
+    if (operation == ETCD_TXN && field->number == TXN_ANSWER_SUCCEEDED)
+        return get_bool(field, "succeeded", &reply->result.succeeded, error);
+    if (operation == ETCD_LEASE_GRANT || operation == ETCD_LEASE_KEEP_ALIVE)
+        return decode_lease_field(field, reply, error);
+    if (operation == ETCD_AUTHENTICATE && field->number == AUTHENTICATE_ANSWER_TOKEN)
+        return decode_token(field, reply, error);
+    return 0;
+}
+
+static int decode_answer(enum etcd_operation operation, struct protobuf_reader reader,
+                         struct etcd_reply *reply, struct error *error)
+{
+    const struct protobuf_reader all = reader;
+    struct protobuf_field field;
+    struct repeated kvs = {0};
+    bool header = false;
+    int r;
+    while ((r = protobuf_next(&reader, &field)) > 0) {
+        header = header || field.number == ANSWER_HEADER;
+        r = field.number == ANSWER_HEADER
+                ? decode_header(&field, &reply->result.revision, error)
+                : decode_answer_field(operation, &field, reply, &kvs, error);
+        if (r < 0)
+            return r;
+    }
+    if (r < 0)
+        return malformed(error, "an answer");
+    if (!header)
+        return error_set(error, -EPROTO, "an answer without a header");
+    if (operation == ETCD_LEASE_GRANT &&
+        (reply->result.lease == 0 || reply->result.ttl_seconds == 0))
+        return error_set(error, -EPROTO, "a lease without number or time to live was granted");
+    if (operation == ETCD_AUTHENTICATE && reply->token == NULL)
+        return error_set(error, -EPROTO, "no usable token came");
+    return decode_kvs(all, &kvs, reply, error);
+}
+
+int etcd_decode_reply(enum etcd_operation operation, const uint8_t *message, size_t message_bytes,
                       struct etcd_reply *ret_reply, struct error *error)
 {
     struct etcd_reply reply = {0};
-    const json_t *result = json_object_get(answer, "result"); /* keep-alive is a stream of one */
-    if (result != NULL)
-        answer = result;
-    int r = decode_header(answer, &reply.result.revision, error);
-    if (r == 0 && operation == ETCD_RANGE)
-        r = decode_range(answer, &reply, error);
-    else if (r == 0 && operation == ETCD_TXN)
-        reply.result.succeeded = json_is_true(json_object_get(answer, "succeeded"));
-    else if (r == 0 && operation == ETCD_LEASE_GRANT)
-        r = decode_lease_grant(answer, &reply, error);
-    else if (r == 0 && operation == ETCD_LEASE_KEEP_ALIVE)
-        r = decode_lease(answer, &reply, error);
-    else if (r == 0 && operation == ETCD_AUTHENTICATE)
-        r = decode_token(answer, &reply, error);
+    error_clear(error);
+    int r =
+        decode_answer(operation, (struct protobuf_reader){message, message_bytes}, &reply, error);
     if (r < 0) {
         etcd_reply_done(&reply);
         return r;
@@ -356,160 +471,113 @@ void etcd_watch_message_done(struct etcd_watch_message *message)
     *message = (struct etcd_watch_message){0};
 }
 
-static int decode_event(const json_t *event, char **at, struct kv_event *ret_event,
+static int decode_event(const struct protobuf_field *message, char **at, struct kv_event *ret_event,
                         struct error *error)
 {
-    const json_t *type = json_object_get(event, "type"); /* PUT is zero, so it is left out */
-    const char *name = type != NULL ? json_string_value(type) : "PUT";
-    if (name == NULL || (strcmp(name, "PUT") != 0 && strcmp(name, "DELETE") != 0))
+    struct protobuf_field field, kv = {0};
+    struct protobuf_reader reader = protobuf_reader_of(message);
+    int64_t type = EVENT_TYPE_PUT;
+    int r;
+    while ((r = protobuf_next(&reader, &field)) > 0) {
+        if (field.number == EVENT_TYPE)
+            r = get_int(&field, "type", &type, error);
+        else if (field.number == EVENT_KV && field.type == PROTOBUF_BYTES)
+            kv = field;
+        if (r < 0)
+            return r;
+    }
+    if (r < 0)
+        return malformed(error, "an event");
+    if (type != EVENT_TYPE_PUT && type != EVENT_TYPE_DELETE)
         return error_set(error, -EPROTO, "an event is neither PUT nor DELETE");
-    ret_event->deleted = name[0] == 'D';
-    return decode_entry(json_object_get(event, "kv"), at, &ret_event->entry, error);
+    ret_event->deleted = type == EVENT_TYPE_DELETE;
+    return decode_entry(&kv, at, &ret_event->entry, error);
 }
 
-static int decode_events(const json_t *result, struct etcd_watch_message *message,
-                         struct error *error)
+static int decode_events(struct protobuf_reader reader, const struct repeated *events,
+                         struct etcd_watch_message *message, struct error *error)
 {
-    const json_t *events = NULL;
-    int r = get_array(result, "events", &events, error);
-    size_t count = json_array_size(events), texts_bytes = 0;
-    if (r < 0 || count == 0)
-        return r;
-    for (size_t i = 0; i < count; i++)
-        texts_bytes += entry_bytes(json_object_get(json_array_get(events, i), "kv"));
-    message->events = calloc(count, sizeof(*message->events));
-    message->texts = malloc(texts_bytes);
+    if (events->count == 0)
+        return 0;
+    message->events = calloc(events->count, sizeof(*message->events));
+    message->texts = room_for_texts(events);
     if (message->events == NULL || message->texts == NULL)
-        return error_set(error, -ENOMEM, "no memory for %zu events", count);
+        return error_set(error, -ENOMEM, "no memory for %zu events", events->count);
     char *at = message->texts;
-    for (size_t i = 0; r == 0 && i < count; i++)
-        r = decode_event(json_array_get(events, i), &at, &message->events[i], error);
-    message->event_count = count;
+    struct protobuf_field field;
+    int r;
+    while ((r = protobuf_next(&reader, &field)) > 0) {
+        if (field.number == WATCH_ANSWER_EVENTS)
+            r = decode_event(&field, &at, &message->events[message->event_count++], error);
+        if (r < 0)
+            return r;
+    }
     return r;
 }
 
-int etcd_decode_watch(const json_t *result, struct etcd_watch_message *ret_message,
-                      struct error *error)
+static int decode_watch_field(const struct protobuf_field *field,
+                              struct etcd_watch_message *message, struct repeated *events,
+                              struct error *error)
 {
     int64_t watch_id = 0;
-    struct etcd_watch_message message = {
-        .created = json_is_true(json_object_get(result, "created")),
-        .canceled = json_is_true(json_object_get(result, "canceled")),
-        .cancel_reason = json_string_value(json_object_get(result, "cancel_reason")),
-    };
-    int r = decode_header(result, &message.revision, error);
-    if (r == 0)
-        r = get_int64(result, "watch_id", &watch_id, error);
-    if (r == 0)
-        r = get_count(result, "compact_revision", &message.compact_revision, error);
-    if (r == 0)
-        r = decode_events(result, &message, error);
+    int r = 0;
+    switch (field->number) {
+    case ANSWER_HEADER:
+        return decode_header(field, &message->revision, error);
+    case WATCH_ANSWER_ID:
+        r = get_int(field, "watch_id", &watch_id, error);
+        message->answers_us = watch_id == 0;
+        return r;
+    case WATCH_ANSWER_CREATED:
+        return get_bool(field, "created", &message->created, error);
+    case WATCH_ANSWER_CANCELED:
+        return get_bool(field, "canceled", &message->canceled, error);
+    case WATCH_ANSWER_COMPACT_REVISION:
+        return get_count(field, "compact_revision", &message->compact_revision, error);
+    case WATCH_ANSWER_CANCEL_REASON:
+        r = check_bytes(field, "cancel_reason", KV_VALUE_MAX, error);
+        if (r == 0)
+            snprintf(message->cancel_reason, sizeof(message->cancel_reason), "%.*s",
+                     (int)field->size_bytes, (const char *)field->data);
+        return r;
+    case WATCH_ANSWER_EVENTS:
+        return note_repeated(events, field, "events", error);
+    default:
+        return 0;
+    }
+}
+
+static int decode_watch_answer(struct protobuf_reader reader, struct etcd_watch_message *message,
+                               struct error *error)
+{
+    const struct protobuf_reader all = reader;
+    struct protobuf_field field;
+    struct repeated events = {0};
+    bool header = false;
+    int r;
+    while ((r = protobuf_next(&reader, &field)) > 0) {
+        header = header || field.number == ANSWER_HEADER;
+        r = decode_watch_field(&field, message, &events, error);
+        if (r < 0)
+            return r;
+    }
+    if (r < 0)
+        return malformed(error, "a watch's answer");
+    if (!header)
+        return error_set(error, -EPROTO, "an answer without a header");
+    return decode_events(all, &events, message, error);
+}
+
+int etcd_decode_watch(const uint8_t *message, size_t message_bytes,
+                      struct etcd_watch_message *ret_message, struct error *error)
+{
+    struct etcd_watch_message decoded = {.answers_us = true};
+    error_clear(error);
+    int r = decode_watch_answer((struct protobuf_reader){message, message_bytes}, &decoded, error);
     if (r < 0) {
-        etcd_watch_message_done(&message);
+        etcd_watch_message_done(&decoded);
         return r;
     }
-    message.answers_us = watch_id == 0;
-    *ret_message = message;
+    *ret_message = decoded;
     return 0;
-}
-
-/* gRPC's codes, as the gateway passes them on. */
-enum grpc_code {
-    GRPC_CANCELED = 1,
-    GRPC_UNKNOWN = 2,
-    GRPC_INVALID_ARGUMENT = 3,
-    GRPC_DEADLINE_EXCEEDED = 4,
-    GRPC_NOT_FOUND = 5,
-    GRPC_PERMISSION_DENIED = 7,
-    GRPC_RESOURCE_EXHAUSTED = 8,
-    GRPC_FAILED_PRECONDITION = 9,
-    GRPC_INTERNAL = 13,
-    GRPC_UNAVAILABLE = 14,
-    GRPC_UNAUTHENTICATED = 16,
-};
-
-/* Where the code is too coarse, etcd's own words decide (api/v3rpc/rpctypes names them all). */
-static const struct {
-    const char *text;
-    enum etcd_verdict verdict;
-    int status;
-} known[] = {
-    {"etcdserver: no leader", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
-    {"raft proposal dropped", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
-    {"etcdserver: not capable", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
-    {"etcdserver: invalid auth token", ETCD_VERDICT_TOKEN, -EACCES},
-    {"etcdserver: user name is empty", ETCD_VERDICT_TOKEN, -EACCES},
-    {"etcdserver: revision of auth store is old", ETCD_VERDICT_TOKEN, -EACCES},
-    {"etcdserver: authentication failed", ETCD_VERDICT_FINAL, -EACCES},
-    {"etcdserver: permission denied", ETCD_VERDICT_FINAL, -EACCES},
-    {"etcdserver: authentication is not enabled", ETCD_VERDICT_FINAL, -EOPNOTSUPP},
-    {"etcdserver: request is too large", ETCD_VERDICT_FINAL, -EFBIG},
-    {"etcdserver: mvcc: database space exceeded", ETCD_VERDICT_FINAL, -ENOSPC},
-};
-
-static void judge_code(int64_t code, long http_code, struct etcd_failure *failure)
-{
-    struct etcd_failure verdict = {.verdict = ETCD_VERDICT_FINAL, .status = -EPROTO};
-    switch (code) {
-    case GRPC_INVALID_ARGUMENT:
-    case GRPC_FAILED_PRECONDITION:
-        verdict.status = -EINVAL;
-        break;
-    case GRPC_NOT_FOUND:
-        verdict.status = -ENOENT;
-        break;
-    case GRPC_PERMISSION_DENIED:
-        verdict.status = -EACCES;
-        break;
-    case GRPC_RESOURCE_EXHAUSTED:
-        verdict.status = -EAGAIN;
-        break;
-    case GRPC_UNAUTHENTICATED:
-        verdict = (struct etcd_failure){.verdict = ETCD_VERDICT_TOKEN, .status = -EACCES};
-        break;
-    case GRPC_DEADLINE_EXCEEDED:
-        verdict = (struct etcd_failure){.verdict = ETCD_VERDICT_UNKNOWN, .status = -ETIMEDOUT};
-        break;
-    case GRPC_CANCELED:
-    case GRPC_UNKNOWN:
-    case GRPC_INTERNAL:
-    case GRPC_UNAVAILABLE:
-        verdict = (struct etcd_failure){.verdict = ETCD_VERDICT_UNKNOWN, .status = -EHOSTUNREACH};
-        break;
-    default: /* not etcd's own words: a proxy, or something that is no etcd at all */
-        if (http_code >= 500)
-            verdict =
-                (struct etcd_failure){.verdict = ETCD_VERDICT_UNKNOWN, .status = -EHOSTUNREACH};
-        break;
-    }
-    *failure = verdict;
-}
-
-/* Printable ASCII only: the text goes to terminals and logs. */
-static void copy_printable(const char *text, char *ret_copy, size_t size)
-{
-    size_t i = 0;
-    for (; text[i] != '\0' && i + 1 < size; i++)
-        ret_copy[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    ret_copy[i] = '\0';
-}
-
-void etcd_decode_failure(const json_t *answer, long http_code, struct etcd_failure *ret_failure)
-{
-    /* {"error": text, "code": n} for one answer, {"error": {"message": text, "grpc_code": n}} in
-     * streams */
-    const json_t *inner = json_object_get(answer, "error");
-    bool in_stream = json_is_object(inner);
-    const char *text = json_string_value(in_stream ? json_object_get(inner, "message") : inner);
-    int64_t code = json_integer_value(in_stream ? json_object_get(inner, "grpc_code")
-                                                : json_object_get(answer, "code"));
-    judge_code(code, http_code, ret_failure);
-    copy_printable(text != NULL ? text : "an answer without a reason", ret_failure->text,
-                   sizeof(ret_failure->text));
-    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
-        if (strncmp(ret_failure->text, known[i].text, strlen(known[i].text)) == 0) {
-            ret_failure->verdict = known[i].verdict;
-            ret_failure->status = known[i].status;
-        }
-    }
 }

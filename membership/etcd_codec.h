@@ -1,14 +1,12 @@
 /*
- * What etcd's JSON gateway (/v3/) is sent and what it answers, as bytes and structures: no I/O.
+ * What etcd is sent and what it answers, as Protocol Buffers (etcd's api/etcdserverpb/rpc.proto and
+ * api/mvccpb/kv.proto) and as structures: no I/O.
  *
- * The gateway is protobuf in JSON: 64-bit integers are texts, bytes are base64, and fields that are
- * zero, false or empty are left out. Everything that comes in is checked: types, ranges, key and
- * value sizes; a key with a zero byte is refused, since ours are C strings. All decoders return 0,
- * -EPROTO (not what etcd says; @error tells why) or -ENOMEM.
+ * Everything that comes in is checked: the encoding, ranges, key and value sizes; a key with a zero
+ * byte is refused, since ours are C strings. Fields that nobody asked for are passed over. All
+ * decoders return 0, -EPROTO (not what etcd says; @error tells why) or -ENOMEM.
  */
 #pragma once
-
-#include <jansson.h>
 
 #include "base/bytes.h"
 #include "base/compiler.h"
@@ -27,7 +25,7 @@ enum etcd_operation {
     ETCD_OPERATION_COUNT,
 };
 
-/* Each appends one JSON object to @body. Return: 0 or -ENOMEM. */
+/* Each appends one message to @body. Return: 0 or -ENOMEM. */
 /** etcd_encode_range() - one key */
 int etcd_encode_range(struct bytes *body, const char *key) CHECK_RESULT;
 /** etcd_encode_range_below() - what begins with @prefix and, unless NULL, sorts before @before
@@ -42,8 +40,8 @@ int etcd_encode_authenticate(struct bytes *body, const char *user,
                              const char *password) CHECK_RESULT;
 int etcd_encode_watch(struct bytes *body, const char *prefix, const char *before,
                       int64_t start_revision) CHECK_RESULT;
-extern const char
-    ETCD_PROGRESS_REQUEST[]; /* what a watch stream is asked, to see whether it lives */
+/** etcd_encode_progress() - what a watch stream is asked, to see whether it lives */
+int etcd_encode_progress(struct bytes *body) CHECK_RESULT;
 
 struct etcd_reply {
     struct kv_result result; /* its entries point into this reply */
@@ -52,35 +50,21 @@ struct etcd_reply {
     char *texts; /* keys and values of all entries */
 };
 void etcd_reply_done(struct etcd_reply *reply); /* also of a zeroed one */
-int etcd_decode_reply(enum etcd_operation operation, const json_t *answer,
+int etcd_decode_reply(enum etcd_operation operation, const uint8_t *message, size_t message_bytes,
                       struct etcd_reply *ret_reply, struct error *error) CHECK_RESULT;
 
 /* One message of a watch stream. */
 struct etcd_watch_message {
     int64_t revision; /* of the store */
     bool created, canceled;
-    bool answers_us; /* false: the answer to ETCD_PROGRESS_REQUEST, which may run ahead of events */
-    int64_t compact_revision;  /* canceled: below it history is gone; 0: another reason */
-    const char *cancel_reason; /* borrowed from the message */
+    bool
+        answers_us; /* false: the answer to etcd_encode_progress(), which may run ahead of events */
+    int64_t compact_revision; /* canceled: below it history is gone; 0: another reason */
+    char cancel_reason[256];  /* cut where it is longer */
     struct kv_event *events;
     size_t event_count;
     char *texts;
 };
 void etcd_watch_message_done(struct etcd_watch_message *message);
-int etcd_decode_watch(const json_t *result, struct etcd_watch_message *ret_message,
-                      struct error *error) CHECK_RESULT;
-
-/* What etcd says when it refuses: an HTTP error's body, or an object in a stream. */
-enum etcd_verdict {
-    ETCD_VERDICT_FINAL,     /* asking again or elsewhere changes nothing */
-    ETCD_VERDICT_ELSEWHERE, /* this member cannot serve now, and has done nothing */
-    ETCD_VERDICT_UNKNOWN,   /* it may have been done, or may still be */
-    ETCD_VERDICT_TOKEN,     /* authenticate (again), then ask again */
-};
-struct etcd_failure {
-    enum etcd_verdict verdict;
-    int status;     /* negative errno */
-    char text[256]; /* etcd's own */
-};
-/** etcd_decode_failure() - @answer: NULL or anything; @http_code: of the answer */
-void etcd_decode_failure(const json_t *answer, long http_code, struct etcd_failure *ret_failure);
+int etcd_decode_watch(const uint8_t *message, size_t message_bytes,
+                      struct etcd_watch_message *ret_message, struct error *error) CHECK_RESULT;

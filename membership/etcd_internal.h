@@ -7,14 +7,11 @@
 #include "membership/alarm.h"
 #include "membership/etcd.h"
 #include "membership/etcd_codec.h"
-#include "membership/http.h"
+#include "membership/etcd_failure.h"
+#include "membership/grpc.h"
 
 #define ETCD_URL_SIZE         288
 #define ETCD_ANSWER_BYTES_MAX (64u << 20)
-
-/* A member without a leader answers at once instead of waiting for one, so the next one is asked.
- */
-#define ETCD_REQUIRE_LEADER "Grpc-Metadata-hasleader: true"
 
 struct kv_request {
     struct etcd *etcd;
@@ -24,9 +21,9 @@ struct kv_request {
     bool repeatable;   /* doing it twice is as good as once */
     unsigned endpoint; /* asked now */
     unsigned attempts;
-    uint64_t token_number;     /* of the token it was sent with */
-    bool token_renewed;        /* once per request: a fresh token that is refused too is final */
-    struct http_request *http; /* NULL: waits for a token */
+    uint64_t token_number;  /* of the token it was sent with */
+    bool token_renewed;     /* once per request: a fresh token that is refused too is final */
+    struct grpc_call *call; /* NULL: waits for a token */
     kv_callback done;
     void *user;
 };
@@ -41,7 +38,7 @@ struct etcd {
     uint64_t timeout_ns; /* of one attempt while the store answers in time */
     unsigned patience;   /* so many times that long: 1 to PATIENCE_MAX */
     char *user, *password;
-    char *token; /* NULL: not authenticated; "" when the server wants no authentication */
+    char *token; /* "token: ..."; NULL: not authenticated; "" when none is wanted */
     uint64_t
         token_number; /* counts tokens, so that a late refusal of an old one spares the new one */
     struct kv_request *authenticating;
@@ -68,15 +65,24 @@ void etcd_request_list(struct kv_request **list,
 void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint);
 /** etcd_deadline_ns() - how long an attempt that begins now may take */
 uint64_t etcd_deadline_ns(const struct etcd *etcd);
-void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *path,
-                        char url[ETCD_URL_SIZE], struct http_order *order);
+
+#define ETCD_METADATA_MAX 3 /* with the NULL at its end */
+struct etcd_address {       /* what a call's order points to */
+    char url[ETCD_URL_SIZE];
+    const char *metadata[ETCD_METADATA_MAX];
+};
+/** etcd_order_prepare() - an order without message, for a call of @method on @endpoint
+ * @ret_address: has to stay as long as the order, and no longer than the token */
+void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *method,
+                        struct etcd_address *ret_address, struct grpc_order *ret_order);
 
 /* etcd_auth.c */
 bool etcd_auth_needed(const struct etcd *etcd); /* a user is configured and there is no token */
 /** etcd_auth_refused() - the token of this number is refused; nothing happens when there is a newer
  * one */
 void etcd_auth_refused(struct etcd *etcd, uint64_t token_number);
-void etcd_auth_set(struct etcd *etcd, char *token); /* taken; "": none is wanted */
+/** etcd_auth_set() - the token that etcd gave; NULL: none is wanted. Return: 0 or -ENOMEM */
+int etcd_auth_set(struct etcd *etcd, const char *token) CHECK_RESULT;
 /** etcd_auth_wait() - @request is sent as soon as there is a token, or finished with the reason
  * there is none */
 int etcd_auth_wait(struct etcd *etcd, struct kv_request *request) CHECK_RESULT;

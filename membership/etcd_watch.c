@@ -3,7 +3,7 @@
  *
  *   READING --- range of the prefix: the snapshot, at revision R
  *      |
- *   OPENING --- POST /v3/watch from R + 1 on, until etcd says "created"
+ *   OPENING --- a Watch call from R + 1 on, until etcd says "created"
  *      |
  *   STREAMING - events; R follows them
  *      |  (broken, silent, refused)
@@ -28,10 +28,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "membership/etcd_internal.h"
-#include "membership/json_stream.h"
 
 #define BACKOFF_MIN_NS (50 * NS_PER_MS)
 #define BACKOFF_MAX_NS (2 * NS_PER_SECOND)
@@ -46,14 +44,13 @@ struct kv_watch {
     struct kv_watch_callbacks callbacks;
     void *user;
     enum watch_phase phase;
-    struct kv_request *request;  /* READING, PROBING */
-    struct http_request *stream; /* OPENING, STREAMING */
-    struct json_stream objects;
-    unsigned endpoint;     /* of the stream */
-    uint64_t token_number; /* of the stream */
-    bool asked;            /* something is due by the alarm: "created", or how far it is */
-    bool heard;            /* anything since then */
-    struct alarm alarm;    /* PAUSED: go on; streams: ask, or look whether it has answered */
+    struct kv_request *request; /* READING, PROBING */
+    struct grpc_call *stream;   /* OPENING, STREAMING */
+    unsigned endpoint;          /* of the stream */
+    uint64_t token_number;      /* of the stream */
+    bool asked;                 /* something is due by the alarm: "created", or how far it is */
+    bool heard;                 /* anything since then */
+    struct alarm alarm;         /* PAUSED: go on; streams: ask, or look whether it has answered */
     uint64_t backoff_ns;
     int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
     int lost_status;  /* what `state` was last told; 0: all is well */
@@ -74,27 +71,27 @@ static void pause_watch(struct kv_watch *watch, const struct error *error);
         !gone_;                                                                                    \
     })
 
-static bool tell_lost(struct kv_watch *watch, const struct error *error)
+/* Both call the user, who may end the watch: nothing may be touched afterwards. */
+static void tell_lost(struct kv_watch *watch, const struct error *error)
 {
     if (watch->lost_status == error->code || watch->callbacks.state == NULL)
-        return true;
+        return;
     watch->lost_status = error->code;
-    return CALL_USER(watch, watch->callbacks.state(watch->user, error));
+    watch->callbacks.state(watch->user, error);
 }
 
-static bool tell_back(struct kv_watch *watch)
+static void tell_back(struct kv_watch *watch)
 {
     if (watch->lost_status == 0 || watch->callbacks.state == NULL)
-        return true;
+        return;
     watch->lost_status = 0;
-    return CALL_USER(watch, watch->callbacks.state(watch->user, NULL));
+    watch->callbacks.state(watch->user, NULL);
 }
 
 static void stop_stream(struct kv_watch *watch)
 {
-    http_cancel(watch->stream);
+    grpc_cancel(watch->stream);
     watch->stream = NULL;
-    json_stream_done(&watch->objects);
 }
 
 /* Something is due until then: "created", the answer to a question, or events. */
@@ -140,97 +137,62 @@ static void stream_canceled(struct kv_watch *watch, const struct etcd_watch_mess
         return;
     }
     struct etcd_failure failure;
-    AUTO_JSON json_t *words = json_pack(
-        "{s:s}", "error", message->cancel_reason != NULL ? message->cancel_reason : "canceled");
-    etcd_decode_failure(words, 503, &failure);
+    etcd_failure_judge(GRPC_UNAVAILABLE, message->cancel_reason, &failure);
     /* A watch is not told whether its token is too old or its user has no rights. */
     if (failure.status == -EACCES)
         etcd_auth_refused(watch->etcd, watch->token_number);
     stream_broken(watch, failure.status, failure.text);
 }
 
-static bool deliver_events(struct kv_watch *watch, const struct etcd_watch_message *message)
+static void deliver_events(struct kv_watch *watch, const struct etcd_watch_message *message)
 {
     int64_t revision = watch->revision;
     for (size_t i = 0; i < message->event_count; i++)
         revision = MAX(revision, message->events[i].entry.mod_revision);
     if (message->event_count == 0) { /* a notification: nothing happened below the prefix */
         watch->revision = MAX(revision, message->revision);
-        return true;
+        return;
     }
     watch->revision = revision;
-    return CALL_USER(watch, watch->callbacks.events(watch->user, message->events,
-                                                    message->event_count, revision));
+    watch->callbacks.events(watch->user, message->events, message->event_count, revision);
 }
 
-/* Returns false when the stream, or the whole watch, has ended. */
-static bool message_came(struct kv_watch *watch, const struct etcd_watch_message *message)
+/* May end the stream, or the whole watch. */
+static void message_came(struct kv_watch *watch, const struct etcd_watch_message *message)
 {
     if (message->canceled) {
         stream_canceled(watch, message);
-        return false;
-    }
-    if (message->created) {
+    } else if (message->created) {
         watch->phase = WATCH_STREAMING;
         watch->backoff_ns = BACKOFF_MIN_NS;
-        return tell_back(watch);
+        tell_back(watch);
+    } else if (message->answers_us) {
+        deliver_events(watch, message);
     }
-    return !message->answers_us || deliver_events(watch, message);
 }
 
-static bool object_came(struct kv_watch *watch, const char *object, size_t size_bytes)
-{
-    AUTO_JSON json_t *tree = NULL;
-    struct error error = {0};
-    struct etcd_watch_message message = {0};
-    int r = json_parse(object, size_bytes, "a watch", &tree, &error);
-    if (r == 0 && json_has(tree, "error")) {
-        struct etcd_failure failure;
-        etcd_decode_failure(tree, 503, &failure);
-        if (failure.verdict == ETCD_VERDICT_TOKEN)
-            etcd_auth_refused(watch->etcd, watch->token_number);
-        stream_broken(watch, failure.status, failure.text);
-        return false;
-    }
-    if (r == 0)
-        r = etcd_decode_watch(json_object_get(tree, "result"), &message, &error);
-    if (r < 0) {
-        stream_broken(watch, r == -ENOMEM ? r : -EPROTO, error.text);
-        return false;
-    }
-    bool goes_on = message_came(watch, &message);
-    etcd_watch_message_done(&message);
-    return goes_on;
-}
-
-static void stream_data(void *context, const uint8_t *data, size_t size_bytes)
+static void stream_message(void *context, const uint8_t *data, size_t size_bytes)
 {
     struct kv_watch *watch = context;
+    struct error error;
+    struct etcd_watch_message message;
     watch->heard = true;
-    int r = json_stream_feed(&watch->objects, data, size_bytes);
-    while (r == 0) {
-        AUTO_FREE char *object = NULL;
-        size_t object_bytes;
-        r = json_stream_next(&watch->objects, &object, &object_bytes);
-        if (r == 0)
-            return; /* the rest is still on its way */
-        if (r > 0 && !object_came(watch, object, object_bytes))
-            return;
-        r = MIN(r, 0);
+    int r = etcd_decode_watch(data, size_bytes, &message, &error);
+    if (r < 0) {
+        stream_broken(watch, r, error.text);
+        return;
     }
-    stream_broken(watch, r, r == -EFBIG ? "a message is too large" : "a message is malformed");
+    message_came(watch, &message);
+    etcd_watch_message_done(&message);
 }
 
-static void stream_done(void *context, const struct http_answer *answer)
+static void stream_done(void *context, const struct grpc_answer *answer)
 {
     struct kv_watch *watch = context;
     watch->stream = NULL;
-    if (answer->status == 0 && answer->code != 200) {
-        AUTO_JSON json_t *tree = NULL;
+    if (answer->status == 0 && answer->code != GRPC_OK) {
         struct etcd_failure failure;
-        if (json_parse((const char *)answer->body, answer->body_bytes, "a watch", &tree, NULL) < 0)
-            tree = NULL;
-        etcd_decode_failure(tree, answer->code, &failure);
+        etcd_failure_judge(answer->code, answer->text, &failure);
         if (failure.verdict == ETCD_VERDICT_TOKEN)
             etcd_auth_refused(watch->etcd, watch->token_number);
         stream_broken(watch, failure.status, failure.text);
@@ -249,20 +211,18 @@ static const char *bound(const struct kv_watch *watch)
 static int open_stream(struct kv_watch *watch)
 {
     struct etcd *etcd = watch->etcd;
-    char url[ETCD_URL_SIZE];
-    struct http_order order;
-    struct bytes body CLEANUP(bytes_done) = {0};
-    int r = etcd_encode_watch(&body, watch->prefix, bound(watch), watch->revision + 1);
+    struct etcd_address address;
+    struct grpc_order order;
+    struct bytes message CLEANUP(bytes_done) = {0};
+    int r = etcd_encode_watch(&message, watch->prefix, bound(watch), watch->revision + 1);
     if (r < 0)
         return r;
     watch->endpoint = etcd->current;
     watch->token_number = etcd->token_number;
-    etcd_order_prepare(etcd, watch->endpoint, "/v3/watch", url, &order);
-    order.body = body.data;
-    order.body_bytes = body.size_bytes;
-    order.open_ended = true;
-    json_stream_init(&watch->objects, ETCD_ANSWER_BYTES_MAX);
-    r = http_start(etcd->http, &order, stream_data, stream_done, watch, &watch->stream);
+    etcd_order_prepare(etcd, watch->endpoint, "/etcdserverpb.Watch/Watch", &address, &order);
+    order.message = message.data;
+    order.message_bytes = message.size_bytes;
+    r = grpc_start(etcd->http, &order, stream_message, stream_done, watch, &watch->stream);
     if (r < 0)
         return r;
     watch->phase = WATCH_OPENING;
@@ -350,7 +310,7 @@ static void pause_watch(struct kv_watch *watch, const struct error *error)
     watch->phase = WATCH_PAUSED;
     alarm_set_in(&watch->alarm, watch->backoff_ns);
     watch->backoff_ns = MIN(2 * watch->backoff_ns, BACKOFF_MAX_NS);
-    (void)tell_lost(watch, error); /* last, since it may end the watch */
+    tell_lost(watch, error); /* last, since it may end the watch */
 }
 
 static void resume(struct kv_watch *watch)
@@ -361,6 +321,13 @@ static void resume(struct kv_watch *watch)
         error_set(&error, r, "a watch on etcd cannot go on: %s", strerror(-r));
         pause_watch(watch, &error);
     }
+}
+
+static int ask(struct kv_watch *watch)
+{
+    struct bytes message CLEANUP(bytes_done) = {0};
+    int r = etcd_encode_progress(&message);
+    return r < 0 ? r : grpc_send(watch->stream, message.data, message.size_bytes);
 }
 
 /* Time to ask the stream, or to see whether it has answered: if not, it is dead. */
@@ -374,7 +341,7 @@ static void alarm_fired(void *user)
         if (watch->asked && !watch->heard)
             r = -ETIMEDOUT;
         else if (!watch->asked)
-            r = http_send(watch->stream, ETCD_PROGRESS_REQUEST, strlen(ETCD_PROGRESS_REQUEST));
+            r = ask(watch);
         if (r < 0)
             stream_broken(watch, r, "no answer for too long");
         else if (watch->asked)

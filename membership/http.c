@@ -7,15 +7,22 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "membership/curl_loop.h"
+#include "membership/http_pool.h"
 
 /* A peer whose cable was cut is noticed by the kernel even on a connection that waits for nothing.
  */
 #define KEEP_ALIVE_IDLE_S     5L
 #define KEEP_ALIVE_INTERVAL_S 2L
 
+/*
+ * Twice what libcurl reads at once of an HTTP/2 connection: what it cannot hand over at once it
+ * keeps (7.88) until the connection has more, which may be never.
+ */
+#define BUFFER_BYTES 65536L
+
 struct http_client {
-    struct curl_loop *curl;
+    const struct loop *loop;
+    struct http_pool *pool; /* NULL: made for the next request */
     char *ca_file, *certificate_file, *key_file;
     struct http_request *requests;
 };
@@ -23,6 +30,7 @@ struct http_client {
 struct http_request {
     struct curl_transfer transfer; /* first: libcurl's callbacks get it */
     struct http_client *client;
+    struct http_seat seat;
     struct http_request *next, **back; /* of the client's list */
     struct curl_slist *headers;
     struct bytes body; /* what is still to be sent from `sent_bytes` on */
@@ -45,13 +53,39 @@ static int copy_text(const char *text, char **ret_copy)
     return *ret_copy != NULL ? 0 : -ENOMEM;
 }
 
+/* What is asked from now on goes by other connections. */
+static void retire_pool(struct http_client *client)
+{
+    struct http_pool *pool = client->pool;
+    client->pool = NULL;
+    http_pool_retire(pool);
+}
+
+/* A place in the client's pool, or in one of its own. */
+static int take_seat(struct http_request *request)
+{
+    struct http_client *client = request->client;
+    struct http_pool *pool = request->open_ended ? NULL : client->pool;
+    int r = pool == NULL ? http_pool_new(client->loop, &pool) : 0;
+    if (r < 0)
+        return r;
+    request->seat.easy = request->transfer.easy;
+    http_seat_take(&request->seat, pool);
+    if (request->open_ended)
+        http_pool_retire(pool); /* nobody else gets in */
+    else
+        client->pool = pool;
+    return 0;
+}
+
 int http_client_new(const struct loop *loop, const struct http_client_options *options,
                     struct http_client **ret_client)
 {
     struct http_client *client = calloc(1, sizeof(*client));
     if (client == NULL)
         return -ENOMEM;
-    int r = curl_loop_new(loop, &client->curl);
+    client->loop = loop;
+    int r = http_pool_new(loop, &client->pool);
     if (r == 0)
         r = copy_text(options->ca_file, &client->ca_file);
     if (r == 0)
@@ -72,7 +106,7 @@ void http_client_free(struct http_client *client)
         return;
     while (client->requests != NULL)
         http_cancel(client->requests);
-    curl_loop_free(client->curl);
+    retire_pool(client);
     free(client->ca_file);
     free(client->certificate_file);
     free(client->key_file);
@@ -98,6 +132,7 @@ static void request_free(struct http_request *request)
     curl_slist_free_all(request->headers);
     forget_body(request);
     bytes_done(&request->answer);
+    http_seat_leave(&request->seat);
     free(request);
 }
 
@@ -105,7 +140,7 @@ void http_cancel(struct http_request *request)
 {
     if (request == NULL)
         return;
-    curl_loop_remove(request->client->curl, &request->transfer);
+    curl_loop_remove(http_pool_curl(request->seat.pool), &request->transfer);
     request_free(request);
 }
 
@@ -136,7 +171,7 @@ static size_t answer_came(char *data, size_t size, size_t count, void *user)
     if (bytes_append(&request->answer, data, size_bytes) < 0)
         return CURL_WRITEFUNC_ERROR;
     if (request->data != NULL)
-        curl_loop_touch(request->client->curl, &request->transfer);
+        curl_loop_touch(http_pool_curl(request->seat.pool), &request->transfer);
     return size_bytes;
 }
 
@@ -193,6 +228,7 @@ static int status_of(const struct http_request *request, CURLcode code)
     case CURLE_GOT_NOTHING:
     case CURLE_PARTIAL_FILE:
     case CURLE_SEND_FAIL_REWIND: /* the kept connection died and `once` forbids a second try */
+    case CURLE_HTTP2_STREAM:
         return -ECONNRESET;
     case CURLE_OUT_OF_MEMORY:
         return -ENOMEM;
@@ -209,6 +245,9 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
 {
     struct http_request *request = (struct http_request *)transfer;
     long request_bytes = 0;
+    if (http_seat_move(&request->seat, code) &&
+        curl_loop_add(http_pool_curl(request->seat.pool), transfer) == 0)
+        return;
     curl_easy_getinfo(transfer->easy, CURLINFO_REQUEST_SIZE, &request_bytes);
     struct http_answer answer = {
         .status = status_of(request, code),
@@ -224,6 +263,9 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
         answer.body_bytes = 0;
     }
     answer.body = answer.body_bytes > 0 ? request->answer.data : (const uint8_t *)"";
+    if (request->seat.http2 && answer.status == -ETIMEDOUT &&
+        request->seat.pool == request->client->pool)
+        retire_pool(request->client);
     request->done(request->context, &answer);
     request_free(request);
 }
@@ -240,22 +282,8 @@ static int add_header(struct http_request *request, const char *header)
 static int set_headers(struct http_request *request, const struct http_order *order)
 {
     int r = add_header(request, "Expect:"); /* no round trip before a large body */
-    if (r == 0 && order->body != NULL)
-        r = add_header(request, "Content-Type: application/json");
-    if (r == 0 && order->header != NULL)
-        r = add_header(request, order->header);
-    if (r == 0 && order->open_ended)
-        r = add_header(request, "Transfer-Encoding: chunked");
-    /* Go's server answers before the end of a body only on a connection that is not kept. */
-    if (r == 0 && order->open_ended)
-        r = add_header(request, "Connection: close");
-    if (r < 0 || order->authorization == NULL)
-        return r;
-    struct bytes line = {0};
-    r = bytes_append_format(&line, "Authorization: %s%c", order->authorization, 0);
-    if (r == 0)
-        r = add_header(request, (const char *)line.data);
-    bytes_done(&line);
+    for (size_t i = 0; r == 0 && order->headers != NULL && order->headers[i] != NULL; i++)
+        r = add_header(request, order->headers[i]);
     return r;
 }
 
@@ -301,9 +329,9 @@ static void set_options(struct http_request *request, const struct http_order *o
     CURL *easy = request->transfer.easy;
     curl_easy_setopt(easy, CURLOPT_URL, order->url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->text);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, answer_came);
@@ -328,17 +356,21 @@ int http_start(struct http_client *client, const struct http_order *order, http_
     request->transfer = (struct curl_transfer){
         .easy = curl_easy_init(), .received = deliver, .finished = transfer_finished};
     request->client = client;
+    request->seat.http2 = order->http2;
+    request->seat.secure = strncmp(order->url, "https:", 6) == 0;
     request->open_ended = order->open_ended;
     request->answer_bytes_max = order->answer_bytes_max;
     request->data = data;
     request->done = done;
     request->context = context;
     int r = request->transfer.easy == NULL ? -ENOMEM : set_headers(request, order);
+    if (r == 0)
+        r = take_seat(request);
     if (r == 0 && order->body != NULL)
         r = bytes_append(&request->body, order->body, order->body_bytes);
     if (r == 0) {
         set_options(request, order);
-        r = curl_loop_add(client->curl, &request->transfer);
+        r = curl_loop_add(http_pool_curl(request->seat.pool), &request->transfer);
     }
     if (r < 0) {
         request_free(request);
@@ -372,4 +404,12 @@ int http_send(struct http_request *request, const void *data, size_t size_bytes)
         return r;
     resume_body(request);
     return 0;
+}
+
+const char *http_answer_header(const struct http_request *request, const char *name)
+{
+    struct curl_header *header;
+    CURLHcode code = curl_easy_header(request->transfer.easy, name, 0, CURLH_HEADER | CURLH_TRAILER,
+                                      -1, &header);
+    return code == CURLHE_OK ? header->value : NULL;
 }

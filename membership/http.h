@@ -5,6 +5,9 @@
  * request that starts (0) ends in exactly one of: its `done`, or http_cancel(). Nothing calls back
  * from inside a call of this header. Proxies of the environment are not used and redirects are not
  * followed: the peers are our own.
+ *
+ * After an HTTP/2 request that is not answered in time nothing else is asked on any connection that
+ * was kept, for a peer that was cut off may be behind them; what is on its way may still arrive.
  */
 #pragma once
 
@@ -26,11 +29,11 @@ struct http_client_options {
 
 struct http_order {
     const char *url;
-    const char *authorization; /* value of that header; NULL: none */
-    const char *header;        /* one more "Name: value"; NULL: none */
-    const void *body;          /* copied; NULL: GET, else POST */
+    const char *const *headers; /* "Name: value" each, copied; the last is NULL. NULL: none */
+    const void *body;           /* copied; NULL: GET, else POST */
     size_t body_bytes;
-    bool open_ended; /* the body goes on with http_send(); such a connection is not used again */
+    bool http2;      /* HTTP/2 and nothing else, also without TLS; else HTTP/1.1 */
+    bool open_ended; /* HTTP/2: the body goes on with http_send(), on a connection of its own */
     bool
         once; /* never sent a second time, even where libcurl would (a kept connection that died) */
     uint64_t timeout_ns;         /* of everything; 0: none */
@@ -80,6 +83,14 @@ int http_get(struct http_client *client, const char *url, uint64_t timeout_ns,
 
 /** http_send() - more of an open-ended body. Return: 0 or -ENOMEM */
 int http_send(struct http_request *request, const void *data, size_t size_bytes) CHECK_RESULT;
+
+/**
+ * http_answer_header() - a header of the answer, or of the trailers behind its body
+ *
+ * To be asked inside of `done`. Return: its value, borrowed until that returns; NULL: there is
+ * none.
+ */
+const char *http_answer_header(const struct http_request *request, const char *name);
 
 /** http_cancel() - it does not call back any more; NULL allowed; not inside its own `done` */
 void http_cancel(struct http_request *request);

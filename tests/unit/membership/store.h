@@ -197,13 +197,17 @@ static inline struct posted store_post_as(const struct etcd_fixture *fixture, co
     struct http_client *client;
     struct http_request *request;
     struct posted posted = {0};
-    char url[ETCD_FIXTURE_TEXT_SIZE];
+    char url[ETCD_FIXTURE_TEXT_SIZE], authorization[ETCD_FIXTURE_TEXT_SIZE];
+    const char *headers[] = {"Content-Type: application/json", NULL, NULL};
+    snprintf(authorization, sizeof(authorization), "Authorization: %s", token != NULL ? token : "");
+    if (token != NULL)
+        headers[1] = authorization;
     etcd_fixture_url(fixture->members[0].client_port, url);
     strncat(url, path, sizeof(url) - strlen(url) - 1);
     assert_int_equal(
         http_client_new(poll_loop_table(loop), &(struct http_client_options){0}, &client), 0);
     const struct http_order order = {.url = url,
-                                     .authorization = token,
+                                     .headers = headers,
                                      .body = body,
                                      .body_bytes = strlen(body),
                                      .timeout_ns = 10 * NS_PER_SECOND,

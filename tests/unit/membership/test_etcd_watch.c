@@ -77,6 +77,39 @@ static void test_operations_of_one_txn_arrive_together(void **state)
     store_close(&store);
 }
 
+/*
+ * What comes in many pieces at once is all delivered at once, and does not lie in a buffer until a
+ * question after the stream's health makes somebody look.
+ */
+static void test_many_events_at_once(void **state)
+{
+    (void)state;
+    REQUIRE_ETCD();
+    struct store store, other;
+    struct watched watched;
+    struct outcome outcome = {0};
+    char value[STORE_TEXT_SIZE];
+    memset(value, 'x', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    store_open(&store, &fixture);
+    store_open(&other, &fixture);
+    store_watch(&store, "/many/", &watched);
+    STORE_UNTIL(&store, watched.snapshots == 1);
+    for (unsigned i = 1; i <= 400; i++) {
+        struct kv_operation put = {.type = KV_PUT, .key = "/many/a", .value = value};
+        struct kv_request *request;
+        assert_int_equal(
+            other.kv->txn(other.kv->context, NULL, 0, &put, 1, store_done, &outcome, &request), 0);
+    }
+    STORE_UNTIL(&other, outcome.calls == 400); /* meanwhile nobody reads what the watch is sent */
+    int64_t last = store_put(&other, "/many/last", "1", 0).revision;
+    uint64_t start_ns = clock_monotonic_ns();
+    STORE_UNTIL(&store, watched.revision == last);
+    assert_true(clock_monotonic_ns() - start_ns < 5 * NS_PER_SECOND); /* a question takes ten */
+    store_close(&other);
+    store_close(&store);
+}
+
 static void test_restart_loses_and_repeats_nothing(void **state)
 {
     (void)state;
@@ -300,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_snapshot_then_events_in_order),
         cmocka_unit_test(test_operations_of_one_txn_arrive_together),
+        cmocka_unit_test(test_many_events_at_once),
         cmocka_unit_test(test_restart_loses_and_repeats_nothing),
         cmocka_unit_test(test_compaction_while_away_gives_a_new_snapshot),
         cmocka_unit_test(test_compaction_under_a_live_watch_changes_nothing),

@@ -156,9 +156,9 @@ static struct exchange post(struct client *client, bool once)
 {
     struct exchange exchange = {0};
     struct http_request *request;
+    const char *const headers[] = {"Authorization: t0ken", "X-Y: z", NULL};
     const struct http_order order = {.url = client->url,
-                                     .authorization = "t0ken",
-                                     .header = "X-Y: z",
+                                     .headers = headers,
                                      .body = "ping",
                                      .body_bytes = 4,
                                      .once = once,
