@@ -11,6 +11,8 @@
 #include <limits.h>
 #include <math.h>
 
+#include "elastic/job_spec.h"
+
 #define BISECTIONS 48 /* of a time: to a share of 2^-48, far below one lane */
 
 /* In the subtree over [node, node + count), of lane numbers; its left child is a power of two. */
@@ -58,7 +60,7 @@ static unsigned choose(const struct split *split, unsigned replica, unsigned lar
 
 int lanes_split(unsigned lanes, unsigned replicas, unsigned *ret_first)
 {
-    assert(replicas > 0 && replicas <= lanes);
+    assert(replicas > 0 && replicas <= lanes && replicas <= JOB_LANES_MAX);
     struct split split = {lanes, replicas, lanes / replicas, lanes % replicas, NULL};
     split.cost = calloc((size_t)(replicas + 1) * (split.larger_count + 1), sizeof(*split.cost));
     if (split.cost == NULL)
@@ -88,41 +90,65 @@ static unsigned lanes_within(double time, double speed, double fill, unsigned la
     return count < 1 ? 1 : count > lanes ? lanes : (unsigned)count;
 }
 
-static unsigned all_within(double time, const double *speeds, unsigned replicas, double fill,
-                           unsigned lanes)
+/* Where each run of replicas of one speed ends: a thousand slots are of few kinds. Return: how many
+ * runs. */
+static unsigned find_runs(const double *speeds, unsigned replicas, unsigned *ret_ends)
 {
-    unsigned sum = 0;
-    for (unsigned replica = 0; replica < replicas; replica++)
-        sum += lanes_within(time, speeds[replica], fill, lanes);
+    unsigned count = 0;
+    for (unsigned replica = 1; replica <= replicas; replica++)
+        if (replica == replicas || speeds[replica] < speeds[replica - 1] ||
+            speeds[replica] > speeds[replica - 1])
+            ret_ends[count++] = replica;
+    return count;
+}
+
+static unsigned all_within(double time, const double *speeds, const unsigned *ends,
+                           unsigned run_count, double fill, unsigned lanes)
+{
+    unsigned sum = 0, begin = 0;
+    for (unsigned run = 0; run < run_count; begin = ends[run++])
+        sum += (ends[run] - begin) * lanes_within(time, speeds[begin], fill, lanes);
     return sum;
 }
 
-/* Shares that are too large together by @surplus: from whom it takes longest, the last first. */
-static void take_back(unsigned *counts, const double *speeds, unsigned replicas, double fill,
-                      unsigned surplus)
+/*
+ * Shares that are too large together by @surplus: from whom it takes longest, the last first. A run
+ * begins with equal shares, so whose turn it is in each goes from its end to its beginning, and
+ * again.
+ */
+static void take_back(unsigned *counts, const double *speeds, const unsigned *ends,
+                      unsigned run_count, double fill, unsigned surplus)
 {
+    unsigned turns[JOB_LANES_MAX];
+    for (unsigned run = 0; run < run_count; run++)
+        turns[run] = ends[run] - 1;
     while (surplus-- > 0) {
-        unsigned longest = replicas;
-        for (unsigned replica = replicas; replica-- > 0;)
-            if (counts[replica] > 1 &&
-                (longest == replicas || (counts[replica] + fill) / speeds[replica] >
-                                            (counts[longest] + fill) / speeds[longest]))
-                longest = replica;
-        counts[longest]--;
+        unsigned longest = run_count;
+        for (unsigned run = run_count; run-- > 0;)
+            if (counts[turns[run]] > 1 &&
+                (longest == run_count ||
+                 (counts[turns[run]] + fill) / speeds[turns[run]] >
+                     (counts[turns[longest]] + fill) / speeds[turns[longest]]))
+                longest = run;
+        assert(longest < run_count); /* all together have more lanes than replicas */
+        counts[turns[longest]]--;
+        bool first = turns[longest] == (longest > 0 ? ends[longest - 1] : 0);
+        turns[longest] = first ? ends[longest] - 1 : turns[longest] - 1;
     }
 }
 
 double lanes_split_unlike(unsigned lanes, const double *speeds, unsigned replicas, double fill,
                           unsigned *ret_first)
 {
-    assert(replicas > 0 && replicas <= lanes);
+    assert(replicas > 0 && replicas <= lanes && replicas <= JOB_LANES_MAX);
     double low = 0, high = INFINITY, longest = 0;
     for (unsigned replica = 0; replica < replicas; replica++)
         high = fmin(high, (lanes + fill) / speeds[replica]);
     high *= 1 + 1e-9; /* so that one of them could take all, whatever the rounding */
+    unsigned ends[JOB_LANES_MAX], run_count = find_runs(speeds, replicas, ends);
     for (unsigned i = 0; i < BISECTIONS; i++) {
         double middle = (low + high) / 2;
-        if (all_within(middle, speeds, replicas, fill, lanes) >= lanes)
+        if (all_within(middle, speeds, ends, run_count, fill, lanes) >= lanes)
             high = middle;
         else
             low = middle;
@@ -130,8 +156,8 @@ double lanes_split_unlike(unsigned lanes, const double *speeds, unsigned replica
     unsigned *counts = ret_first + 1;
     for (unsigned replica = 0; replica < replicas; replica++)
         counts[replica] = lanes_within(high, speeds[replica], fill, lanes);
-    take_back(counts, speeds, replicas, fill,
-              all_within(high, speeds, replicas, fill, lanes) - lanes);
+    take_back(counts, speeds, ends, run_count, fill,
+              all_within(high, speeds, ends, run_count, fill, lanes) - lanes);
     ret_first[0] = 0;
     for (unsigned replica = 0; replica < replicas; replica++) {
         longest = fmax(longest, (counts[replica] + fill) / speeds[replica]);
