@@ -318,10 +318,10 @@ int unlink(const char *path)
 /* A name below a folder that is open. */
 int unlinkat(int folder, const char *name, int flags)
 {
-    char path[1280 + 256] = "";
+    char inside[1280], path[1280] = "";
     if (file_calls.below != NULL) {
-        file_calls_path_of(folder, path);
-        snprintf(path + strlen(path), 256, "/%s", name);
+        file_calls_path_of(folder, inside);
+        snprintf(path, sizeof(path), "%.1000s/%.255s", inside, name);
     }
     return file_calls_fails(file_calls_path(path))
                ? -1
