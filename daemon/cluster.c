@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/arithmetic.h"
 #include "daemon/earlier_report.h"
+#include "daemon/fencing.h"
 #include "daemon/following.h"
 #include "daemon/inventory.h"
 #include "daemon/leading.h"
@@ -73,6 +74,7 @@ static void on_registered(void *context, enum registry_state state, const struct
         daemon_leave(daemon, EXIT_FAILURE);
         break;
     }
+    fencing_look(daemon->fencing);
 }
 
 static void on_elected(void *context, bool leads, const char *leader)
@@ -164,6 +166,8 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = suspicion_new(daemon, &daemon->suspicion);
     if (!status)
+        status = fencing_new(daemon, &daemon->fencing);
+    if (!status)
         status = earlier_report_new(daemon, &daemon->earlier);
     if (!status)
         status = following_set(daemon, false);
@@ -187,6 +191,7 @@ void cluster_part(struct daemon *daemon)
     leading_free(daemon->leading);
     storing_free(daemon->storing);
     suspicion_free(daemon->suspicion);
+    fencing_free(daemon->fencing);
     earlier_report_free(daemon->earlier);
     following_stop(daemon);
     election_stop(daemon->election);

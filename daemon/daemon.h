@@ -24,6 +24,7 @@ struct job;
 struct leading;
 struct storing;
 struct suspicion;
+struct fencing;
 struct earlier_report;
 struct http_server;
 
@@ -53,6 +54,7 @@ struct daemon {
     struct leading *leading;
     struct storing *storing;
     struct suspicion *suspicion;
+    struct fencing *fencing;
     struct http_server *http;
     sd_event_source *reconcile, *drain_deadline;
 };

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "daemon/job.h"
+#include "elastic/isolation.h"
 
 #define ANSWER_BYTES_MAX                                                                           \
     ((size_t)8 << 20) /* a longer file comes in several requests, by `from`                        \
@@ -35,15 +36,26 @@ static json_t *job_names(const struct daemon *daemon)
     return names;
 }
 
+/* Neighbours of this node ask that when they do not reach etcd themselves (daemon/fencing.h). */
+static const char *lease_word(const struct daemon *daemon)
+{
+    const struct registry *registry = daemon->registry;
+
+    if (!registry || !registry_holds_key(registry))
+        return "none";
+    return isolation_doubts(registry_left_ns(registry), registry_safe_ns(registry)) ? "doubt"
+                                                                                    : "safe";
+}
+
 int http_answer_node(const struct daemon *daemon, struct bytes *body, struct error *error)
 {
-    AUTO_JSON json_t *tree =
-        json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "node", daemon->config->node,
-                  "cluster", daemon->config->cluster, "version", FIRN_VERSION, "leader",
-                  daemon->election ? election_leader(daemon->election) : "", "leads",
-                  daemon->election && election_leads(daemon->election), "registered",
-                  daemon->registered, "etcd_reachable", !daemon->store_away, "jobs",
-                  job_names(daemon), "record", node_record_encode(&daemon->self));
+    AUTO_JSON json_t *tree = json_pack(
+        "{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o}", "node", daemon->config->node,
+        "cluster", daemon->config->cluster, "version", FIRN_VERSION, "leader",
+        daemon->election ? election_leader(daemon->election) : "", "leads",
+        daemon->election && election_leads(daemon->election), "registered", daemon->registered,
+        "etcd_reachable", !daemon->store_away, "lease", lease_word(daemon), "jobs",
+        job_names(daemon), "record", node_record_encode(&daemon->self));
 
     return append_tree(tree, body, error);
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/copying.h"
 #include "daemon/events.h"
+#include "daemon/fencing.h"
 #include "daemon/job_folder.h"
 #include "daemon/recording.h"
 #include "daemon/suspicion.h"
@@ -41,6 +42,7 @@ static void on_connected(void *context, const char *name, unsigned slot)
 
     (void)name;
     feed(job, &event);
+    fencing_connected(job, slot);
 }
 
 /* Whoever lost a link says to whom, as "node/slot". */
@@ -547,6 +549,7 @@ void job_close(struct job *job)
     if (!job)
         return;
     recording_forget(job);
+    fencing_forget(job->daemon->fencing, job);
     sweeping_stop(job);
     copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)

@@ -8,6 +8,9 @@
 #include "daemon/worker_process.h"
 #include "elastic/agent.h"
 
+/* May the root of a generation that is on this node alone commit (daemon/fencing.h)? */
+enum job_standing { JOB_UNKNOWN, JOB_GOES_ON, JOB_HELD };
+
 struct job {
     struct job *next;
     struct daemon *daemon;
@@ -21,6 +24,10 @@ struct job {
     char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan before, which a planned one lets go on */
     struct loop_timer *tick;
     struct worker_process *processes[REPORT_WORKERS_MAX];
+    enum job_standing standing; /* what the root was told under the plan `standing_generation` */
+    uint64_t standing_generation;
+    uint64_t alone_generation;       /* the last one that was on this node alone; 0: none */
+    unsigned alone_slot;             /* of its root */
     bool killed[REPORT_WORKERS_MAX]; /* on our order: its end is no event */
     struct worker_report *statuses;  /* by slot: what each worker said last */
     struct control_progress progress[REPORT_WORKERS_MAX];

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/earlier_report.h"
+#include "daemon/fencing.h"
 #include "daemon/inventory.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
@@ -145,6 +146,7 @@ static int on_reconcile(sd_event_source *source, void *context)
     sync_drain(daemon);
     open_new_jobs(daemon);
     sync_jobs(daemon);
+    fencing_look(daemon->fencing);
     leading_run(daemon->leading);
     storing_sync(daemon->storing);
     if (daemon->stopping)

@@ -28,6 +28,8 @@ static const struct {
     [CONTROL_PREPARE] = {"prepare", CARRIES_PLAN},
     [CONTROL_SWITCH] = {"switch", CARRIES_PLAN},
     [CONTROL_STOP] = {"stop", 0},
+    [CONTROL_HOLD] = {"hold", CARRIES_PROGRESS},
+    [CONTROL_GO_ON] = {"go-on", CARRIES_PROGRESS},
     [CONTROL_STATUS] = {"status", CARRIES_STATUS},
     [CONTROL_PROGRESS] = {"progress", CARRIES_PROGRESS},
     [CONTROL_EVENT] = {"event", CARRIES_TEXT | CARRIES_PROGRESS},

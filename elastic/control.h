@@ -20,6 +20,8 @@ enum control_type {
                         prepared */
     CONTROL_SWITCH,  /* `plan` is in force: if planned at the next boundary, else now */
     CONTROL_STOP,    /* leave at once (cancel, fenced); nothing is saved */
+    CONTROL_HOLD,    /* rank 0: commit nothing more up to the generation that `progress` names */
+    CONTROL_GO_ON,   /* rank 0: nobody has taken the job over */
     /* worker -> firnd */
     CONTROL_STATUS,     /* `status`: at hello, and at every change of phase or generation */
     CONTROL_PROGRESS,   /* `progress`: after steps, at most four a second */

@@ -218,6 +218,18 @@ static void cover_report(const struct worker_report *report, bool covered[STEP_R
         cover(covered, report->extras[i].first, report->extras[i].count);
 }
 
+/* It goes into a planned generation with the unit that it keeps there, and may not know of it yet.
+ */
+static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
+{
+    if (!plan->planned || plan->workers[rank].instance == 0)
+        return false;
+    for (unsigned i = 0; i < plan->move_count; i++)
+        if (plan->moves[i].to_rank == rank && plan->moves[i].unit == unit)
+            return false;
+    return true;
+}
+
 /* What @report names, and what the rank that computes in the plan in force keeps. */
 static void cover_unheard(const struct leader_context *context, const struct roster_member *member,
                           bool covered[STEP_RECORD_UNITS_MAX])
@@ -225,10 +237,12 @@ static void cover_unheard(const struct leader_context *context, const struct ros
     const struct plan *plan = context->view->plan;
     if (roster_has_state(member))
         cover_report(member->report, covered);
-    if (!roster_is_worker(&context->roster, member) || member->seat != SEAT_RUNNING)
+    if (!roster_is_worker(&context->roster, member) ||
+        (member->seat != SEAT_RUNNING && member->seat != SEAT_SILENT))
         return;
     for (unsigned unit = 0; unit < plan_unit_count(plan); unit++)
-        if (plan_keeps(plan, (unsigned)member->rank, unit))
+        if (plan_keeps(plan, (unsigned)member->rank, unit) &&
+            (member->seat == SEAT_RUNNING || brings(plan, (unsigned)member->rank, unit)))
             cover(covered, unit, 1);
 }
 

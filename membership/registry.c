@@ -50,6 +50,9 @@ struct registry {
     enum registry_state state;
     int reported; /* code of the last reason given while connecting */
     int64_t lease;
+    uint64_t lease_until_ns; /* it cannot have run out before; 0: it is not known */
+    uint64_t step_sent_ns, beat_sent_ns;
+    bool holds_key;                /* our key has been written under `lease` */
     bool stored;                   /* the key holds `value` under `lease` */
     int64_t revision;              /* of the key when it was last known to be ours; 0: it is free */
     bool must_look;                /* `revision` has turned out wrong, or may have */
@@ -99,12 +102,36 @@ static void beat_later(struct registry *registry)
                  period_ns - backoff_spread(&registry->backoff, period_ns / BEAT_SHARE));
 }
 
+/* From when the request was sent, less a tenth for clocks that differ and timers that are late. */
+static void lease_renewed(struct registry *registry, uint64_t sent_ns)
+{
+    registry->lease_until_ns = sent_ns + registry_safe_ns(registry);
+}
+
+uint64_t registry_safe_ns(const struct registry *registry)
+{
+    return (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 10 * 9;
+}
+
+bool registry_holds_key(const struct registry *registry)
+{
+    return registry->holds_key;
+}
+
+uint64_t registry_left_ns(const struct registry *registry)
+{
+    uint64_t now_ns = registry->loop->now_ns(registry->loop->context);
+    return registry->holds_key && registry->lease_until_ns > now_ns
+               ? registry->lease_until_ns - now_ns
+               : 0;
+}
+
 static void lease_gone(struct registry *registry)
 {
     struct error error;
     error_set(&error, -ESTALE, "the lease of node %s ran out; registering again", registry->node);
     registry->lease = 0;
-    registry->stored = false;
+    registry->stored = registry->holds_key = false;
     registry->revision = 0; /* it went with its lease */
     registry->must_look = false;
     alarm_clear(&registry->beat);
@@ -124,6 +151,7 @@ static void keep_alive_done(void *context, const struct kv_result *result)
     } else if (result->ttl_seconds == 0) {
         lease_gone(registry);
     } else {
+        lease_renewed(registry, registry->beat_sent_ns);
         beat_later(registry);
         if (!registry->stored)
             advance(registry);
@@ -136,6 +164,7 @@ static void beat_fired(void *user)
     if (registry->keep_alive != NULL || registry->lease == 0)
         return;
     const struct kv *kv = registry->kv;
+    registry->beat_sent_ns = registry->loop->now_ns(registry->loop->context);
     int r = kv->lease_keep_alive(kv->context, registry->lease, keep_alive_done, registry,
                                  &registry->keep_alive);
     if (r < 0)
@@ -151,13 +180,14 @@ static void granted(void *context, const struct kv_result *result)
         return;
     }
     registry->lease = result->lease;
+    lease_renewed(registry, registry->step_sent_ns);
     beat_later(registry);
     advance(registry);
 }
 
 static void mark_stored(struct registry *registry)
 {
-    registry->stored = true;
+    registry->stored = registry->holds_key = true;
     registry->holder_until_ns = 0;
     backoff_reset(&registry->backoff);
     set_state(registry, REGISTRY_REGISTERED, NULL);
@@ -273,6 +303,7 @@ static void advance(struct registry *registry)
     if (registry->step != NULL || registry->state == REGISTRY_REFUSED)
         return;
     alarm_clear(&registry->retry);
+    registry->step_sent_ns = registry->loop->now_ns(registry->loop->context);
     if (registry->lease == 0)
         r = kv->lease_grant(kv->context, registry->ttl_seconds, granted, registry, &registry->step);
     else if (!registry->stored && !registry->must_look)

@@ -54,3 +54,11 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
  *  folder takes it over. Before the store's client is freed; NULL allowed */
 void registry_abandon(struct registry *registry);
 int64_t registry_lease(const struct registry *registry); /* 0 while not registered */
+
+/** registry_left_ns() - for how long this node's key is certain to be there, if the store hears
+ * nothing more of it; 0: it may be gone */
+uint64_t registry_left_ns(const struct registry *registry);
+/** registry_holds_key() - it was written under the present lease, which may have run out since */
+bool registry_holds_key(const struct registry *registry);
+/** registry_safe_ns() - the same when the lease has just been renewed */
+uint64_t registry_safe_ns(const struct registry *registry);

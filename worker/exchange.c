@@ -282,13 +282,18 @@ static int ask_parent(const struct round *round, const struct exchange_up *sum,
 
 /* What the root says to all. */
 static int conclude(const struct round *round, const struct exchange_up *sum,
-                    uint64_t switch_generation, struct exchange_down *ret_down, struct error *error)
+                    const struct exchange_root *root, struct exchange_down *ret_down,
+                    struct error *error)
 {
+    int status = root->may_commit ? root->may_commit(root->context) : 0;
+
+    if (status)
+        return status;
     if (!round->closing && !step_record_complete(&sum->record))
         return error_set(error, -EBADMSG, "step %" PRIu64 ": the record is incomplete at the root",
                          sum->record.step);
     ret_down->record = sum->record;
-    ret_down->switch_generation = switch_generation;
+    ret_down->switch_generation = root->switch_generation;
     ret_down->checkpoint_durable = sum->checkpoint_durable;
     ret_down->checkpoint_failed = sum->checkpoint_failed;
     ret_down->readiness = sum->readiness;
@@ -298,7 +303,7 @@ static int conclude(const struct round *round, const struct exchange_up *sum,
 }
 
 int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
-                 const struct exchange_up *mine, uint64_t switch_generation,
+                 const struct exchange_up *mine, const struct exchange_root *root,
                  struct exchange_down *ret_down, struct error *error)
 {
     struct round round = {
@@ -323,7 +328,7 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
     ret_down->busy_ns[rank] = mine->busy_ns;
     status = gather(&round, sum, ret_down->busy_ns, error);
     if (!status)
-        status = rank == 0 ? conclude(&round, sum, switch_generation, ret_down, error)
+        status = rank == 0 ? conclude(&round, sum, root, ret_down, error)
                            : ask_parent(&round, sum, ret_down);
     return status ? status : send_down(&round, ret_down);
 }

@@ -44,6 +44,14 @@ struct exchange_down {
     struct step_record record;
 };
 
+/* What the root decides; ignored elsewhere. */
+struct exchange_root {
+    uint64_t switch_generation; /* to begin after this step; 0: go on */
+    /* Asked when all hold and nobody has been told of it; negative ends the round. NULL: nobody */
+    int (*may_commit)(void *context);
+    void *context;
+};
+
 /** exchange_readiness_init() - of one rank: @announced is the newest plan that it has heard of, 0:
  * none is newer than the one in force */
 void exchange_readiness_init(struct exchange_readiness *readiness, unsigned rank,
@@ -56,11 +64,11 @@ bool exchange_ready(const struct exchange_readiness *readiness, const struct pla
 /**
  * exchange_run() - one round among the workers of @plan
  * @closing: the round after the last step: records are empty, only the small facts count
- * @switch_generation: the root's decision, ignored elsewhere
  *
- * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -EILSEQ: two ranks that must agree do not
+ * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed), what may_commit() returned; -EILSEQ: two
+ * ranks that must agree do not
  * (@error says on what: data or gradients); -EBADMSG
  */
 int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
-                 const struct exchange_up *mine, uint64_t switch_generation,
+                 const struct exchange_up *mine, const struct exchange_root *root,
                  struct exchange_down *ret_down, struct error *error) CHECK_RESULT;

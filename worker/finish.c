@@ -20,13 +20,15 @@ static int closing_round(struct trainer *trainer, struct exchange_down *down, st
 {
     AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
 
+    const struct exchange_root root = {0};
+
     if (!up)
         return -ENOMEM;
     step_record_init(&up->record, trainer->state->applied_step, 0, 0);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
     up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
-    return exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, true, up, 0, down,
+    return exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, true, up, &root, down,
                         error);
 }
 

@@ -17,7 +17,8 @@
 #include "worker/history.h"
 #include "worker/tags.h"
 
-#define PROGRESS_NS (NS_PER_SECOND / 4)
+#define PROGRESS_NS  (NS_PER_SECOND / 4)
+#define HOLD_LOOK_NS (20 * NS_PER_MS)
 
 int session_dataset(const struct job_spec *spec, struct dataset **ret_dataset, struct error *error)
 {
@@ -537,12 +538,26 @@ static uint64_t choose_switch(const struct trainer *trainer)
                : 0;
 }
 
+/* An order of firnd, which may be the only one that knows that the job was given away. */
+static int await_permission(void *context)
+{
+    const struct trainer *trainer = context;
+
+    while (__atomic_load_n(&trainer->held_generation, __ATOMIC_ACQUIRE) >= trainer->generation)
+        if (mesh_await_fault(trainer->mesh, clock_monotonic_ns() + HOLD_LOOK_NS))
+            return -ECONNRESET;
+    return 0;
+}
+
 static int commit_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
 {
     struct state *state = trainer->state;
     AUTO_FREE struct exchange_up *up = malloc(sizeof(*up));
     struct error share_error = {0};
     uint64_t announced = __atomic_load_n(&trainer->announced, __ATOMIC_ACQUIRE);
+    const struct exchange_root root = {.switch_generation = choose_switch(trainer),
+                                       .may_commit = await_permission,
+                                       .context = trainer};
     int status;
 
     if (!up)
@@ -556,8 +571,8 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
                             announced > trainer->generation ? announced : 0);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
-    status = exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, false, up,
-                          choose_switch(trainer), down, error);
+    status = exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, false, up, &root,
+                          down, error);
     if (!status && trainer->engine->rank == 0)
         trainer->readiness = down->readiness;
     if (!status && trainer->straggler)

@@ -54,8 +54,9 @@ struct trainer {
     struct routes routes;            /* over the mesh, while there is an engine */
     /* Written by one thread, read by the other, atomically: */
     bool stopping;
-    uint64_t generation; /* plan's */
-    uint64_t announced;  /* the newest planned generation that firnd has told of */
+    uint64_t generation;      /* plan's */
+    uint64_t announced;       /* the newest planned generation that firnd has told of */
+    uint64_t held_generation; /* up to which firnd lets commit nothing more; 0: none */
 };
 
 enum session_outcome {

@@ -62,6 +62,10 @@ static void trainer_observe(void *context, const struct control_message *message
     if (message->type == CONTROL_STOP) {
         __atomic_store_n(&trainer->stopping, true, __ATOMIC_RELEASE);
         break_off(trainer, "firnd ordered this worker to stop");
+    } else if (message->type == CONTROL_HOLD) {
+        __atomic_store_n(&trainer->held_generation, message->progress.generation, __ATOMIC_RELEASE);
+    } else if (message->type == CONTROL_GO_ON) {
+        __atomic_store_n(&trainer->held_generation, 0, __ATOMIC_RELEASE);
     } else if (message->type == CONTROL_SWITCH && is_newer(trainer, message->plan)) {
         if (message->plan->planned)
             __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);

@@ -122,6 +122,14 @@ class Node:
         except OSError:
             return None
 
+    def read(self, path):
+        """A file of its data folder; empty when there is none."""
+        try:
+            with open(f"{self.data}/{path}", encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
     def status(self):
         return json.loads(self.ask("/v1/node") or "{}")
 

@@ -62,6 +62,27 @@ class Quick(Cables):
             self.end(job)
 
 
+    def test_a_node_with_the_whole_job_is_cut_off(self):
+        """Nobody can withhold a commit from it: it holds by itself before its lease ends."""
+        with Cluster(self.id(), network=Network()) as cluster:
+            job = Job(cluster).submit(devices=1)
+            job.wait_running(1)
+            job.wait_step(50)
+            node = cluster.nodes[job.team()[0]["node"]]
+            node.cut()
+            cluster.wait("the node holds", lambda: "cut off from etcd" in node.read(f"jobs/{job.name}/events.jsonl"))
+            self.assertEqual(self.nodes_of(job), {node.name}, "it holds before another node takes over")
+            cluster.wait("another node takes over", lambda: node.name not in self.nodes_of(job))
+            held = node.read(f"jobs/{job.name}/metrics.jsonl")
+            job.wait_running(1)
+            job.wait_step(job.step() + 20)
+            self.assertEqual(node.read(f"jobs/{job.name}/metrics.jsonl"), held)
+            node.mend()
+            cluster.wait_registered(node.name)
+            job.wait_step(job.step() + 20)
+            self.end(job)
+
+
 class Slow(Cables):
     def away(self, choose):
         """For longer than every lease and every time-out."""

@@ -61,6 +61,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_WRONG_CUT] = "wrong-cut",
     [BUG_OVERTAKEN_RECORD] = "overtaken-record",
     [BUG_HELD_UP] = "held-up",
+    [BUG_GOES_ON_ALONE] = "goes-on-alone",
 };
 
 static void describe_job(struct sim *sim)
@@ -194,7 +195,7 @@ static void add_nodes(struct sim *sim)
     }
     if (sim->spec.elastic.shadow)
         make_exposed(sim, slots);
-    else if (!sim->one_fault)
+    else if (!sim->one_fault && !sim_cuts_lone(sim))
         limit_memory(sim, slots);
     submit(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -229,6 +230,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     draw_job(sim);
     draw_one_fault(sim);
     sim_stragglers_draw(sim);
+    sim_cuts_draw(sim);
     surround(sim);
     add_nodes(sim);
     sim->faults = sim_faults_new(sim);

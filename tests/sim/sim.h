@@ -67,6 +67,7 @@ enum sim_bug {
     BUG_WRONG_CUT,
     BUG_OVERTAKEN_RECORD,
     BUG_HELD_UP,
+    BUG_GOES_ON_ALONE,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -68,20 +68,40 @@ void sim_check_hold(struct sim *sim, struct sim_worker *worker)
     worker->ledger.hold_step = step;
 }
 
+static bool is_on_one_node(const struct plan *plan)
+{
+    for (unsigned rank = 1; rank < plan->worker_count; rank++)
+        if (strcmp(plan->workers[rank].node, plan->workers[0].node) != 0)
+            return false;
+    return true;
+}
+
+/* Others that it asks may say that they do not reach the store either. */
+static bool has_company(const struct sim *sim, const struct sim_node *node)
+{
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if (i != node->index && sim->nodes[i].firnd != NULL && sim_reachable(sim, node->index, i) &&
+            !sim_reachable(sim, i, SIM_STORE_PLACE))
+            return true;
+    return false;
+}
+
 /*
- * Known, and not promised yet: when the daemon of a node that runs a whole generation is dead or
- * cut from the store for longer than its lease, the job is given away, and nothing tells the
- * workers of the old generation. They compute the same bits and nothing of theirs is recorded; it
- * is counted (`unfenced`) until firnd fences itself.
+ * A job that was given away goes on beside its new owner only where nobody can prevent it: the
+ * daemon of the node is dead, or has not learnt yet what the one before knew; the store was away
+ * for all, and the news are on their way; several nodes are cut off from it together.
  */
 static bool is_out_of_reach(const struct sim *sim, const struct plan *plan)
 {
     const struct sim_node *node = &sim->nodes[sim_node_index(sim, plan->workers[0].node)];
-    bool served = node->firnd != NULL && node->firnd_pause.until_ns <= sim->now_ns &&
-                  !sim->store->down && sim->store->lost_answers_percent == 0 &&
-                  sim_reachable(sim, node->index, SIM_STORE_PLACE);
-    uint64_t changed_ns = MAX(node->disturbed_ns, sim->faults->store_disturbed_ns);
-    return !served || sim->now_ns < changed_ns + LEARN_NS;
+    bool serves = node->firnd != NULL && node->firnd->daemon.jobs != NULL &&
+                  node->firnd_pause.until_ns + LEARN_NS <= sim->now_ns;
+    bool store_is_well = !sim->store->down && sim->store->lost_answers_percent == 0 &&
+                         sim->now_ns >= sim->faults->store_disturbed_ns + LEARN_NS;
+    bool reaches = sim_reachable(sim, node->index, SIM_STORE_PLACE) &&
+                   sim->now_ns >= node->disturbed_ns + LEARN_NS;
+    return !serves || !store_is_well ||
+           (!reaches && (!is_on_one_node(plan) || has_company(sim, node)));
 }
 
 /* The nodes on which @plan has a replica or a shadow of @unit, a bit each. */

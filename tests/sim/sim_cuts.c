@@ -13,12 +13,22 @@
 #define FIRST_NS    (2 * NS_PER_SECOND)
 #define SPAN_NS     (30 * NS_PER_SECOND)
 
+#define LONE_PERCENT   10
+#define LONE_FIRST_NS  (3 * NS_PER_SECOND)
+#define LONE_SPAN_NS   (10 * NS_PER_SECOND)
+#define LONE_LEAST_NS  (5 * NS_PER_SECOND)
+#define LONE_SPREAD_NS (40 * NS_PER_SECOND)
+
 struct cut {
     struct sim *sim;
     unsigned node, other;
 };
 
 struct sim_cuts {
+    bool lone; /* the job fits one slot and gets no more */
+    bool from_all;
+    uint64_t until_ns;
+    unsigned place; /* of the node that is cut off */
     unsigned count;
     struct cut cuts[CUTS_MAX];
 };
@@ -46,13 +56,84 @@ static void add_cut(struct sim *sim)
     sim_post(sim, at_ns, NULL, begin, cut);
 }
 
-void sim_cuts_begin(struct sim *sim)
+/* ---- one node and all others ---- */
+
+static void cut_off(struct sim *sim, bool cuts)
+{
+    struct sim_cuts *cuts_of = sim->cuts;
+    sim_node_disturb(&sim->nodes[cuts_of->place]);
+    sim->faults->disturbed_ns = sim->now_ns;
+    for (unsigned place = cuts_of->from_all ? 0 : SIM_STORE_PLACE; place < SIM_PLACES; place++) {
+        if (place == cuts_of->place)
+            continue;
+        if (cuts)
+            sim_network_cut(sim, cuts_of->place, place);
+        else
+            sim_network_mend(sim, cuts_of->place, place);
+    }
+}
+
+static void reach_lone(void *context)
+{
+    struct sim *sim = context;
+    sim_trace(sim, "OVER  node %s is reached again", sim_node_name(sim, sim->cuts->place));
+    cut_off(sim, false);
+}
+
+static void cut_off_lone(void *context)
+{
+    struct sim *sim = context;
+    const struct sim_worker *root = NULL;
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        if (sim->workers[i]->alive && sim->workers[i]->engine)
+            root = sim->workers[i];
+    if (root == NULL)
+        return;
+    sim->cuts->place = root->node;
+    sim_trace(sim, "CUT   of node %s from %s", sim_node_name(sim, root->node),
+              sim->cuts->from_all ? "all" : "etcd");
+    cut_off(sim, true);
+    sim_post(sim, sim->cuts->until_ns, NULL, reach_lone, sim);
+}
+
+static void post_lone(struct sim *sim)
+{
+    uint64_t at_ns = LONE_FIRST_NS + sim_random(sim, STREAM_CUTS, LONE_SPAN_NS);
+    sim->cuts->from_all = sim_chance(sim, STREAM_CUTS, 50);
+    sim->cuts->until_ns = at_ns + LONE_LEAST_NS + sim_random(sim, STREAM_CUTS, LONE_SPREAD_NS);
+    sim->faults->over_ns = MAX(sim->faults->over_ns, sim->cuts->until_ns);
+    sim_post(sim, at_ns, NULL, cut_off_lone, sim);
+}
+
+/* ---- what is drawn ---- */
+
+/* Bugs of other rules are looked for in the histories that they have always had. */
+static bool is_other_bug(const struct sim *sim)
+{
+    return sim->bug != BUG_NONE && sim->bug != BUG_UNTOLD_CUT && sim->bug != BUG_WRONG_CUT &&
+           sim->bug != BUG_GOES_ON_ALONE;
+}
+
+void sim_cuts_draw(struct sim *sim)
 {
     sim->cuts = sim_allocate(1, sizeof(*sim->cuts));
-    /* Bugs of other rules are looked for in the histories that they have always had. */
-    bool other_bug =
-        sim->bug != BUG_NONE && sim->bug != BUG_UNTOLD_CUT && sim->bug != BUG_WRONG_CUT;
-    if (other_bug || !sim_chance(sim, STREAM_CUTS, CUT_PERCENT))
+    if (is_other_bug(sim) || sim->one_fault || sim->spec.elastic.shadow ||
+        !sim_chance(sim, STREAM_CUTS, LONE_PERCENT))
+        return;
+    sim->cuts->lone = true;
+    sim->spec.elastic.devices_max = 1;
+}
+
+bool sim_cuts_lone(const struct sim *sim)
+{
+    return sim->cuts->lone;
+}
+
+void sim_cuts_begin(struct sim *sim)
+{
+    if (sim->cuts->lone)
+        post_lone(sim);
+    if (sim->cuts->lone || is_other_bug(sim) || !sim_chance(sim, STREAM_CUTS, CUT_PERCENT))
         return;
     if (sim->stages != 0 || sim->slot_memory != 0) /* it may need both ends, and waits for them */
         return;

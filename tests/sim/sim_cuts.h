@@ -1,4 +1,9 @@
 /*
+ * Cables that are cut in histories of their own.
+ *
+ * A node that has a whole job is cut off for longer than its lease, from all or from etcd alone: it
+ * must not go on beside the node that takes the job over.
+ *
  * Pairs of nodes that lose each other for good, while both reach etcd and the rest, and what must
  * come of it: training goes on all the same, and nobody is taken for cut who never was. Only jobs
  * that fit one slot: where both ends have state that nobody else has, a job waits for them.
@@ -12,6 +17,10 @@
 
 struct plan;
 
+/** sim_cuts_draw() - is this job one of those? Before it is submitted */
+void sim_cuts_draw(struct sim *sim);
+/** sim_cuts_lone() - it is a job for one slot, whose node will be cut off */
+bool sim_cuts_lone(const struct sim *sim);
 /** sim_cuts_begin() - draw whether, when and between whom; after the faults were drawn */
 void sim_cuts_begin(struct sim *sim);
 void sim_cuts_free(struct sim *sim);

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "daemon/earlier_report.h"
+#include "daemon/fencing.h"
 #include "daemon/following.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
@@ -146,6 +147,7 @@ static void reconcile(void *context)
         return;
     sync_drain(&firnd->daemon);
     sync_job(&firnd->daemon);
+    fencing_look(firnd->daemon.fencing);
     leading_run(firnd->daemon.leading);
 }
 
@@ -174,6 +176,7 @@ static void on_registered(void *context, enum registry_state state, const struct
     if (state == REGISTRY_REFUSED) /* it ends, and systemd starts it again */
         sim_post(sim_now, sim_now->now_ns, NULL, restart,
                  &sim_now->nodes[firnd_of_daemon(daemon)->node]);
+    fencing_look(daemon->fencing);
 }
 
 static void on_elected(void *context, bool leads, const char *leader)
@@ -249,6 +252,8 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
     if (r == 0)
         r = suspicion_new(daemon, &daemon->suspicion);
     if (r == 0)
+        r = fencing_new(daemon, &daemon->fencing);
+    if (r == 0)
         r = earlier_report_new(daemon, &daemon->earlier);
     if (r == 0)
         r = following_set(daemon, false);
@@ -298,6 +303,7 @@ void sim_firnd_end(struct sim_node *node, bool gently)
     suspicion_free(daemon->suspicion);
     earlier_report_free(daemon->earlier);
     job_close(daemon->jobs);
+    fencing_free(daemon->fencing);
     election_stop(daemon->election);
     registry_abandon(daemon->registry);
     outbox_free(daemon->outbox);

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "checkpoint/reader.h"
 #include "daemon/events.h"
+#include "daemon/http_answers.h"
 #include "daemon/job_folder.h"
 #include "membership/http.h"
 #include "sim/sim_disk.h"
@@ -224,10 +225,16 @@ static void ask(void *context)
         answer.status = reachable && target->firnd == NULL ? -ECONNREFUSED : -ETIMEDOUT;
         answer.text = "no answer";
     }
+    struct bytes body = {0};
+    if (answers && http_answer_node(&target->firnd->daemon, &body, NULL) == 0) {
+        answer.body = body.data;
+        answer.body_bytes = body.size_bytes;
+    }
     http_done_callback done = request->done;
     void *user = request->context;
     request_free(request);
     done(user, &answer);
+    bytes_done(&body);
 }
 
 int http_get(struct http_client *client, const char *url, uint64_t timeout_ns,

@@ -191,7 +191,8 @@ void worker_process_send(struct worker_process *process, const struct control_me
         assert(order->plan != NULL);
     }
     order->step = message->checkpoint.step;
-    order->generation = message->checkpoint.generation;
+    order->generation = message->type == CONTROL_CHECKPOINT ? message->checkpoint.generation
+                                                            : message->progress.generation;
     order->kept_from = message->checkpoint.kept_from;
     order->committed = message->committed;
     sim_worker_order(process->worker, order);

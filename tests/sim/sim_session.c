@@ -400,6 +400,8 @@ static bool at_ask(struct sim_worker *worker)
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
+    if (worker->rank == 0 && !round->closing && worker->held_generation >= worker->generation)
+        return false;
     if (worker->rank == 0)
         decide_commit(worker);
     else if (!take(worker, plan_tree_parent(worker->rank), round->closing ? SIM_CLOSED : SIM_COMMIT,

@@ -163,6 +163,10 @@ static void observe(struct sim_worker *worker, const struct sim_order *order)
     if (order->type == CONTROL_STOP) {
         worker->stopping = true;
         break_off(worker);
+    } else if (order->type == CONTROL_HOLD) {
+        worker->held_generation = worker->sim->bug == BUG_GOES_ON_ALONE ? 0 : order->generation;
+    } else if (order->type == CONTROL_GO_ON) {
+        worker->held_generation = 0;
     } else if (order->type == CONTROL_SWITCH) {
         if (order->plan->generation <= worker->generation)
             return;

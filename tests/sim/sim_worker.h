@@ -98,6 +98,7 @@ struct sim_worker {
     enum worker_phase phase;
     struct plan *plan, *pending;
     uint64_t prepared, generation, announced, recorded_step, refused_step;
+    uint64_t held_generation;
     bool stopping, cancelled, first_commit, checkpoint_lost;
     struct sim_state state;
     struct sim_mesh *mesh;

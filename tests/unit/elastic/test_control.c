@@ -65,6 +65,8 @@ static void check_back(const struct control_message *back, const struct control_
         assert_string_equal(back->text, sent->text);
         assert_memory_equal(&back->progress, &sent->progress, sizeof(sent->progress));
         break;
+    case CONTROL_HOLD:
+    case CONTROL_GO_ON:
     case CONTROL_PROGRESS:
         assert_memory_equal(&back->progress, &sent->progress, sizeof(sent->progress));
         break;

@@ -15,7 +15,7 @@ struct rank {
     const struct plan *plan;
     unsigned rank;
     bool closing;
-    uint64_t switch_generation;
+    struct exchange_root root;
     struct exchange_up up;
     struct exchange_down down;
     int status;
@@ -27,9 +27,8 @@ static void *run_rank(void *context)
 {
     struct rank *rank = context;
 
-    rank->status =
-        exchange_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, rank->closing,
-                     &rank->up, rank->switch_generation, &rank->down, &rank->error);
+    rank->status = exchange_run(rank->world->meshes[rank->rank], rank->plan, rank->rank,
+                                rank->closing, &rank->up, &rank->root, &rank->down, &rank->error);
     if (rank->status) /* as the worker does: nobody waits for a rank that has given up */
         mesh_abort(rank->world->meshes[rank->rank], "the exchange failed");
     return NULL;
@@ -160,7 +159,7 @@ static void test_commit(void **state)
             set_up(fixture.ranks, &fixture.world, fixture.plan, step);
             /* only the root's word counts */
             for (unsigned i = 0; i < counts[c]; i++)
-                fixture.ranks[i].switch_generation = step == 6 ? 9 + i : i;
+                fixture.ranks[i].root.switch_generation = step == 6 ? 9 + i : i;
             run_all(fixture.ranks, counts[c]);
             for (unsigned i = 0; i < counts[c]; i++) {
                 check_committed(&fixture.ranks[i], counts[c], step);
@@ -169,6 +168,35 @@ static void test_commit(void **state)
         }
         fixture_done(&fixture);
     }
+}
+
+static int refuse_first(void *context)
+{
+    unsigned *asked = context;
+    return (*asked)++ == 0 ? -EPERM : 0;
+}
+
+/* The root alone is asked, when all hold, and without its leave nobody commits. */
+static void test_leave_to_commit(void **state)
+{
+    unsigned asked[3] = {0};
+
+    (void)state;
+    for (unsigned try = 0; try < 2; try++) {
+        struct fixture fixture;
+        fixture_init(&fixture, 3);
+        set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
+        for (unsigned i = 0; i < 3; i++)
+            fixture.ranks[i].root =
+                (struct exchange_root){.may_commit = refuse_first, .context = &asked[i]};
+        run_all(fixture.ranks, 3);
+        assert_int_equal(fixture.ranks[0].status, try == 0 ? -EPERM : 0);
+        for (unsigned i = 1; i < 3; i++)
+            assert_int_equal(fixture.ranks[i].status, try == 0 ? -ECONNRESET : 0);
+        fixture_done(&fixture);
+    }
+    assert_int_equal(asked[0], 2);
+    assert_int_equal(asked[1] + asked[2], 0);
 }
 
 /* Nobody commits what a rank does not hold: the record would be incomplete. */
@@ -310,9 +338,13 @@ static void test_a_rank_that_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commit),           cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_closing),          cmocka_unit_test(test_other_data),
-        cmocka_unit_test(test_other_gradients),  cmocka_unit_test(test_who_has_the_next_plan),
+        cmocka_unit_test(test_commit),
+        cmocka_unit_test(test_leave_to_commit),
+        cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_closing),
+        cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_other_gradients),
+        cmocka_unit_test(test_who_has_the_next_plan),
         cmocka_unit_test(test_a_rank_that_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

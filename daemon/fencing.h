@@ -1,0 +1,30 @@
+/*
+ * A node that is cut off holds what nobody else can stop.
+ *
+ * A generation that spans nodes cannot commit without them, so links fence it. One that is on this
+ * node alone could: it would go on beside the one that another node began when this one's lease had
+ * run out. So before that can be, this node's firnd tells rank 0 to hold before its next commit,
+ * unless etcd is away for others as well (elastic/isolation.h). When the lease is renewed and the
+ * same plan is read from etcd, training goes on.
+ *
+ * Invariant: once the lease may have run out, a generation that was held goes on only after that
+ * reading. A firnd that is new knows nothing of what the one before ordered: whoever connects to it
+ * as rank 0 is told to go on after such a reading, too.
+ *
+ * Failure modes: without a firnd nobody tells the worker to hold; a node that has not yet read who
+ * its neighbours are takes itself for the only one.
+ */
+#pragma once
+
+#include "daemon/job.h"
+
+struct fencing;
+
+int fencing_new(struct daemon *daemon, struct fencing **ret_fencing) CHECK_RESULT;
+void fencing_free(struct fencing *fencing);
+/** fencing_look() - a plan, a worker or the registration has changed: what is to be held? */
+void fencing_look(struct fencing *fencing);
+/** fencing_connected() - a worker is reached anew: what it was told is not known */
+void fencing_connected(struct job *job, unsigned slot);
+/** fencing_forget() - @job is closed */
+void fencing_forget(struct fencing *fencing, const struct job *job);
