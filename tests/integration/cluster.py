@@ -4,7 +4,6 @@ Every wait is for a condition, with a deadline and a reason; what a test does is
 that is shown when it fails, with the ends of the logs. Processes are ended by their ids, and only
 those that name this cluster's folder, so several clusters and other people's can run beside it.
 """
-import contextlib
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ import urllib.request
 
 from etcd import Etcd
 from ports import Ports
-from processes import die_with_parent, is_alive, kill
+from processes import Heir, die_with_parent, kill, naming
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("FIRN_BIN", REPOSITORY + "/build/bin")
@@ -107,12 +106,7 @@ class Node:
 
     def workers(self):
         """Ids of its living worker processes."""
-        mark, found = self.run.encode() + b"/workers/", []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as line:
-                if mark in line.read() and is_alive(pid):
-                    found.append(int(pid))
-        return sorted(found)
+        return naming(self.run + "/workers/")
 
     def ask(self, path):
         """What firnd says over HTTP; None when it does not."""
@@ -149,11 +143,13 @@ class Cluster:
         self.folder = tempfile.mkdtemp(prefix="firn-test-")
         self.checkpoints = self.folder + "/checkpoints"
         self.name = "t" + os.path.basename(self.folder).replace("_", "-").lower()
+        self.heir = None
         self.environment, self.network, self.ports = environment or {}, network, Ports()
         self.etcd = Etcd(self.folder, self.ports, members, network.host if network else "127.0.0.1")
         self.nodes = {name: Node(self, name, slots, flags) for name in "abcdefgh"[:nodes]}
 
     def __enter__(self):
+        self.heir = Heir(self.folder + "/run-")
         try:
             self.etcd.launch()
             self.wait("etcd is healthy", self.etcd.healthy)
@@ -214,6 +210,7 @@ class Cluster:
 
     def release(self):
         """What the cluster had of the machine."""
+        self.heir.dismiss()
         self.ports.close()
         if self.network:
             self.network.close()
