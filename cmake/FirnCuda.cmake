@@ -62,6 +62,6 @@ function(firn_cuda_backend)
         POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
     target_compile_options(firn-cuda PRIVATE
         $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -UNDEBUG -Xcompiler=-Wall,-Wextra,-Werror>)
-    target_link_libraries(firn-cuda PRIVATE firn_options CUDA::cudart_static CUDA::cublasLt)
+    target_link_libraries(firn-cuda PRIVATE firn_options CUDA::cudart_static CUDA::cublasLt ${CMAKE_DL_LIBS})
     install(TARGETS firn-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/firn)
 endfunction()

@@ -219,6 +219,13 @@ struct kernel {
                             float *d_bias, const void *d_output, const void *input,
                             const void *weight, struct kernel_linear shape);
 
+    /*
+     * Chooses what computes attention of @shape and takes what memory that needs beside its
+     * arguments; once a shape, and that may take seconds: before a step, never in one. A shape that
+     * was not prepared is computed by the backend's own kernels. -ENOMEM: nothing was chosen.
+     */
+    int (*attention_prepare)(struct kernel_device *device,
+                             struct kernel_attention shape) CHECK_RESULT;
     /* causal, grouped queries (Ainslie et al., "GQA", 2023) where K < H; qkv (B,T,C+2KD) = [q|k|v],
        each head's columns contiguous; output (B,T,C);
        log_sum (B,H,T) f32: the log-sum-exp of each row of scaled scores, kept for backward */

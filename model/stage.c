@@ -158,11 +158,22 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
         stage->input_gradient = carve(carver, rows, width);
 }
 
+/* What computes attention is chosen before memory is counted: it may take some of its own. */
+static int prepare(const struct stage_options *options)
+{
+    const struct kernel_attention shape = stage_attention_of(options->spec, options->batch);
+
+    for (unsigned i = 0; i < options->unit_count; i++)
+        if (unit_kind_of(options->spec, options->first_unit + i) == UNIT_ATTENTION)
+            return options->kernel->attention_prepare(options->device, shape);
+    return 0;
+}
+
 size_t stage_memory_bytes(const struct stage_options *options)
 {
     struct carver carver = {.activation_size = options->kernel->activation_size};
     carve_stage(&carver, options, NULL);
-    return carver.overflow ? SIZE_MAX : carver.used_bytes;
+    return carver.overflow || prepare(options) < 0 ? SIZE_MAX : carver.used_bytes;
 }
 
 /* The host side: everything that does not lie on the device. */

@@ -53,7 +53,12 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage,
               struct error *error) CHECK_RESULT;
 void stage_free(struct stage *stage);
 
-/** stage_memory_bytes() - what a stage with these options takes of the device */
+/**
+ * stage_memory_bytes() - what a stage with these options takes of the device
+ *
+ * Chooses first what computes attention, which may take memory of the device for good: what is free
+ * after the call is what is left for the stage. SIZE_MAX: too much, or no memory to choose with.
+ */
 size_t stage_memory_bytes(const struct stage_options *options);
 
 /** stage_boundary_bytes() - size of the residual stream of a micro-batch, (B,T,C) activations */

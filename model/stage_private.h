@@ -112,14 +112,19 @@ static inline unsigned stage_backward_place(const struct stage *stage, unsigned 
 /** stage_slot_of() - bounds-checked */
 struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot);
 
-static inline struct kernel_attention stage_attention_shape(const struct stage *stage)
+static inline struct kernel_attention stage_attention_of(const struct model_spec *spec,
+                                                         unsigned batch)
 {
-    const struct model_spec *spec = &stage->spec;
-    return (struct kernel_attention){.batch = stage->batch,
+    return (struct kernel_attention){.batch = batch,
                                      .context = spec->context,
                                      .width = (size_t)spec->heads * model_head_width(spec),
                                      .heads = spec->heads,
                                      .kv_heads = model_kv_heads(spec)};
+}
+
+static inline struct kernel_attention stage_attention_shape(const struct stage *stage)
+{
+    return stage_attention_of(&stage->spec, stage->batch);
 }
 
 static inline struct kernel_linear stage_block_shape(const struct stage *stage, size_t in,

@@ -45,6 +45,7 @@ bool device_uuid_none(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID
 void device_event_wait(struct kernel_device *device, struct kernel_event *event);
 void device_transfer(struct kernel_device *device, enum kernel_queue queue, void *to,
                      const void *from, size_t size_bytes);
+int device_attention_prepare(struct kernel_device *device, struct kernel_attention shape);
 void device_describe(struct kernel_device *device, char *ret_text, size_t size);
 
 /* Part of an operation: the items [begin, end) of its rows, columns or elements. */

@@ -78,6 +78,13 @@ bool device_uuid_none(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID
     return false;
 }
 
+int device_attention_prepare(struct kernel_device *device, struct kernel_attention shape)
+{
+    (void)device;
+    (void)shape;
+    return 0;
+}
+
 void device_describe(struct kernel_device *device, char *ret_text, size_t size)
 {
     snprintf(ret_text, size, "cpu slot of %u threads\n", team_size(device->team));

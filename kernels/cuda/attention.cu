@@ -1,5 +1,8 @@
 #include "kernels/cuda/attention.cuh"
 
+#include <type_traits>
+
+#include "kernels/cuda/attention_choice.cuh"
 #include "kernels/cuda/operations.cuh"
 
 #define DELTA_WARPS 4
@@ -41,13 +44,18 @@ static attention_view view_of(const struct kernel_attention *shape)
     return view;
 }
 
+static bool workspace_fits(const attention_view &view)
+{
+    return (size_t)view.batch * view.heads * view.context * sizeof(float) <= CUDA_WORKSPACE_BYTES;
+}
+
 static bool fits(struct kernel_device *device, const attention_view &view)
 {
     if (view.depth > ATTENTION_ROWS_DEPTH_MAX) {
         device_fail(device, "attention", "heads of more than 256 columns are not supported");
         return false;
     }
-    if ((size_t)view.batch * view.heads * view.context * sizeof(float) > CUDA_WORKSPACE_BYTES) {
+    if (!workspace_fits(view)) {
         device_fail(device, "attention", "the micro-batch is too large for the workspace");
         return false;
     }
@@ -59,14 +67,14 @@ static bool has_tiles(const attention_view &view)
     return view.depth == 64 || view.depth == 128;
 }
 
-static void forward(struct kernel_device *device, float *output, float *log_sum, const float *qkv,
-                    const attention_view &view)
+static void own_forward(struct kernel_device *device, float *output, float *log_sum,
+                        const float *qkv, const attention_view &view)
 {
     attention_rows_forward(device, output, log_sum, qkv, view);
 }
 
-static void forward(struct kernel_device *device, bfloat *output, float *log_sum, const bfloat *qkv,
-                    const attention_view &view)
+static void own_forward(struct kernel_device *device, bfloat *output, float *log_sum,
+                        const bfloat *qkv, const attention_view &view)
 {
     if (has_tiles(view))
         attention_tiles_forward(device, output, log_sum, qkv, view);
@@ -74,16 +82,16 @@ static void forward(struct kernel_device *device, bfloat *output, float *log_sum
         attention_rows_forward(device, output, log_sum, qkv, view);
 }
 
-static void backward(struct kernel_device *device, float *d_qkv, const float *d_output,
-                     const float *delta, const float *log_sum, const float *qkv,
-                     const attention_view &view)
+static void from_delta(struct kernel_device *device, float *d_qkv, const float *d_output,
+                       const float *delta, const float *log_sum, const float *qkv,
+                       const attention_view &view)
 {
     attention_rows_backward(device, d_qkv, d_output, delta, log_sum, qkv, view);
 }
 
-static void backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *d_output,
-                     const float *delta, const float *log_sum, const bfloat *qkv,
-                     const attention_view &view)
+static void from_delta(struct kernel_device *device, bfloat *d_qkv, const bfloat *d_output,
+                       const float *delta, const float *log_sum, const bfloat *qkv,
+                       const attention_view &view)
 {
     if (has_tiles(view))
         attention_tiles_backward(device, d_qkv, d_output, delta, log_sum, qkv, view);
@@ -92,14 +100,79 @@ static void backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *
 }
 
 template <typename T>
+static void own_backward(struct kernel_device *device, T *d_qkv, const T *d_output, const T *output,
+                         const float *log_sum, const T *qkv, const attention_view &view)
+{
+    float *delta = (float *)device->workspace;
+
+    LAUNCH(delta_kernel<T>, blocks_for((size_t)view.batch * view.heads * view.context, DELTA_WARPS),
+           DELTA_WARPS * WARP, 0, device_stream(device), delta, d_output, output, view);
+    DEVICE_LAUNCHED(device, "attention_backward");
+    from_delta(device, d_qkv, d_output, delta, log_sum, qkv, view);
+    DEVICE_LAUNCHED(device, "attention_backward");
+}
+
+void attention_own_forward(struct kernel_device *device, bfloat *output, float *log_sum,
+                           const bfloat *qkv, const attention_view &view)
+{
+    own_forward(device, output, log_sum, qkv, view);
+    DEVICE_LAUNCHED(device, "attention_forward");
+}
+
+void attention_own_backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *d_output,
+                            const bfloat *output, const float *log_sum, const bfloat *qkv,
+                            const attention_view &view)
+{
+    own_backward(device, d_qkv, d_output, output, log_sum, qkv, view);
+}
+
+/* ---- the operations: cuDNN where it was chosen, which is in bf16 alone ---- */
+
+static bool chosen_forward(struct kernel_device *, float *, float *, const float *,
+                           const attention_view &)
+{
+    return false;
+}
+
+static bool chosen_forward(struct kernel_device *device, bfloat *output, float *log_sum,
+                           const bfloat *qkv, const attention_view &view)
+{
+    return attention_chosen_forward(device, output, log_sum, qkv, view);
+}
+
+static bool chosen_backward(struct kernel_device *, float *, const float *, const float *,
+                            const float *, const float *, const attention_view &)
+{
+    return false;
+}
+
+static bool chosen_backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *d_output,
+                            const bfloat *output, const float *log_sum, const bfloat *qkv,
+                            const attention_view &view)
+{
+    return attention_chosen_backward(device, d_qkv, d_output, output, (float *)device->workspace,
+                                     log_sum, qkv, view);
+}
+
+template <typename T>
+int cuda_attention_prepare(struct kernel_device *device, struct kernel_attention shape)
+{
+    attention_view view = view_of(&shape);
+    /* what does not fit fails at its first use, as without cuDNN */
+    bool small = view.depth <= ATTENTION_ROWS_DEPTH_MAX && workspace_fits(view);
+
+    return std::is_same<T, bfloat>::value && small ? attention_choose(device, view) : 0;
+}
+
+template <typename T>
 void cuda_attention_forward(struct kernel_device *device, void *output, float *log_sum,
                             const void *qkv, struct kernel_attention shape)
 {
     attention_view view = view_of(&shape);
 
-    if (!fits(device, view))
+    if (!fits(device, view) || chosen_forward(device, (T *)output, log_sum, (const T *)qkv, view))
         return;
-    forward(device, (T *)output, log_sum, (const T *)qkv, view);
+    own_forward(device, (T *)output, log_sum, (const T *)qkv, view);
     DEVICE_LAUNCHED(device, "attention_forward");
 }
 
@@ -109,19 +182,16 @@ void cuda_attention_backward(struct kernel_device *device, void *d_qkv, const vo
                              struct kernel_attention shape)
 {
     attention_view view = view_of(&shape);
-    float *delta = (float *)device->workspace;
 
-    if (!fits(device, view))
+    if (!fits(device, view) || chosen_backward(device, (T *)d_qkv, (const T *)d_output,
+                                               (const T *)output, log_sum, (const T *)qkv, view))
         return;
-    LAUNCH(delta_kernel<T>, blocks_for((size_t)view.batch * view.heads * view.context, DELTA_WARPS),
-           DELTA_WARPS * WARP, 0, device_stream(device), delta, (const T *)d_output,
-           (const T *)output, view);
-    DEVICE_LAUNCHED(device, "attention_backward");
-    backward(device, (T *)d_qkv, (const T *)d_output, delta, log_sum, (const T *)qkv, view);
-    DEVICE_LAUNCHED(device, "attention_backward");
+    own_backward(device, (T *)d_qkv, (const T *)d_output, (const T *)output, log_sum,
+                 (const T *)qkv, view);
 }
 
 #define INSTANTIATE(T)                                                                             \
+    template int cuda_attention_prepare<T>(struct kernel_device *, struct kernel_attention);       \
     template void cuda_attention_forward<T>(struct kernel_device *, void *, float *, const void *, \
                                             struct kernel_attention);                              \
     template void cuda_attention_backward<T>(struct kernel_device *, void *, const void *,         \

@@ -8,8 +8,9 @@
  * over all earlier keys. The scores are made twice for it; that is the price. Where several query
  * heads meet the same keys, the owner of keys goes over them in order.
  *
- * Two implementations: attention_tiles.cu with matrix instructions for bf16 and heads of 64 or 128,
- * and attention_rows.cu, a warp a row, for everything else. Which one follows from type and shape.
+ * Two implementations of our own: attention_tiles.cu with matrix instructions for bf16 and heads of
+ * 64 or 128, and attention_rows.cu, a warp a row, for everything else. Which one follows from type
+ * and shape. In bf16 cuDNN's stands before them where it does as well (attention_choice.cuh).
  */
 #pragma once
 
@@ -47,6 +48,14 @@ __host__ __device__ inline size_t attention_row_index(const attention_view &a, u
 {
     return ((size_t)batch * a.heads + head) * a.context + row;
 }
+
+/* attention.cu: by our own kernels, in bf16 */
+void attention_own_forward(struct kernel_device *device, bfloat *output, float *log_sum,
+                           const bfloat *qkv, const attention_view &view);
+/* deltas in the device's workspace */
+void attention_own_backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *d_output,
+                            const bfloat *output, const float *log_sum, const bfloat *qkv,
+                            const attention_view &view);
 
 #define ATTENTION_ROWS_DEPTH_MAX 256
 

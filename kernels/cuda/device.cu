@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/attention_choice.cuh"
+
 #define SUPPORTED_MAJOR_MIN 8 /* Ampere: the first with bf16 matrix instructions */
 
 void device_note(struct kernel_device *device, cudaError_t result, const char *call)
@@ -105,6 +107,8 @@ int cuda_device_open(const struct kernel_options *options, enum cuda_precision p
         status = error_set(error, -EIO, "GPU %u: cuBLASLt cannot be initialized", options->index);
     if (status == 0 && product_cache_new(&device->cache) < 0)
         status = error_set(error, -ENOMEM, "no memory for a GPU device");
+    if (status == 0 && attention_choices_new(device, &device->attention) < 0)
+        status = error_set(error, -ENOMEM, "no memory for a GPU device");
     if (status < 0) {
         cuda_device_close(device);
         return status;
@@ -120,10 +124,12 @@ void cuda_device_close(struct kernel_device *device)
     if (device == NULL)
         return;
     for (unsigned i = 0; i < KERNEL_QUEUES; i++)
-        if (device->queues[i] != NULL) {
+        if (device->queues[i] != NULL)
             (void)cudaStreamSynchronize(device->queues[i]);
+    attention_choices_free(device->attention);
+    for (unsigned i = 0; i < KERNEL_QUEUES; i++)
+        if (device->queues[i] != NULL)
             (void)cudaStreamDestroy(device->queues[i]);
-        }
     for (unsigned i = 0; i < CUDA_STAGING_CHUNKS; i++) {
         if (device->staging.read[i] != NULL)
             (void)cudaEventDestroy(device->staging.read[i]);

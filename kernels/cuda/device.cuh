@@ -25,7 +25,8 @@ enum cuda_precision { CUDA_BF16, CUDA_TF32, CUDA_F32 };
 #define CUDA_STAGING_CHUNKS      4
 #define CUDA_STAGING_CHUNK_BYTES ((size_t)4 << 20)
 
-struct product_cache; /* linear.cu: which algorithm each shape of a product takes */
+struct product_cache;     /* product.cuh: which algorithm each shape of a product takes */
+struct attention_choices; /* attention_choice.cuh */
 
 /* Host memory on its way to the device: upload() copies into a chunk and returns. */
 struct cuda_staging {
@@ -46,6 +47,7 @@ struct kernel_device {
     cudaStream_t queues[KERNEL_QUEUES];
     cublasLtHandle_t products;
     struct product_cache *cache;
+    struct attention_choices *attention;
     void *product_workspace;
     void *workspace;
     struct cuda_staging staging;

@@ -1,7 +1,9 @@
 /* The tables of the backend, one a precision, and the one symbol that the shared object exports. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "kernels/cuda/attention_choice.cuh"
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/product.cuh"
@@ -20,8 +22,11 @@ static void describe(struct kernel_device *device, char *ret_text, size_t size)
     int length = snprintf(ret_text, size, "GPU %d: %s, %s, cuBLASLt %zu\n", device->index,
                           device->name, precisions[device->precision], cublasLtGetVersion());
 
-    if (length > 0 && (size_t)length < size)
-        product_describe(device, ret_text + length, size - (size_t)length);
+    if (length < 0 || (size_t)length >= size)
+        return;
+    attention_describe(device, ret_text + length, size - (size_t)length);
+    length += (int)strlen(ret_text + length);
+    product_describe(device, ret_text + length, size - (size_t)length);
 }
 
 static int identity(char *ret_text, size_t size, struct error *error)
@@ -34,8 +39,11 @@ static int identity(char *ret_text, size_t size, struct error *error)
         result = cudaGetDeviceProperties(&properties, 0);
     if (result != cudaSuccess || count == 0)
         return error_set(error, -ENODEV, "no GPU: CPU slots only (%s)", cudaGetErrorString(result));
-    snprintf(ret_text, size, "%.30s, cuBLASLt %zu, kernels %d", properties.name,
-             cublasLtGetVersion(), KERNEL_CUDA_ARITHMETIC);
+    size_t cudnn = attention_choices_version();
+    int length = snprintf(ret_text, size, "%.30s, cuBLASLt %zu, kernels %d", properties.name,
+                          cublasLtGetVersion(), KERNEL_CUDA_ARITHMETIC);
+    if (cudnn != 0 && length > 0 && (size_t)length < size)
+        snprintf(ret_text + length, size - (size_t)length, ", cuDNN %zu", cudnn);
     return 0;
 }
 
@@ -79,6 +87,7 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     k.linear_forward = cuda_linear_forward<T>;
     k.linear_gelu_forward = cuda_linear_gelu_forward<T>;
     k.linear_backward = cuda_linear_backward<T>;
+    k.attention_prepare = cuda_attention_prepare<T>;
     k.attention_forward = cuda_attention_forward<T>;
     k.attention_backward = cuda_attention_backward<T>;
     k.rotary_forward = cuda_rotary_forward<T>;

@@ -9,11 +9,11 @@
 
 #include "emulator.h"
 
-#define ALIGNMENT   256 /* what cudaMalloc() promises */
-#define MOST_BYTES  ((size_t)1 << 40)
-#define PAGE_BYTES  ((size_t)4096)
+#define ALIGNMENT  256 /* what cudaMalloc() promises */
+#define MOST_BYTES ((size_t)1 << 40)
+#define PAGE_BYTES ((size_t)4096)
 
-static char *range; /* MOST_BYTES of addresses; NULL: not reserved yet */
+static char *range;       /* MOST_BYTES of addresses; NULL: not reserved yet */
 static size_t used_bytes; /* of addresses */
 static size_t live_bytes; /* of memory: what is given back is free again */
 static unsigned accesses;
@@ -35,8 +35,8 @@ static void protect(char *pages, size_t size_bytes, int protection)
 
 static bool reserve(void)
 {
-    void *memory = mmap(nullptr, MOST_BYTES, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory =
+        mmap(nullptr, MOST_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return false;
     madvise(memory, MOST_BYTES, MADV_NOHUGEPAGE);
@@ -117,4 +117,13 @@ device_access::~device_access()
         protect(pages, pages_bytes, PROT_NONE);
     else if (--accesses == 0)
         protect(range, used_bytes, PROT_NONE);
+}
+
+void emulator_reach_memory(bool open)
+{
+    static device_access *access;
+
+    assert(open == (access == nullptr));
+    delete access;
+    access = open ? new device_access() : nullptr;
 }

@@ -28,6 +28,10 @@ unsigned emulator_replays(void);
 /** emulator_knows_products() - whether cuBLASLt's heuristic finds anything from now on */
 void emulator_knows_products(bool known);
 
+/** emulator_reach_memory() - opens the device's memory for a stand-in of one of its libraries, and
+ * closes it again */
+void emulator_reach_memory(bool open);
+
 #ifdef __cplusplus
 }
 #endif

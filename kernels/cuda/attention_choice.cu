@@ -1,0 +1,256 @@
+#include "kernels/cuda/attention_choice.cuh"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/cuda/attention_cudnn.cuh"
+#include "kernels/cuda/attention_trial.cuh"
+
+#define SHAPES_MAX  16
+#define REASON_SIZE 200
+#define DEPTH_STEP  8 /* columns of a head: 16 bytes */
+
+struct direction {
+    struct attention_graph graph; /* without samples: our own kernels */
+    char reason[REASON_SIZE];     /* why our own, else "" */
+};
+
+struct choice {
+    attention_view view;
+    struct direction forward, backward;
+    void *workspace; /* of the larger of both; NULL: none */
+};
+
+struct attention_choices {
+    struct cudnn cudnn;
+    char reason[REASON_SIZE]; /* why there is no cuDNN, else "" */
+    unsigned count;
+    struct choice choices[SHAPES_MAX];
+};
+
+/* ---- the library ---- */
+
+/* NULL: switched off. The emulator's memory is not for the real library. */
+static const char *library_path(void)
+{
+#ifdef __CUDACC__
+    const char *named = getenv("FIRN_CUDNN_LIBRARY"), *path = named ? named : "libcudnn.so.9";
+#else
+    const char *path = getenv("FIRN_CUDNN_LIBRARY");
+#endif
+    return path != NULL && path[0] != '\0' ? path : NULL;
+}
+
+size_t attention_choices_version(void)
+{
+    const char *path = library_path();
+    struct cudnn cudnn = {};
+
+    return path != NULL && cudnn_open(path, &cudnn, NULL) == 0 ? cudnn.version : 0;
+}
+
+static int find_cudnn(struct attention_choices *choices, cudaStream_t stream)
+{
+    const char *path = library_path();
+    struct error error = {};
+    int status = path == NULL ? error_set(&error, -ENOENT, "cuDNN is switched off")
+                              : cudnn_open(path, &choices->cudnn, &error);
+
+    if (status == 0)
+        status = cudnn_attach(&choices->cudnn, stream, &error);
+    snprintf(choices->reason, sizeof(choices->reason), "%.*s", REASON_SIZE - 1,
+             status == 0 ? "" : error.text);
+    return status;
+}
+
+int attention_choices_new(struct kernel_device *device, struct attention_choices **ret_choices)
+{
+    struct attention_choices *choices = (struct attention_choices *)calloc(1, sizeof(*choices));
+
+    if (choices == NULL)
+        return -ENOMEM;
+    if (device->precision != CUDA_BF16)
+        snprintf(choices->reason, sizeof(choices->reason), "cuDNN is for bf16 alone");
+    else
+        (void)find_cudnn(choices, device_stream(device)); /* without it there are our kernels */
+    *ret_choices = choices;
+    return 0;
+}
+
+static void drop(struct choice *choice)
+{
+    attention_graph_drop(&choice->forward.graph);
+    attention_graph_drop(&choice->backward.graph);
+    (void)cudaFree(choice->workspace);
+}
+
+void attention_choices_free(struct attention_choices *choices)
+{
+    if (choices == NULL)
+        return;
+    for (unsigned i = 0; i < choices->count; i++)
+        drop(&choices->choices[i]);
+    cudnn_detach(&choices->cudnn);
+    free(choices);
+}
+
+/* ---- choosing ---- */
+
+static bool same_shape(const attention_view &a, const attention_view &b)
+{
+    return a.batch == b.batch && a.context == b.context && a.heads == b.heads &&
+           a.kv_heads == b.kv_heads && a.depth == b.depth;
+}
+
+static struct choice *find(struct attention_choices *choices, const attention_view &view)
+{
+    for (unsigned i = 0; i < choices->count; i++)
+        if (same_shape(choices->choices[i].view, view))
+            return &choices->choices[i];
+    return NULL;
+}
+
+static void stay(struct direction *direction, const char *reason)
+{
+    if (direction->graph.samples > 0)
+        attention_graph_drop(&direction->graph);
+    snprintf(direction->reason, sizeof(direction->reason), "%.*s", REASON_SIZE - 1, reason);
+}
+
+static void plan(const struct cudnn *cudnn, const attention_view &view, struct choice *choice)
+{
+    struct error error = {};
+
+    if (attention_graph_forward(cudnn, view, CHOICE_WORKSPACE_MAX, &choice->forward.graph, &error))
+        stay(&choice->forward, error.text);
+    if (attention_graph_backward(cudnn, view, CHOICE_WORKSPACE_MAX, &choice->backward.graph,
+                                 &error))
+        stay(&choice->backward, error.text);
+}
+
+/* Whether what was planned keeps its promises; -ENOMEM. */
+static int test(struct kernel_device *device, struct choice *choice)
+{
+    struct attention_trial trial = {};
+    int status = attention_trial_run(device, &device->attention->cudnn, choice->view, &trial);
+
+    if (status < 0)
+        return status;
+    if (choice->forward.graph.samples > 0 && trial.forward[0] != '\0')
+        stay(&choice->forward, trial.forward);
+    if (choice->backward.graph.samples > 0 && trial.backward[0] != '\0')
+        stay(&choice->backward, trial.backward);
+    return 0;
+}
+
+/* For good: steps that were recorded have its address. */
+static int take_workspace(struct choice *choice)
+{
+    size_t forward = choice->forward.graph.graph.workspace_bytes;
+    size_t backward = choice->backward.graph.graph.workspace_bytes;
+    size_t wanted = forward > backward ? forward : backward;
+
+    if (wanted == 0 || cudaMalloc(&choice->workspace, wanted) == cudaSuccess)
+        return 0;
+    (void)cudaGetLastError(); /* told here, and not sticky */
+    return -ENOMEM;
+}
+
+int attention_choose(struct kernel_device *device, const attention_view &view)
+{
+    struct attention_choices *choices = device->attention;
+    struct choice choice = {};
+    int status = 0;
+
+    if (find(choices, view) != NULL || choices->count == SHAPES_MAX)
+        return 0;
+    choice.view = view;
+    if (choices->reason[0] != '\0' || view.depth % DEPTH_STEP != 0) {
+        const char *why = choices->reason[0] != '\0' ? choices->reason : "heads of odd width";
+        stay(&choice.forward, why);
+        stay(&choice.backward, why);
+    } else {
+        plan(&choices->cudnn, view, &choice);
+        if (choice.forward.graph.samples + choice.backward.graph.samples > 0)
+            status = test(device, &choice);
+        if (status == 0)
+            status = take_workspace(&choice);
+    }
+    if (status < 0)
+        drop(&choice);
+    else
+        choices->choices[choices->count++] = choice;
+    return status;
+}
+
+/* ---- computing ---- */
+
+static void check(struct kernel_device *device, int status, const char *call)
+{
+    if (status != 0)
+        device_fail(device, call, device->attention->cudnn.text(status));
+}
+
+bool attention_chosen_forward(struct kernel_device *device, bfloat *output, float *log_sum,
+                              const bfloat *qkv, const attention_view &view)
+{
+    const struct choice *choice = find(device->attention, view);
+
+    if (choice == NULL || choice->forward.graph.samples == 0)
+        return false;
+    check(device,
+          attention_graph_run_forward(&choice->forward.graph, output, log_sum, qkv, view,
+                                      choice->workspace),
+          "cuDNN's attention, forward");
+    return true;
+}
+
+bool attention_chosen_backward(struct kernel_device *device, bfloat *d_qkv, const bfloat *d_output,
+                               const bfloat *output, float *delta, const float *log_sum,
+                               const bfloat *qkv, const attention_view &view)
+{
+    const struct choice *choice = find(device->attention, view);
+
+    if (choice == NULL || choice->backward.graph.samples == 0)
+        return false;
+    check(device,
+          attention_graph_run_backward(&choice->backward.graph, d_qkv, d_output, output, delta,
+                                       log_sum, qkv, view, choice->workspace),
+          "cuDNN's attention, backward");
+    return true;
+}
+
+static size_t describe(const struct direction *direction, const char *name, size_t version,
+                       char *ret_text, size_t size)
+{
+    int length =
+        direction->graph.samples > 0
+            ? snprintf(ret_text, size, ", %s cuDNN %zu engine %lld, %u samples a run, %zu MiB",
+                       name, version, (long long)direction->graph.graph.engine,
+                       direction->graph.samples, direction->graph.graph.workspace_bytes >> 20)
+            : snprintf(ret_text, size, ", %s own kernels (%s)", name, direction->reason);
+    return length > 0 ? (size_t)length : 0;
+}
+
+void attention_describe(const struct kernel_device *device, char *ret_text, size_t size)
+{
+    const struct attention_choices *choices = device->attention;
+    char line[3 * REASON_SIZE];
+
+    ret_text[0] = '\0';
+    for (unsigned i = 0, used = 0; i < choices->count && used < size; i++) {
+        const struct choice *c = &choices->choices[i];
+        const attention_view &v = c->view;
+        size_t length =
+            (size_t)snprintf(line, sizeof(line), "attention %ux%u, %u heads of %u, %u of keys",
+                             v.batch, v.context, v.heads, v.depth, v.kv_heads);
+        length += describe(&c->forward, "forward", choices->cudnn.version, line + length,
+                           sizeof(line) - length);
+        if (length < sizeof(line))
+            (void)describe(&c->backward, "backward", choices->cudnn.version, line + length,
+                           sizeof(line) - length);
+        int written = snprintf(ret_text + used, size - used, "%s\n", line);
+        used += written > 0 ? (unsigned)written : 0;
+    }
+}

@@ -1,0 +1,129 @@
+/*
+ * cuDNN, opened at run time, as far as it is used: graphs of operations on tensors of four
+ * dimensions, and plans that compute such a graph with one kernel.
+ *
+ * Design: nothing links cuDNN and no header of it is needed; what is used of its binary interface
+ * (the graph API, the same since 9.0) is declared in cudnn.cu and in struct cudnn. A graph is built
+ * operation by operation. The first call that cuDNN refuses is remembered and those after it do
+ * nothing, so that only cudnn_graph_plan() has to be asked whether all went well.
+ *
+ * Which engine computes a graph: the first of cuDNN's own heuristic that is not marked as
+ * nondeterministic, builds, and takes no more workspace than is allowed. That is a function of the
+ * graph, the kind of device and the version.
+ */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "kernels/cuda/platform.cuh"
+
+#define CUDNN_DESCRIPTORS_MAX 160 /* of one graph; attention's backward has some 120 */
+#define CUDNN_OPERATIONS_MAX  32
+#define CUDNN_MEMORY_MAX      16 /* tensors of a graph that lie in memory, numbers included */
+
+typedef void *cudnn_descriptor;
+
+struct cudnn {
+    void *handle;   /* NULL: not attached */
+    size_t version; /* 91900 is 9.19.0 */
+    size_t (*get_version)(void);
+    const char *(*text)(int status);
+    int (*create)(void **ret_handle);
+    int (*destroy)(void *handle);
+    int (*set_stream)(void *handle, cudaStream_t stream);
+    int (*make)(int kind, cudnn_descriptor *ret_descriptor);
+    int (*drop)(cudnn_descriptor descriptor);
+    int (*finalize)(cudnn_descriptor descriptor);
+    int (*set)(cudnn_descriptor descriptor, int attribute, int type, int64_t count,
+               const void *values);
+    int (*get)(cudnn_descriptor descriptor, int attribute, int type, int64_t room,
+               int64_t *ret_count, void *ret_values);
+    int (*execute)(void *handle, cudnn_descriptor plan, cudnn_descriptor memory);
+};
+
+/**
+ * cudnn_open() - open the library at @path, or of that name where the system looks
+ *
+ * Return: 0; -ENOENT: no such library; -ELIBBAD: it is not cuDNN 9. @error says it. A library that
+ * was opened stays loaded.
+ */
+int cudnn_open(const char *path, struct cudnn *ret_cudnn, struct error *error) CHECK_RESULT;
+/** cudnn_attach() - the process's current device computes, on @stream, which is borrowed; -EIO */
+int cudnn_attach(struct cudnn *cudnn, cudaStream_t stream, struct error *error) CHECK_RESULT;
+/** cudnn_detach() - after the graphs are dropped; nothing where it is not attached */
+void cudnn_detach(struct cudnn *cudnn);
+
+enum cudnn_type { CUDNN_F32 = 0, CUDNN_I32 = 4, CUDNN_BF16 = 9, CUDNN_BOOL = 11 };
+
+enum cudnn_pointwise {
+    CUDNN_ADD = 0,
+    CUDNN_MUL = 1,
+    CUDNN_DIV = 6,
+    CUDNN_SUB = 9,
+    CUDNN_EXP = 13,
+    CUDNN_LOG = 15,
+    CUDNN_AT_LEAST = 303, /* a >= b */
+    CUDNN_INDEX = 501,    /* of an element along an axis */
+    CUDNN_SELECT = 601    /* a where the mask holds, else b */
+};
+
+enum cudnn_reduction { CUDNN_SUM = 0, CUDNN_HIGHEST = 3 };
+
+/* Sizes and strides in elements: batch, head, row, column. */
+struct cudnn_layout {
+    int64_t size[4], stride[4];
+};
+
+/* Zeroed, then .cudnn set, is a graph without operations. */
+struct cudnn_graph {
+    const struct cudnn *cudnn; /* borrowed */
+    cudnn_descriptor made[CUDNN_DESCRIPTORS_MAX], operations[CUDNN_OPERATIONS_MAX];
+    unsigned made_count, operation_count, memory_count;
+    int status;       /* cuDNN's of the first call that failed */
+    const char *call; /* which that was */
+    /* after cudnn_graph_plan() */
+    cudnn_descriptor plan;
+    size_t workspace_bytes;
+    int64_t engine; /* cuDNN's number for what computes it */
+};
+
+/** cudnn_graph_memory() - a tensor that lies in memory: the next one of cudnn_graph_run()'s list */
+cudnn_descriptor cudnn_graph_memory(struct cudnn_graph *graph, struct cudnn_layout layout,
+                                    enum cudnn_type type);
+/** cudnn_graph_number() - one f32 in the host's memory, in that list too */
+cudnn_descriptor cudnn_graph_number(struct cudnn_graph *graph);
+/** cudnn_graph_value() - a tensor that only exists between operations */
+cudnn_descriptor cudnn_graph_value(struct cudnn_graph *graph, struct cudnn_layout layout,
+                                   enum cudnn_type type);
+
+/** cudnn_graph_matmul() - result = a b in f32, of each batch and head; fewer heads of b are shared
+ * by as many neighbouring heads of a */
+void cudnn_graph_matmul(struct cudnn_graph *graph, cudnn_descriptor a, cudnn_descriptor b,
+                        cudnn_descriptor result);
+/** cudnn_graph_pointwise() - sizes of 1 are spread; @b and @mask NULL where @mode has none; @axis
+ * of CUDNN_INDEX, else 0 */
+void cudnn_graph_pointwise(struct cudnn_graph *graph, enum cudnn_pointwise mode, cudnn_descriptor a,
+                           cudnn_descriptor b, cudnn_descriptor mask, unsigned axis,
+                           cudnn_descriptor result);
+/** cudnn_graph_reduce() - over the sizes that are smaller in @result */
+void cudnn_graph_reduce(struct cudnn_graph *graph, enum cudnn_reduction reduction,
+                        cudnn_descriptor a, cudnn_descriptor result);
+/** cudnn_graph_reshape() - @result has the elements of @a under its own strides */
+void cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_descriptor a, cudnn_descriptor result);
+
+/**
+ * cudnn_graph_plan() - choose what computes the graph
+ * @workspace_max: bytes
+ *
+ * Return: 0; -ENOSPC: an engine would do with more workspace; -ENOTSUP: cuDNN refuses the graph, or
+ * no engine of it will do. @error says why.
+ */
+int cudnn_graph_plan(struct cudnn_graph *graph, size_t workspace_max,
+                     struct error *error) CHECK_RESULT;
+
+/** cudnn_graph_run() - cuDNN's status, 0: it runs; @memory in the order of the tensors, @workspace
+ * of workspace_bytes on the device */
+int cudnn_graph_run(const struct cudnn_graph *graph, void *const *memory,
+                    void *workspace) CHECK_RESULT;
+
+void cudnn_graph_drop(struct cudnn_graph *graph);
