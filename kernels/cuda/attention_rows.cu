@@ -27,7 +27,7 @@ template <typename T, typename U>
 __device__ inline float row_product(const T *a, const U *b, unsigned depth)
 {
     float sum = 0.0f;
-#pragma unroll 8
+#pragma unroll 4
     for (unsigned c = 0; c < depth; c++)
         sum += to_float(a[c]) * to_float(b[c]);
     return sum;
