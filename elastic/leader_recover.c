@@ -192,8 +192,9 @@ static int gather(const struct leader_context *context, struct survivors *surviv
             continue;
         struct worker_report *report = &survivors->reports[survivors->count];
         *report = *member->report;
-        /* A donor hands over and stays behind: it never was in the generation as the others are. */
-        if (!roster_is_worker(roster, member) &&
+        /* A donor hands over and stays behind: it never was in the generation as the others are.
+         * Nor was one that was on its way there when it spoke last: it may be dead since. */
+        if ((!roster_is_worker(roster, member) || member->seat == SEAT_JOINING) &&
             report->generation == context->view->plan->generation)
             report->generation--;
         if (member->seat == SEAT_JOINING && !context->view->plan->planned)

@@ -62,6 +62,21 @@ static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
     expect_published(10, 0);
 }
 
+/* c died when it was about to begin; its node is back, and what it last said still stands there. */
+static void one_that_never_came_in_contradicts_nobody(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->follows = 5;
+    say(0, WORKER_STUCK, 6, 12);
+    say(1, WORKER_STUCK, 6, 12);
+    say(2, WORKER_PREPARED, 6, 9);
+    decide();
+    view.now_ns += 30 * TIMEOUT_NS;
+    decide();
+    expect_published(12, 0);
+}
+
 static void one_that_runs_on_is_waited_for(void **state)
 {
     (void)state;
@@ -273,6 +288,27 @@ static void so_they_are_in_a_planned_switch(void **state)
     say(2, WORKER_STUCK, 6, 9);
     reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
     reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
+    decide();
+    expect_published(9, 0);
+}
+
+/* The watch of b's firnd hangs: it knows nothing of the planned change that broke without it. */
+static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **state)
+{
+    (void)state;
+    split_in_two();
+    plan->planned = true;
+    plan->follows = 5;
+    say(2, WORKER_STUCK, 5, 9);
+    reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
+    reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
+    struct node_report b = reports[1];
+    reports[1].generation = 5; /* its last word is of before */
+    decide();
+    view.now_ns += 8 * TIMEOUT_NS - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    reports[1] = b;
     decide();
     expect_published(9, 0);
 }
@@ -518,6 +554,7 @@ int main(void)
         TEST(gradients_that_were_thrown_away_do_not_count),
         TEST(gradients_of_the_generation_that_broke_do_count),
         TEST(a_donor_that_stayed_behind_contradicts_nobody),
+        TEST(one_that_never_came_in_contradicts_nobody),
         TEST(one_that_runs_on_is_waited_for),
         TEST(one_that_is_accused_gets_a_short_grace),
         TEST(a_late_worker_beside_one_that_spoke_is_waited_for),
@@ -525,6 +562,7 @@ int main(void)
         TEST(a_copy_is_waited_for_as_a_replica_is),
         TEST(those_who_wait_for_links_are_waited_for_until_they_give_up),
         TEST(so_they_are_in_a_planned_switch),
+        TEST(one_that_has_not_heard_of_a_planned_change_is_waited_for),
         TEST(waiting_in_vain_is_short),
         TEST(one_that_was_left_behind_breaks_nothing),
         TEST(avoided_slots_are_looked_at_again),
