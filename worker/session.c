@@ -504,6 +504,7 @@ static int settle_into_generation(struct trainer *trainer)
     mark_restored(trainer);
     snapshot_release(trainer->snapshot);
     engine_drop_others(trainer->engine);
+    algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
     return handover_release(trainer->plan, engine->rank, trainer->mesh);
 }
 

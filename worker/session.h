@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "worker/algorithms.h"
 #include "worker/control_server.h"
 #include "worker/engine.h"
 #include "worker/exchange.h"
@@ -22,6 +23,7 @@ struct trainer {
     const struct kernel *kernel;
     struct kernel_device *device;
     struct nccl_use nccl;
+    struct algorithms algorithms;
     struct state *state;
     struct dataset *dataset;
     struct snapshot *snapshot;

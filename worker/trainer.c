@@ -550,9 +550,11 @@ static int open_all(struct trainer *trainer, struct error *error)
         status = mesh_listen(options->listen, &trainer->listener, error);
     if (!status)
         status = open_device(trainer, error);
-    if (!status)
-        nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
-    return status ? status : session_dataset(&trainer->spec, &trainer->dataset, error);
+    if (status)
+        return status;
+    algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
+    nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
+    return session_dataset(&trainer->spec, &trainer->dataset, error);
 }
 
 static int trainer_init(struct trainer *trainer, const struct worker_options *options,
@@ -584,6 +586,7 @@ static void trainer_done(struct trainer *trainer)
     metrics_close(trainer->metrics);
     dataset_close(trainer->dataset);
     state_free(trainer->state);
+    algorithms_done(&trainer->algorithms);
     nccl_use_done(&trainer->nccl);
     if (trainer->kernel)
         trainer->kernel->close(trainer->device);
