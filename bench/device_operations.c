@@ -127,7 +127,11 @@ static void run_tree_add(const struct device_rig *rig)
 
 static void run_norm(const struct device_rig *rig)
 {
-    if (rig->kernel->norm_squared(rig->device, rig->f32[0], rig->elements) < 0)
+    const struct kernel_norm_tensor tensor = {rig->f32[0], rig->elements};
+    double sum;
+
+    rig->kernel->norms_squared(rig->device, &tensor, 1, &sum);
+    if (sum < 0)
         device_rig_stop("a sum of squares is negative");
 }
 

@@ -125,17 +125,12 @@ TIMED(PROFILE_ADAMW, adamw,
       (device_pointer d, const struct kernel_adamw_tensor *tensors, size_t count,
        const struct kernel_adamw *options),
       (d, tensors, count, options))
+TIMED(PROFILE_NORM, norms_squared,
+      (device_pointer d, const struct kernel_norm_tensor *tensors, size_t count, double *sums),
+      (d, tensors, count, sums))
 TIMED(PROFILE_TREE_ADD, tree_add,
       (device_pointer d, float *output, const float *a, const float *b, size_t count),
       (d, output, a, b, count))
-
-static double norm_squared(struct kernel_device *device, const float *values, size_t count)
-{
-    double began = measure_now(), sum = kernel_cpu()->norm_squared(device, values, count);
-
-    seconds[PROFILE_NORM] += measure_now() - began;
-    return sum;
-}
 
 const struct kernel *profile_kernel(void)
 {
@@ -158,7 +153,7 @@ const struct kernel *profile_kernel(void)
     table.residual = residual;
     table.cross_entropy_fused = cross_entropy_fused;
     table.adamw = adamw;
-    table.norm_squared = norm_squared;
+    table.norms_squared = norms_squared;
     table.tree_add = tree_add;
     return &table;
 }

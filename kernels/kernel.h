@@ -95,7 +95,13 @@ struct kernel_adamw_tensor {
     bool decay;      /* weight decay applies */
 };
 
-/* Elements of a partial sum of norm_squared(): aligned to the tensor's start, DESIGN 3.6. */
+/* One flat tensor of norms_squared(). */
+struct kernel_norm_tensor {
+    const float *values; /* on the device */
+    size_t count;        /* elements */
+};
+
+/* Elements of a partial sum of norms_squared(): aligned to the tensor's start, DESIGN 3.6. */
 #define KERNEL_NORM_CHUNK 4096
 
 struct kernel {
@@ -280,9 +286,11 @@ struct kernel {
                     size_t count);
     void (*values)(struct kernel_device *device, float *values, const void *activations,
                    size_t count);
-    /* sum of squares: f64 partial sums over chunks of KERNEL_NORM_CHUNK from the start, inside a
-       chunk in one fixed order, chunks added in index order. Synchronizes. */
-    double (*norm_squared)(struct kernel_device *device, const float *values, size_t count);
+    /* The sum of squares of each of several tensors: f64 partial sums over chunks of
+       KERNEL_NORM_CHUNK from a tensor's start, inside a chunk in one fixed order, chunks added in
+       index order. Waits for the compute queue, once for all; NAN after a failure. */
+    void (*norms_squared)(struct kernel_device *device, const struct kernel_norm_tensor *tensors,
+                          size_t tensor_count, double *ret_sums);
     /* output = a + b, f32, elementwise; output may be a or b: one node of the reduction tree */
     void (*tree_add)(struct kernel_device *device, float *output, const float *a, const float *b,
                      size_t count);

@@ -9,6 +9,7 @@
 #include "worker/pipeline.h"
 #include "worker/reduction.h"
 #include "worker/shadow.h"
+#include "worker/squares.h"
 #include "worker/tie.h"
 
 bool engine_evaluates(const struct job_spec *spec, uint64_t step)
@@ -153,6 +154,8 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
                                state->spec->train.lanes, engine->lanes, &engine->gradients, error);
     if (!status && (status = make_buffers(engine)) == 0 && (status = make_links(engine)) == 0)
         status = make_shadow(engine);
+    if (!status)
+        status = squares_new(state, &engine->squares);
     if (status) {
         engine_free(engine);
         return error && error->code
@@ -174,6 +177,7 @@ void engine_free(struct engine *engine)
     tie_free(engine->tie);
     shadow_free(engine->shadow);
     departures_free(engine->departures);
+    squares_free(engine->squares);
     free(engine->weights);
     free(engine->tokens);
     free(engine->targets);
@@ -183,31 +187,6 @@ void engine_free(struct engine *engine)
     arena_end(engine->state->arena);
     pinned_turn(engine->state->pinned);
     free(engine);
-}
-
-/* Square sum of one unit's reduced gradient, tensor by tensor in their order; mirrors count
- * elsewhere. Frozen units have none. */
-static double unit_square(const struct engine *engine, unsigned unit)
-{
-    const struct state *state = engine->state;
-    const struct unit_layout *layout = &state->units[unit].layout;
-    const float *gradient = engine->applied[unit];
-    double sum = 0;
-
-    for (unsigned i = 0; gradient && i < layout->tensor_count; i++)
-        if (!state_mirrored(state, &layout->tensors[i]))
-            sum += state->kernel->norm_squared(state->device, gradient + layout->tensors[i].offset,
-                                               layout->tensors[i].count);
-    return sum;
-}
-
-static void record_squares(struct engine *engine)
-{
-    struct step_record *record = &engine->state->hold;
-
-    for (unsigned unit = 0; unit < engine->state->unit_count; unit++)
-        if (plan_keeps(engine->plan, engine->rank, unit))
-            record->unit_squares[unit] = step_record_known(unit_square(engine, unit));
 }
 
 static void begin_record(struct engine *engine)
@@ -243,7 +222,8 @@ int engine_compute(struct engine *engine, struct error *error)
         return error_set(error, status, "step %llu: the links of generation %llu broke",
                          (unsigned long long)engine->state->hold.step,
                          (unsigned long long)engine->plan->generation);
-    record_squares(engine);
+    squares_record(engine->squares, engine->plan, engine->rank, engine->applied,
+                   &engine->state->hold);
     status = engine->state->kernel->synchronize(engine->state->device, error);
     if (status)
         return status;

@@ -45,6 +45,7 @@ struct engine {
     void **weights;        /* unit_count, device */
     struct shadow *shadow; /* copies that it feeds or keeps; NULL: none */
     float **applied;       /* a unit of the model: the gradient that a commit applies; NULL: none */
+    struct squares *squares;          /* what the norm is made of */
     struct reduction *reduction;      /* across the replicas of the stage */
     struct departures *departures;    /* what leaves over the links of this engine */
     struct passage *inputs, *outputs; /* a slot: from the stage before, to the next one */

@@ -50,6 +50,6 @@ const struct kernel OPERATION(kernel) = {
     .adamw = OPERATION(adamw),
     .weights = OPERATION(weights),
     .values = OPERATION(values),
-    .norm_squared = OPERATION(norm_squared),
+    .norms_squared = OPERATION(norms_squared),
     .tree_add = OPERATION(tree_add),
 };

@@ -1,5 +1,5 @@
 /*
- * The sum of squares of a tensor (DESIGN 3.6): threads make the partial sums of the chunks, the
+ * The sums of squares of tensors (DESIGN 3.6): threads make the partial sums of the chunks, the
  * caller adds them in index order. Blocks of chunks keep the partial sums on the stack.
  */
 #include "kernels/cpu/level.h"
@@ -34,7 +34,7 @@ static void norm_share(const void *context, size_t begin, size_t end,
     }
 }
 
-double OPERATION(norm_squared)(struct kernel_device *device, const float *values, size_t count)
+static double norm_squared(struct kernel_device *device, const float *values, size_t count)
 {
     double partial_sums[BLOCK_CHUNKS], sum = 0.0;
 
@@ -47,4 +47,12 @@ double OPERATION(norm_squared)(struct kernel_device *device, const float *values
             sum += partial_sums[chunk];
     }
     return sum;
+}
+
+void OPERATION(norms_squared)(struct kernel_device *device,
+                              const struct kernel_norm_tensor *tensors, size_t tensor_count,
+                              double *ret_sums)
+{
+    for (size_t i = 0; i < tensor_count; i++)
+        ret_sums[i] = norm_squared(device, tensors[i].values, tensors[i].count);
 }

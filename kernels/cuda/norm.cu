@@ -1,13 +1,14 @@
 /*
- * The sum of squares of a tensor (DESIGN 3.6): a block a chunk of KERNEL_NORM_CHUNK elements makes
- * its f64 sum in one order; the host adds the chunks in index order.
+ * The sums of squares of tensors (DESIGN 3.6): a block a chunk of KERNEL_NORM_CHUNK elements makes
+ * its f64 sum in one order; the host adds the chunks of each tensor in index order. The sums of all
+ * tensors' chunks lie one behind the other, so that the host waits once and not for each tensor.
  */
 #include "kernels/cuda/operations.cuh"
 
 #define NORM_THREADS 256
 #define NORM_LANES   4
 #define NORM_PACKS   (KERNEL_NORM_CHUNK / (NORM_THREADS * NORM_LANES))
-#define CHUNKS_MAX   (CUDA_STAGING_CHUNK_BYTES / sizeof(double)) /* of one launch */
+#define CHUNKS_MAX   (CUDA_STAGING_CHUNK_BYTES / sizeof(double)) /* of one wait */
 
 static __global__ void __launch_bounds__(NORM_THREADS)
     norm_kernel(double *partial_sums, const float *values, size_t count)
@@ -32,24 +33,65 @@ static __global__ void __launch_bounds__(NORM_THREADS)
         partial_sums[blockIdx.x] = sum;
 }
 
-double cuda_norm_squared(struct kernel_device *device, const float *values, size_t count)
+/* Chunks whose sums the device makes one behind the other, until the host has fetched and added
+ * them. */
+struct norms {
+    struct kernel_device *device;
+    const struct kernel_norm_tensor *tensors;
+    double *sums;
+    size_t waiting;                 /* chunks that are made and not added yet */
+    size_t next_tensor, next_chunk; /* the first of these */
+};
+
+static size_t chunks_of(const struct kernel_norm_tensor *tensor)
 {
-    const size_t each = CHUNKS_MAX * KERNEL_NORM_CHUNK;
-    double *on_device = (double *)device->workspace, sum = 0.0;
+    return blocks_for(tensor->count, KERNEL_NORM_CHUNK);
+}
 
-    for (size_t start = 0; start < count; start += each) {
-        size_t left = count - start < each ? count - start : each;
-        unsigned chunks = blocks_for(left, KERNEL_NORM_CHUNK);
+/* The one wait: brings the chunks' sums and adds them to their tensors' in index order. */
+static void add_waiting(struct norms *n)
+{
+    struct kernel_device *device = n->device;
 
-        LAUNCH(norm_kernel, chunks, NORM_THREADS, 0, device_stream(device), on_device,
-               values + start, left);
-        DEVICE_LAUNCHED(device, "norm_squared");
-        cuda_download(device, device->partial_sums, on_device, chunks * sizeof(double));
-        device_note(device, cudaStreamSynchronize(device_stream(device)), "norm_squared");
-        if (device->failure != cudaSuccess)
-            return NAN;
-        for (unsigned chunk = 0; chunk < chunks; chunk++)
-            sum += device->partial_sums[chunk];
+    cuda_download(device, device->partial_sums, device->workspace, n->waiting * sizeof(double));
+    device_note(device, cudaStreamSynchronize(device_stream(device)), "norms_squared");
+    for (size_t i = 0; i < n->waiting; i++, n->next_chunk++) {
+        while (n->next_chunk == chunks_of(&n->tensors[n->next_tensor])) {
+            n->next_tensor++;
+            n->next_chunk = 0;
+        }
+        n->sums[n->next_tensor] += device->partial_sums[i];
     }
-    return sum;
+    n->waiting = 0;
+}
+
+static void make_chunks(struct norms *n, const struct kernel_norm_tensor *tensor)
+{
+    double *made = (double *)n->device->workspace;
+
+    for (size_t chunk = 0, count; chunk < chunks_of(tensor); chunk += count) {
+        size_t left = chunks_of(tensor) - chunk, start = chunk * KERNEL_NORM_CHUNK;
+        count = left < CHUNKS_MAX - n->waiting ? left : CHUNKS_MAX - n->waiting;
+        LAUNCH(norm_kernel, (unsigned)count, NORM_THREADS, 0, device_stream(n->device),
+               made + n->waiting, tensor->values + start, tensor->count - start);
+        DEVICE_LAUNCHED(n->device, "norms_squared");
+        n->waiting += count;
+        if (n->waiting == CHUNKS_MAX)
+            add_waiting(n);
+    }
+}
+
+void cuda_norms_squared(struct kernel_device *device, const struct kernel_norm_tensor *tensors,
+                        size_t tensor_count, double *ret_sums)
+{
+    struct norms n = {device, tensors, ret_sums, 0, 0, 0};
+
+    for (size_t i = 0; i < tensor_count; i++)
+        ret_sums[i] = 0.0;
+    for (size_t i = 0; i < tensor_count; i++)
+        make_chunks(&n, &tensors[i]);
+    if (n.waiting > 0)
+        add_waiting(&n);
+    for (size_t i = 0; device->failure != cudaSuccess && i < tensor_count; i++)
+        ret_sums[i] = NAN;
 }

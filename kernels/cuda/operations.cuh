@@ -86,6 +86,7 @@ void cuda_values(struct kernel_device *device, float *values, const void *activa
 template <typename T>
 void cuda_adamw(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,
                 size_t tensor_count, const struct kernel_adamw *options);
-double cuda_norm_squared(struct kernel_device *device, const float *values, size_t count);
+void cuda_norms_squared(struct kernel_device *device, const struct kernel_norm_tensor *tensors,
+                        size_t tensor_count, double *ret_sums);
 void cuda_tree_add(struct kernel_device *device, float *output, const float *a, const float *b,
                    size_t count);

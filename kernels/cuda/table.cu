@@ -102,7 +102,7 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     k.adamw = cuda_adamw<T>;
     k.weights = cuda_weights<T>;
     k.values = cuda_values<T>;
-    k.norm_squared = cuda_norm_squared;
+    k.norms_squared = cuda_norms_squared;
     k.tree_add = cuda_tree_add;
     return k;
 }

@@ -439,14 +439,20 @@ static void adamw(struct kernel_device *d, const struct kernel_adamw_tensor *ten
     free(on_device);
 }
 
-static double norm_squared(struct kernel_device *d, const float *values, size_t count)
+static void norms_squared(struct kernel_device *d, const struct kernel_norm_tensor *tensors,
+                          size_t tensor_count, double *ret_sums)
 {
-    float *x = values_in(values, count);
-    double sum = inner->norm_squared(d, x, count);
+    struct kernel_norm_tensor *on_device = calloc(tensor_count, sizeof(*on_device));
 
+    assert_non_null(on_device);
+    for (size_t i = 0; i < tensor_count; i++)
+        on_device[i] = (struct kernel_norm_tensor){values_in(tensors[i].values, tensors[i].count),
+                                                   tensors[i].count};
+    inner->norms_squared(d, on_device, tensor_count, ret_sums);
     wait_for_device();
-    drop(x);
-    return sum;
+    for (size_t i = 0; i < tensor_count; i++)
+        drop(on_device[i].values);
+    free(on_device);
 }
 
 static void tree_add(struct kernel_device *d, float *output, const float *a, const float *b,
@@ -490,7 +496,7 @@ const struct kernel *adapter_around(const struct kernel *kernel, struct kernel_d
     table.cross_entropy_forward = cross_entropy_forward;
     table.cross_entropy_fused = cross_entropy_fused;
     table.adamw = adamw;
-    table.norm_squared = norm_squared;
+    table.norms_squared = norms_squared;
     table.tree_add = tree_add;
     return &table;
 }

@@ -36,20 +36,37 @@ static void check_additions(const struct backend *backend)
     free(expected);
 }
 
-/* More than the chunks of one block, a chunk that is not full, and nothing at all. */
+static double norm_squared(const struct backend *backend, const float *values, size_t count)
+{
+    const struct kernel_norm_tensor tensor = {values, count};
+    double sum;
+
+    backend->kernel->norms_squared(backend->device, &tensor, 1, &sum);
+    return sum;
+}
+
+/* More than the chunks of one block, a chunk that is not full, and nothing at all; alone and
+ * together they have the same bits. */
 static void check_norm(const struct backend *backend)
 {
     const size_t many = backend_emulated() ? 200001 : 5000001;
-    const size_t counts[] = {0, 1, 15, KERNEL_NORM_CHUNK, KERNEL_NORM_CHUNK + 1, many};
+    const size_t counts[] = {0, 1, 15, 0, 0, KERNEL_NORM_CHUNK, KERNEL_NORM_CHUNK + 1, many, 7, 0};
+    struct kernel_norm_tensor tensors[ARRAY_COUNT(counts)];
+    struct tensor values[ARRAY_COUNT(counts)];
+    double together[ARRAY_COUNT(counts)];
 
     for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
-        struct tensor values = tensor_random(MAX(counts[i], (size_t)1), i, 3);
-        double expected = 0;
+        values[i] = tensor_random(MAX(counts[i], (size_t)1), i, 3);
+        tensors[i] = (struct kernel_norm_tensor){values[i].f32, counts[i]};
+    }
+    backend->kernel->norms_squared(backend->device, tensors, ARRAY_COUNT(counts), together);
+    for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
+        double expected = 0, alone = norm_squared(backend, values[i].f32, counts[i]);
         for (size_t j = 0; j < counts[i]; j++)
-            expected += values.f64[j] * values.f64[j];
-        double actual = backend->kernel->norm_squared(backend->device, values.f32, counts[i]);
-        assert_true(fabs(actual - expected) <= 1e-12 * expected);
-        tensor_free(&values);
+            expected += values[i].f64[j] * values[i].f64[j];
+        assert_true(fabs(alone - expected) <= 1e-12 * expected);
+        assert_memory_equal(&together[i], &alone, sizeof(alone));
+        tensor_free(&values[i]);
     }
 }
 
@@ -61,9 +78,9 @@ static void check_norm_chunks(const struct backend *backend)
 
     for (size_t i = 0; i < values.count; i += KERNEL_NORM_CHUNK) {
         size_t count = MIN(values.count - i, (size_t)KERNEL_NORM_CHUNK);
-        sum += backend->kernel->norm_squared(backend->device, values.f32 + i, count);
+        sum += norm_squared(backend, values.f32 + i, count);
     }
-    double whole = backend->kernel->norm_squared(backend->device, values.f32, values.count);
+    double whole = norm_squared(backend, values.f32, values.count);
     assert_memory_equal(&sum, &whole, sizeof(sum));
     tensor_free(&values);
 }

@@ -210,9 +210,12 @@ static void adamw(const struct call *c)
     c->kernel->adamw(c->device, &tensor, 1, &options);
 }
 
-static void norm_squared(const struct call *c)
+static void norms_squared(const struct call *c)
 {
-    double norm = c->kernel->norm_squared(c->device, c->buffer[1], ELEMENT);
+    const struct kernel_norm_tensor tensor = {c->buffer[1], ELEMENT};
+    double norm;
+
+    c->kernel->norms_squared(c->device, &tensor, 1, &norm);
     memcpy(c->buffer[0], &norm, sizeof(norm));
 }
 
@@ -255,7 +258,7 @@ static const struct operation operations[] = {
     {"tree_add", tree_add, {ELEMENT, ELEMENT}},
     {"cross_entropy", cross_entropy, {ROWS, ROWS, ROWS *VOCAB}},
     {"adamw", adamw, {ELEMENT, ELEMENT, ELEMENT, ELEMENT}},
-    {"norm_squared", norm_squared, {16, ELEMENT}},
+    {"norms_squared", norms_squared, {16, ELEMENT}},
 };
 
 /* All buffers of a call in one block of memory, with guards, shifted by some bytes. */
