@@ -266,6 +266,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
     if (request->seat.http2 && answer.status == -ETIMEDOUT &&
         request->seat.pool == request->client->pool)
         retire_pool(request->client);
+    http_seat_leave(&request->seat); /* what `done` asks next goes by this connection */
     request->done(request->context, &answer);
     request_free(request);
 }

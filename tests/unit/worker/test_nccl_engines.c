@@ -197,8 +197,8 @@ static int step(struct worker *worker, struct engine *engine, struct exchange_up
     *up = (struct exchange_up){.data_digest = dataset_digest(worker->dataset).low,
                                .record = worker->state->hold};
     exchange_readiness_init(&up->readiness, worker->rank, 0);
-    status =
-        exchange_run(worker->mesh, worker->plan, worker->rank, false, up, 0, down, &worker->error);
+    status = exchange_run(worker->mesh, worker->plan, worker->rank, false, up,
+                          &(struct exchange_root){0}, down, &worker->error);
     if (!status)
         engine_apply(engine, &down->record);
     return status;
