@@ -6,13 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "bench/paper_worker.h"
 #include "daemon/cluster.h"
 #include "daemon/memory.h"
 #include "daemon/reconcile.h"
 
-#define TURN_US 20000 /* a look at the gate at least so often */
+#define TURN_US 5000      /* a look at the gate at least so often */
+#define LOOK_NS NS_PER_MS /* between two looks at all nodes, which take a while */
 
 struct node {
     struct config config;
@@ -106,7 +108,7 @@ int many_nodes_run(const struct many_options *options, struct many_state *state)
 {
     struct node *nodes = calloc(options->count, sizeof(*nodes));
     sd_event *event;
-    uint64_t broken = 0;
+    uint64_t broken = 0, looked_ns = 0;
     char open;
 
     log_set_level(LOG_LEVEL_ERROR);
@@ -122,6 +124,9 @@ int many_nodes_run(const struct many_options *options, struct many_state *state)
             return 1;
         break_if_told(nodes, state, &broken);
         resign_if_told(nodes, options->count, state);
+        if (clock_monotonic_ns() - looked_ns < LOOK_NS)
+            continue;
+        looked_ns = clock_monotonic_ns();
         if (publish(nodes, options->count, state) &&
             write(options->news, &one, sizeof(one)) != sizeof(one))
             return 1;

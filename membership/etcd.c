@@ -12,7 +12,8 @@
  *
  * Patience. A store that is slow because a thousand nodes ask at once gets nowhere if each gives up
  * and asks again: it works for those who have gone. So each attempt that ends unanswered doubles
- * the deadline of the next ones, and each answer takes a step back.
+ * the deadline of the next ones, and each answer takes a step back. Nobody knows at its start
+ * whether a thousand others start too, so it begins with some.
  */
 #include "membership/etcd.h"
 
@@ -26,6 +27,7 @@
 
 #define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
 #define PATIENCE_MAX       8u
+#define PATIENCE_AT_START  4u
 
 static const char *const methods[ETCD_OPERATION_COUNT] = {
     [ETCD_RANGE] = "/etcdserverpb.KV/Range",
@@ -393,7 +395,7 @@ int etcd_new(const struct loop *loop, const struct etcd_options *options, struct
     if (etcd == NULL)
         return error_set(error, -ENOMEM, "no memory for the etcd client");
     etcd->loop = loop;
-    etcd->patience = 1;
+    etcd->patience = PATIENCE_AT_START;
     etcd->timeout_ns =
         options->request_timeout_ns > 0 ? options->request_timeout_ns : TIMEOUT_DEFAULT_NS;
     fill_table(etcd);

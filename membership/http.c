@@ -61,20 +61,14 @@ static void retire_pool(struct http_client *client)
     http_pool_retire(pool);
 }
 
-/* A place in the client's pool, or in one of its own. */
 static int take_seat(struct http_request *request)
 {
     struct http_client *client = request->client;
-    struct http_pool *pool = request->open_ended ? NULL : client->pool;
-    int r = pool == NULL ? http_pool_new(client->loop, &pool) : 0;
+    int r = client->pool == NULL ? http_pool_new(client->loop, &client->pool) : 0;
     if (r < 0)
         return r;
     request->seat.easy = request->transfer.easy;
-    http_seat_take(&request->seat, pool);
-    if (request->open_ended)
-        http_pool_retire(pool); /* nobody else gets in */
-    else
-        client->pool = pool;
+    http_seat_take(&request->seat, client->pool);
     return 0;
 }
 

@@ -33,7 +33,7 @@ struct http_order {
     const void *body;           /* copied; NULL: GET, else POST */
     size_t body_bytes;
     bool http2;      /* HTTP/2 and nothing else, also without TLS; else HTTP/1.1 */
-    bool open_ended; /* HTTP/2: the body goes on with http_send(), on a connection of its own */
+    bool open_ended; /* HTTP/2: the body goes on with http_send() */
     bool
         once; /* never sent a second time, even where libcurl would (a kept connection that died) */
     uint64_t timeout_ns;         /* of everything; 0: none */
