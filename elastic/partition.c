@@ -18,6 +18,7 @@
 
 struct partition_table {
     unsigned unit_count, stages_max;
+    unsigned solved; /* numbers of stages whose row of `least` is there */
     partition_allowed allowed;
     void *context;
     double *sums;  /* unit_count + 1 prefix sums */
@@ -100,7 +101,8 @@ int partition_table_new(const double *costs, unsigned unit_count, unsigned stage
     struct partition_table *table = calloc(1, sizeof(*table));
     if (table == NULL)
         return -ENOMEM;
-    *table = (struct partition_table){unit_count, stages_max, allowed, context, NULL, NULL};
+    *table = (struct partition_table){
+        .unit_count = unit_count, .stages_max = stages_max, .allowed = allowed, .context = context};
     size_t width = (size_t)unit_count + 1;
     table->sums = calloc(width, sizeof(double));
     table->least = calloc(width * (stages_max + 1), sizeof(double));
@@ -109,9 +111,6 @@ int partition_table_new(const double *costs, unsigned unit_count, unsigned stage
         partition_table_free(table);
         return r;
     }
-    for (unsigned stages = 1; stages <= stages_max; stages++)
-        for (unsigned first = 0; first <= unit_count; first++)
-            row(table, stages)[first] = solve_one(table, first, stages);
     *ret_table = table;
     return 0;
 }
@@ -125,14 +124,22 @@ void partition_table_free(struct partition_table *table)
     free(table);
 }
 
-double partition_table_largest(const struct partition_table *table, unsigned stage_count)
+/* Each number of stages needs all smaller ones. */
+static void solve_to(struct partition_table *table, unsigned stages)
+{
+    for (; table->solved < stages; table->solved++)
+        for (unsigned first = 0; first <= table->unit_count; first++)
+            row(table, table->solved + 1)[first] = solve_one(table, first, table->solved + 1);
+}
+
+double partition_table_largest(struct partition_table *table, unsigned stage_count)
 {
     assert(stage_count > 0 && stage_count <= table->stages_max);
+    solve_to(table, stage_count);
     return row(table, stage_count)[0];
 }
 
-void partition_table_cuts(const struct partition_table *table, unsigned stage_count,
-                          unsigned *ret_first)
+void partition_table_cuts(struct partition_table *table, unsigned stage_count, unsigned *ret_first)
 {
     double largest = partition_table_largest(table, stage_count);
     assert(isfinite(largest));

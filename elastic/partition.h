@@ -24,11 +24,11 @@ int partition_min_max(const double *costs, unsigned unit_count, unsigned stage_c
 typedef bool (*partition_allowed)(void *context, unsigned first, unsigned end,
                                   unsigned stages_left);
 
-/* The answers for every number of stages at once: the planner asks for all of them. */
+/* The answers for every number of stages: the planner asks for many of them. */
 struct partition_table;
 
 /**
- * partition_table_new() - solve for 1 ... @stages_max stages
+ * partition_table_new() - for 1 ... @stages_max stages, solved as far as they are asked for
  * @allowed: NULL: every range is. With it the search is O(K * U^2), without it O(K * U log U).
  * Return: 0; -EINVAL as partition_min_max(); -ENOMEM.
  */
@@ -39,9 +39,8 @@ void partition_table_free(struct partition_table *table); /* NULL allowed */
 
 /** partition_table_largest() - the least largest sum with @stage_count stages; INFINITY: none is
  * allowed */
-double partition_table_largest(const struct partition_table *table, unsigned stage_count);
+double partition_table_largest(struct partition_table *table, unsigned stage_count);
 
 /** partition_table_cuts() - into stage_count + 1 entries; partition_table_largest() must be finite
  */
-void partition_table_cuts(const struct partition_table *table, unsigned stage_count,
-                          unsigned *ret_first);
+void partition_table_cuts(struct partition_table *table, unsigned stage_count, unsigned *ret_first);

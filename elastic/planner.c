@@ -32,16 +32,29 @@ struct restricted {
     enum plan_recompute recompute;
     const struct planner_input *input;
     struct partition_table *table;
+    /* Units [walked_first, walked_end): the partition asks for ranges that grow by one unit. */
+    struct planned_stage walked;
+    unsigned walked_first, walked_end;
 };
 
 struct candidate {
     struct layout_shape shape;
     size_t memory_limit; /* 0: none */
-    const struct partition_table *table;
+    struct partition_table *table;
     double seconds; /* a lower bound until simulated */
     double bubble_share;
     size_t memory_bytes_max;
     bool fits;
+};
+
+/* The partition that a number of stages gets at one level of recomputation. It is the same for most
+ * numbers of replicas, which are asked for one after the other. */
+struct given {
+    unsigned stage_count, buffers; /* 0: nothing is known yet */
+    size_t memory_limit, memory_bytes_max;
+    struct partition_table *table;
+    bool fits, unrestricted;
+    unsigned *cuts; /* stages_max + 1 */
 };
 
 struct search {
@@ -54,11 +67,11 @@ struct search {
     unsigned restricted_count;
     struct candidate *candidates;
     unsigned candidate_count, candidate_room;
-    unsigned *cuts;                     /* scratch: stages_max + 1 */
-    double *speeds;                     /* scratch: of replicas, slot_count */
-    unsigned *lanes;                    /* scratch: slot_count + 1 */
-    struct stage_cost *costs_of_stages; /* scratch: stages_max */
-    size_t least_memory_needed;         /* of layouts that do not fit, for the message */
+    struct given given[PLAN_RECOMPUTES]; /* by level; their cuts are one allocation */
+    double *speeds;                      /* scratch: of replicas, slot_count */
+    unsigned *lanes;                     /* scratch: slot_count + 1 */
+    struct stage_cost *costs_of_stages;  /* scratch: stages_max */
+    size_t least_memory_needed;          /* of layouts that do not fit, for the message */
 };
 
 static int compare_slots(const void *a, const void *b, void *context)
@@ -93,10 +106,15 @@ static void rank_slots(struct search *search)
 
 static bool fits_memory(void *context, unsigned first, unsigned end, unsigned stages_left)
 {
-    const struct restricted *restricted = context;
-    return planner_stage_bytes(restricted->input->units, first, end, stages_left,
-                               restricted->buffers,
-                               restricted->recompute) <= restricted->memory_bytes;
+    struct restricted *restricted = context;
+    if (first != restricted->walked_first || end < restricted->walked_end) {
+        restricted->walked = (struct planned_stage){0};
+        restricted->walked_first = restricted->walked_end = first;
+    }
+    while (restricted->walked_end < end)
+        planned_stage_grow(&restricted->walked, &restricted->input->units[restricted->walked_end++],
+                           restricted->buffers, restricted->recompute);
+    return planned_stage_bytes(&restricted->walked, stages_left) <= restricted->memory_bytes;
 }
 
 #define RESTRICTED_MAX                                                                             \
@@ -104,7 +122,7 @@ static bool fits_memory(void *context, unsigned first, unsigned end, unsigned st
 
 /* The partitions under a candidate's memory; NULL into *ret_table when there are too many. */
 static int restricted_table(struct search *search, const struct candidate *candidate,
-                            const struct partition_table **ret_table)
+                            struct partition_table **ret_table)
 {
     size_t memory_bytes = candidate->memory_limit;
     unsigned buffers = gradient_buffers(candidate->shape.lanes_most);
@@ -121,7 +139,10 @@ static int restricted_table(struct search *search, const struct candidate *candi
     if (search->restricted_count == RESTRICTED_MAX)
         return 0;
     struct restricted *added = &search->restricted[search->restricted_count];
-    *added = (struct restricted){memory_bytes, buffers, recompute, search->input, NULL};
+    *added = (struct restricted){.memory_bytes = memory_bytes,
+                                 .buffers = buffers,
+                                 .recompute = recompute,
+                                 .input = search->input};
     int r = partition_table_new(search->costs, search->input->unit_count, search->stages_max,
                                 fits_memory, added, &added->table);
     if (r == 0) {
@@ -131,15 +152,16 @@ static int restricted_table(struct search *search, const struct candidate *candi
     return r;
 }
 
-/* The largest stage under the cuts in search->cuts. */
-static size_t largest_memory(const struct search *search, const struct layout_shape *shape)
+/* The largest stage under @cuts. */
+static size_t largest_memory(const struct search *search, const struct layout_shape *shape,
+                             const unsigned *cuts)
 {
     size_t largest = 0;
     unsigned buffers = gradient_buffers(shape->lanes_most), stages = shape->stage_count;
     for (unsigned stage = 0; stage < stages; stage++)
-        largest = MAX(largest, planner_stage_bytes(search->input->units, search->cuts[stage],
-                                                   search->cuts[stage + 1], stages - stage, buffers,
-                                                   shape->recompute));
+        largest =
+            MAX(largest, planner_stage_bytes(search->input->units, cuts[stage], cuts[stage + 1],
+                                             stages - stage, buffers, shape->recompute));
     return largest;
 }
 
@@ -203,31 +225,54 @@ static struct layout_shape shape_of_best(struct search *search, unsigned stages,
     return shape_of(input, stages, replicas, search->speeds, search->lanes);
 }
 
-/* The partition that a candidate gets and its memory; *ret_free: nothing restricts it. */
-static int give_partition(struct search *search, struct candidate *candidate, bool *ret_free)
+static int find_partition(struct search *search, const struct candidate *candidate,
+                          struct given *given)
 {
     unsigned stages = candidate->shape.stage_count;
-    const struct partition_table *table;
+    struct partition_table *table;
 
-    candidate->fits = true;
-    candidate->table = search->restricted[0].table;
-    partition_table_cuts(candidate->table, stages, search->cuts);
-    candidate->memory_bytes_max = largest_memory(search, &candidate->shape);
-    *ret_free =
-        candidate->memory_limit == 0 || candidate->memory_bytes_max <= candidate->memory_limit;
-    if (*ret_free)
+    given->table = search->restricted[0].table;
+    partition_table_cuts(given->table, stages, given->cuts);
+    given->memory_bytes_max = largest_memory(search, &candidate->shape, given->cuts);
+    given->unrestricted =
+        given->memory_limit == 0 || given->memory_bytes_max <= given->memory_limit;
+    given->fits = given->unrestricted;
+    if (given->unrestricted)
         return 0;
     int r = restricted_table(search, candidate, &table);
     if (r < 0)
         return r;
-    candidate->fits = table != NULL && isfinite(partition_table_largest(table, stages));
-    if (candidate->fits) {
-        candidate->table = table;
-        partition_table_cuts(table, stages, search->cuts);
-        candidate->memory_bytes_max = largest_memory(search, &candidate->shape);
+    given->fits = table != NULL && isfinite(partition_table_largest(table, stages));
+    if (given->fits) {
+        given->table = table;
+        partition_table_cuts(table, stages, given->cuts);
+        given->memory_bytes_max = largest_memory(search, &candidate->shape, given->cuts);
     } else {
-        search->least_memory_needed = MIN(search->least_memory_needed, candidate->memory_bytes_max);
+        search->least_memory_needed = MIN(search->least_memory_needed, given->memory_bytes_max);
     }
+    return 0;
+}
+
+/* The partition that a candidate gets, and its memory. */
+static int give_partition(struct search *search, struct candidate *candidate,
+                          const struct given **ret_given)
+{
+    struct given *given = &search->given[candidate->shape.recompute];
+    unsigned stages = candidate->shape.stage_count;
+    unsigned buffers = gradient_buffers(candidate->shape.lanes_most);
+    if (given->stage_count != stages || given->buffers != buffers ||
+        given->memory_limit != candidate->memory_limit) {
+        given->stage_count = stages;
+        given->buffers = buffers;
+        given->memory_limit = candidate->memory_limit;
+        int r = find_partition(search, candidate, given);
+        if (r < 0)
+            return r;
+    }
+    candidate->table = given->table;
+    candidate->memory_bytes_max = given->memory_bytes_max;
+    candidate->fits = given->fits;
+    *ret_given = given;
     return 0;
 }
 
@@ -253,14 +298,16 @@ static int consider(struct search *search, unsigned stages, unsigned replicas)
         .shape = shape_of_best(search, stages, replicas),
         .memory_limit = search->memory_least[stages * replicas - 1],
     };
-    bool unrestricted = false, any = false;
+    const struct given *given = NULL;
+    bool any = false;
     int r = 0;
-    for (unsigned level = PLAN_RECOMPUTE_NONE; r == 0 && !unrestricted && level <= most; level++) {
+    for (unsigned level = PLAN_RECOMPUTE_NONE;
+         r == 0 && !(given && given->unrestricted) && level <= most; level++) {
         candidate.shape.recompute = (enum plan_recompute)level;
-        r = give_partition(search, &candidate, &unrestricted);
+        r = give_partition(search, &candidate, &given);
         if (r < 0 || (!candidate.fits && (any || level < most)))
             continue;
-        stage_costs(input, &candidate.shape, search->cuts, search->costs_of_stages);
+        stage_costs(input, &candidate.shape, given->cuts, search->costs_of_stages);
         candidate.seconds = time_bound(input, &candidate.shape, search->costs_of_stages);
         any = true;
         r = add_candidate(search, &candidate);
@@ -306,8 +353,9 @@ static int compare_candidates(const void *a, const void *b)
 static int simulate(struct search *search, struct candidate *candidate)
 {
     struct time_prediction time;
-    partition_table_cuts(candidate->table, candidate->shape.stage_count, search->cuts);
-    stage_costs(search->input, &candidate->shape, search->cuts, search->costs_of_stages);
+    unsigned *cuts = search->given[0].cuts; /* all candidates are there: nobody asks any more */
+    partition_table_cuts(candidate->table, candidate->shape.stage_count, cuts);
+    stage_costs(search->input, &candidate->shape, cuts, search->costs_of_stages);
     int r = time_predict(search->input, &candidate->shape, search->costs_of_stages, &time);
     if (r < 0)
         return r;
@@ -490,12 +538,14 @@ static int search_init(struct search *search, const struct planner_input *input)
     search->best_slots = calloc(input->slot_count, sizeof(unsigned));
     search->memory_least = calloc(input->slot_count, sizeof(size_t));
     search->restricted = calloc(RESTRICTED_MAX, sizeof(*search->restricted));
-    search->cuts = calloc((size_t)search->stages_max + 1, sizeof(unsigned));
+    unsigned *cuts = calloc(PLAN_RECOMPUTES * ((size_t)search->stages_max + 1), sizeof(unsigned));
+    for (unsigned level = 0; cuts != NULL && level < PLAN_RECOMPUTES; level++)
+        search->given[level].cuts = cuts + level * ((size_t)search->stages_max + 1);
     search->costs_of_stages = calloc(search->stages_max, sizeof(struct stage_cost));
     search->speeds = calloc(input->slot_count, sizeof(double));
     search->lanes = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
     if (search->costs == NULL || search->best_slots == NULL || search->memory_least == NULL ||
-        search->restricted == NULL || search->cuts == NULL || search->costs_of_stages == NULL ||
+        search->restricted == NULL || cuts == NULL || search->costs_of_stages == NULL ||
         search->speeds == NULL || search->lanes == NULL)
         return -ENOMEM;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
@@ -515,7 +565,7 @@ static void search_done(struct search *search)
     free(search->best_slots);
     free(search->memory_least);
     free(search->restricted);
-    free(search->cuts);
+    free(search->given[0].cuts);
     free(search->costs_of_stages);
     free(search->speeds);
     free(search->lanes);

@@ -142,22 +142,31 @@ unsigned gradient_buffers(unsigned lanes_held)
     return buffers;
 }
 
+void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit,
+                        unsigned buffers, enum plan_recompute recompute)
+{
+    bool keeps = !is_computed_again(unit, recompute);
+    stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
+    stage->scratch = MAX(stage->scratch, unit->scratch_bytes);
+    stage->state += unit->parameter_bytes * (unit->trained ? 3 + buffers : 1) + unit->weight_bytes;
+    stage->in_flight += keeps ? unit->activation_bytes : unit->boundary_bytes;
+    if (!keeps)
+        stage->again[unit->again] = MAX(stage->again[unit->again], unit->activation_bytes);
+}
+
+size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left)
+{
+    size_t bytes = stage->state + stage->scratch;
+    for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
+        bytes += stage->again[kind];
+    return bytes + (stage->in_flight + stage->boundary) * stages_left;
+}
+
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
                            unsigned stages_left, unsigned buffers, enum plan_recompute recompute)
 {
-    size_t state = 0, in_flight = 0, boundary = 0, scratch = 0;
-    size_t again[PLAN_RECOMPUTES] = {0}; /* by kind: one set that all units of it work in */
-    for (unsigned u = first; u < end; u++) {
-        const struct planner_unit *unit = &units[u];
-        bool keeps = !is_computed_again(unit, recompute);
-        boundary = MAX(boundary, unit->boundary_bytes);
-        scratch = MAX(scratch, unit->scratch_bytes);
-        state += unit->parameter_bytes * (unit->trained ? 3 + buffers : 1) + unit->weight_bytes;
-        in_flight += keeps ? unit->activation_bytes : unit->boundary_bytes;
-        if (!keeps)
-            again[unit->again] = MAX(again[unit->again], unit->activation_bytes);
-    }
-    for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
-        state += again[kind];
-    return state + scratch + (in_flight + boundary) * stages_left;
+    struct planned_stage stage = {0};
+    for (unsigned u = first; u < end; u++)
+        planned_stage_grow(&stage, &units[u], buffers, recompute);
+    return planned_stage_bytes(&stage, stages_left);
 }

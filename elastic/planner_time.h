@@ -52,6 +52,18 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
 /** gradient_buffers() - of a replica that runs @lanes_held lanes one after another */
 unsigned gradient_buffers(unsigned lanes_held);
 
+/* The memory of a stage that grows unit by unit: what of it does not depend on where it stands. */
+struct planned_stage {
+    size_t state, in_flight, boundary, scratch;
+    size_t again[PLAN_RECOMPUTES]; /* by kind: one set that all units of it work in */
+};
+
+/** planned_stage_grow() - @stage, first {0}, has one more unit */
+void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit,
+                        unsigned buffers, enum plan_recompute recompute);
+/** planned_stage_bytes() - as planner_stage_bytes() of the units that it has */
+size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left);
+
 /**
  * planner_stage_bytes() - parameters, their weights, gradient buffers and two moments of what is
  * trained, what the stage computes in, and the activations of @stages_left micro-batches in flight
