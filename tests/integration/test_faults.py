@@ -240,7 +240,7 @@ class Faults(JobTest):
     def test_cancel(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()
-            job.wait_step(50)
+            cluster.wait("a checkpoint is committed", job.checkpoints)
             job.ask(state="cancelled")
             job.wait_state("cancelled")
             cluster.wait("no worker is left", lambda: not any(

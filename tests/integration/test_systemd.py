@@ -150,7 +150,7 @@ class Slow(JobTest):
             self.assertIn("everything is handed over", machine.run("journalctl", "-u", "firnd"))
 
     def assert_equal_bits(self, lines):
-        self.reference.need(len(lines))
+        self.reference.need(len(lines), ())
         self.assertEqual(lines, self.reference.lines[:len(lines)])
 
 
