@@ -244,6 +244,10 @@ void device_operations(struct device_rig *rig)
     measure_bandwidths(rig);
     rate(rig, "product", run_product, 8 * n * c * c);
     rate(rig, "product, backward", run_product_backward, 16 * n * c * c);
+    rate(rig, "attention, own kernels", run_attention, 2 * attention);
+    rate(rig, "attention, own kernels, backward", run_attention_backward, 5 * attention);
+    if (rig->kernel->attention_prepare(rig->device, attention_shape(rig)) < 0)
+        device_rig_stop("no memory to choose what computes attention with");
     rate(rig, "attention", run_attention, 2 * attention);
     rate(rig, "attention, backward", run_attention_backward, 5 * attention);
 }
