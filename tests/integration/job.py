@@ -118,7 +118,11 @@ class Job:
     def lines(self):
         """Every whole line of metrics that any node has, with the file that it is from."""
         for path in glob.glob(f"{self.cluster.folder}/?/jobs/{self.name}/metrics.jsonl"):
-            with open(path, "rb") as file:
+            with contextlib.ExitStack() as closing:
+                try:
+                    file = closing.enter_context(open(path, "rb"))
+                except FileNotFoundError:  # just put aside, for a job of that name that begins anew
+                    continue
                 file_id = os.fstat(file.fileno()).st_ino  # another one when a history has been put before it
                 known = self.read.setdefault((path, file_id), [0, []])  # bytes, and the lines in them
                 file.seek(known[0])

@@ -20,9 +20,7 @@ class Outage(JobTest):
         job.wait_step(job.step() + 100)
         cluster.wait(f"{seconds} s are over", lambda: time.monotonic() - gone > seconds, seconds + 60)
         job.wait_step(job.step() + 50)
-
-    def undisturbed_so_far(self, job):
-        self.assertEqual(job.events("stuck"), [])
+        # As soon as etcd is back what has waited for it may change the layout.
         self.assertEqual(len({line["generation"] for line in job.newest(50)}), 1)
 
     def away(self, seconds):
@@ -35,7 +33,7 @@ class Outage(JobTest):
             cluster.etcd.launch()
             cluster.wait("etcd is healthy again", cluster.etcd.healthy)
             cluster.wait_registered("a", "b", "c")
-            self.undisturbed_so_far(job)
+            self.assertEqual(job.events("stuck"), [])
             job.ask(devices=4)  # decisions are made again
             job.wait_running(4)
             self.end(job)
@@ -61,7 +59,7 @@ class Quick(Outage):
             cluster.etcd.launch()
             cluster.wait("etcd is healthy again", cluster.etcd.healthy)
             cluster.wait_registered("a", "b", "c")
-            self.undisturbed_so_far(job)
+            self.assertEqual(job.events("stuck"), [])
             job.ask(devices=6)
             job.wait_running(6)
             self.end(job)
