@@ -2,54 +2,16 @@
  * A planned change that somebody cannot hear of, from hand-made reports. Generation 5 runs as three
  * replicas on nodes a, b and c; generation 6 is in force and has not begun; b's firnd is gone.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/clock.h"
-#include "elastic/leader.h"
-
-#define TIMEOUT_NS (1000 * NS_PER_MS)
-#define NODES      3
-#define LANES      6
-
-static struct job_spec spec;
-static struct leader_node nodes[NODES];
-static struct node_report reports[NODES];
-static struct leader_view view;
-static struct leader_memory memory;
-static struct leader_decision decision;
-static struct plan *plan;
+#include "unit/elastic/three_nodes.h"
 
 static unsigned unit_count(void)
 {
     return job_spec_unit_count(&spec);
 }
 
-static void add_node(unsigned index)
-{
-    struct leader_node *node = &nodes[index];
-    snprintf(node->name, NAME_SIZE, "%c", 'a' + (int)index);
-    snprintf(node->host, ADDRESS_SIZE, "127.0.0.1");
-    node->link_port = 7000 + 10 * index;
-    node->slot_count = 1;
-    node->slots[0].speed = 1;
-    reports[index].generation = 6;
-    reports[index].worker_count = 1;
-    memcpy(reports[index].node, node->name, NAME_SIZE);
-    memcpy(plan->workers[index].node, node->name, NAME_SIZE);
-    snprintf(plan->workers[index].address, ADDRESS_SIZE, "127.0.0.1:%u", node->link_port);
-    plan->workers[index].instance = 10 + index;
-    plan->replica_first_lane[index + 1] = (index + 1) * LANES / NODES;
-}
-
 /* Its worker has @count units from @first on. */
-static void say(unsigned node, enum worker_phase phase, uint64_t generation, unsigned first,
-                unsigned count)
+static void say_units(unsigned node, enum worker_phase phase, uint64_t generation, unsigned first,
+                      unsigned count)
 {
     struct worker_report *report = &reports[node].workers[0];
     *report = (struct worker_report){.instance = 10 + node,
@@ -68,69 +30,16 @@ static void lose_b(void)
     view.node_count = view.report_count = 2;
 }
 
-static int setup(void **state)
+static int setup_change(void **state)
 {
-    (void)state;
-    memset(&spec, 0, sizeof(spec));
-    snprintf(spec.name, sizeof(spec.name), "job");
-    spec.model.layers = 2;
-    spec.model.width = 64;
-    spec.model.heads = 4;
-    spec.model.context = 64;
-    spec.model.vocab = 256;
-    spec.train.lanes = LANES;
-    spec.train.micro_batch = spec.train.micro_batches_per_lane = 1;
-    spec.elastic.devices_min = 1;
-    spec.elastic.devices_max = 8;
-    memset(&memory, 0, sizeof(memory));
-    memset(nodes, 0, sizeof(nodes));
-    memset(reports, 0, sizeof(reports));
-    plan = plan_new();
-    assert_non_null(plan);
-    plan->generation = 6;
+    if (setup(state))
+        return -1;
     plan->follows = 5;
     plan->planned = true;
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->resume_step = 9;
-    plan->stage_count = 1;
-    plan->replica_count = plan->worker_count = NODES;
-    plan->workers = calloc(NODES, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(2, sizeof(unsigned));
-    plan->replica_first_lane = calloc(NODES + 1, sizeof(unsigned));
-    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
-    plan->stage_first_unit[1] = unit_count();
-    for (unsigned i = 0; i < NODES; i++) {
-        add_node(i);
-        say(i, WORKER_RUNNING, 5, 0, unit_count());
-    }
-    view = (struct leader_view){.now_ns = 100 * TIMEOUT_NS,
-                                .failure_timeout_ns = TIMEOUT_NS,
-                                .spec = &spec,
-                                .plan = plan,
-                                .nodes = nodes,
-                                .node_count = NODES,
-                                .reports = reports,
-                                .report_count = NODES,
-                                .checkpoint = {.step = 4, .path = "/checkpoint"},
-                                .progress_step = 12};
+    view.progress_step = 12;
+    for (unsigned i = 0; i < NODES; i++)
+        say_units(i, WORKER_RUNNING, 5, 0, unit_count());
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    plan_free(decision.plan);
-    decision.plan = NULL;
-    plan_free(plan);
-    return 0;
-}
-
-static void decide(void)
-{
-    struct error error;
-    plan_free(decision.plan);
-    decision.plan = NULL;
-    assert_int_equal(leader_decide(&view, &memory, &decision, &error), 0);
 }
 
 /* Look now, and when it has lasted. */
@@ -190,12 +99,12 @@ static void one_that_is_back_in_time_hears_of_it_itself(void **state)
 static void a_change_that_begins_is_let_alone(void **state)
 {
     (void)state;
-    say(2, WORKER_PREPARED, 6, 0, unit_count()); /* c has come to the boundary */
+    say_units(2, WORKER_PREPARED, 6, 0, unit_count()); /* c has come to the boundary */
     lose_b();
     decide_twice();
     assert_int_equal(decision.action, LEADER_NOTHING);
     assert_int_equal(decision.wake_at_ns, UINT64_MAX);
-    say(1, WORKER_LEFT, 6, 0, unit_count());
+    say_units(1, WORKER_LEFT, 6, 0, unit_count());
     decide_twice();
     assert_int_equal(decision.action, LEADER_NOTHING);
 }
@@ -203,8 +112,8 @@ static void a_change_that_begins_is_let_alone(void **state)
 static void what_b_alone_has_is_waited_for(void **state)
 {
     (void)state;
-    say(0, WORKER_RUNNING, 5, 0, 2);
-    say(2, WORKER_RUNNING, 5, 0, 2);
+    say_units(0, WORKER_RUNNING, 5, 0, 2);
+    say_units(2, WORKER_RUNNING, 5, 0, 2);
     lose_b();
     decide_twice();
     assert_int_equal(decision.action, LEADER_NOTHING);
@@ -215,8 +124,8 @@ static void what_b_alone_has_is_waited_for(void **state)
 static void a_copy_is_as_good(void **state)
 {
     (void)state;
-    say(0, WORKER_RUNNING, 5, 0, 2);
-    say(2, WORKER_RUNNING, 5, 0, 2);
+    say_units(0, WORKER_RUNNING, 5, 0, 2);
+    say_units(2, WORKER_RUNNING, 5, 0, 2);
     reports[2].workers[0].extra_count = 1;
     reports[2].workers[0].extras[0] = (struct report_extra){.first = 2, .count = unit_count() - 2};
     lose_b();
@@ -242,12 +151,12 @@ static void only_processes_that_are_ready_take_part(void **state)
 {
     (void)state;
     plan->workers[2].instance = 0;
-    say(2, WORKER_STARTING, 0, 0, 0);
+    say_units(2, WORKER_STARTING, 0, 0, 0);
     lose_b();
     decide_twice();
     expect_superseded(5);
     assert_int_equal(decision.plan->worker_count, 1);
-    say(1, WORKER_PREPARED, 6, 0, 0);
+    say_units(1, WORKER_PREPARED, 6, 0, 0);
     memcpy(reports[1].node, "c", 2);
     reports[1].workers[0].instance = 12;
     decide();
@@ -259,7 +168,7 @@ static void a_node_that_drains_hands_over(void **state)
 {
     (void)state;
     nodes[2].draining = true;
-    say(0, WORKER_RUNNING, 5, 0, 2);
+    say_units(0, WORKER_RUNNING, 5, 0, 2);
     lose_b();
     decide_twice();
     expect_superseded(5);
@@ -295,7 +204,7 @@ static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
     plan->replica_count = 1;
     plan->replica_first_lane[1] = LANES;
     for (unsigned i = 0; i < NODES; i++)
-        say(i, WORKER_RUNNING, 6, first_unit[i], first_unit[i + 1] - first_unit[i]);
+        say_units(i, WORKER_RUNNING, 6, first_unit[i], first_unit[i + 1] - first_unit[i]);
     struct worker_report b = reports[1].workers[0];
     lose_b();
     reports[2] = (struct node_report){
@@ -320,13 +229,13 @@ static void a_plan_that_follows_what_is_over_is_superseded(void **state)
 static void while_some_have_gone_on_nothing_is_known(void **state)
 {
     (void)state;
-    say(2, WORKER_RUNNING, 4, 0, unit_count());
+    say_units(2, WORKER_RUNNING, 4, 0, unit_count());
     lose_b();
     decide_twice();
     assert_int_equal(decision.action, LEADER_NOTHING);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_change, teardown)
 
 int main(void)
 {
