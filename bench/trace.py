@@ -143,12 +143,15 @@ class Fleet(Cluster):
         return max(self.lines().values(), key=lambda line: line["step"])
 
     def settle(self):
-        """Until one generation, of nobody who is not there, has trained for a while."""
+        """Until one generation, of nobody who is not there, has trained for a while: steps that were not there before, since
+        whoever restarts from a checkpoint first makes those again that it had."""
+        nothing = {"generation": 0, "workers": 0, "step": 0}
         deadline = time.monotonic() + WAIT_SECONDS
+        first = self.newest()["step"] if self.lines() else 0
         seen, since = None, time.monotonic()
         while time.monotonic() < deadline:
-            line = self.newest() if self.lines() else {"generation": 0, "workers": 0}
-            if line["generation"] != seen or not 0 < line["workers"] <= len(self.present):
+            line = self.newest() if self.lines() else nothing
+            if line["generation"] != seen or line["step"] == first or not 0 < line["workers"] <= len(self.present):
                 seen, since = line["generation"], time.monotonic()
             if time.monotonic() - since > SETTLED_SECONDS:
                 return
