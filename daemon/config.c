@@ -14,8 +14,9 @@
 #include "checkpoint/object_settings.h"
 #include "daemon/node_address.h"
 
-#define CONFIG_FILE_MAX ((size_t)1 << 20)
-#define FIRST_FLAG      256
+#define CONFIG_FILE_MAX  ((size_t)1 << 20)
+#define FIRST_FLAG       256
+#define FOLDER_TEXT_SIZE (CONFIG_TEXT_SIZE - 128) /* of folders that longer paths begin with */
 
 enum kind { TEXT, NUMBER };
 
@@ -374,8 +375,8 @@ static int take_texts(const struct source *source, struct config *config, struct
         {KEY_ADDRESS, config->address, ADDRESS_SIZE - 8},
         {KEY_HTTP, config->http, ADDRESS_SIZE},
         {KEY_DOMAIN, config->domain, NAME_SIZE},
-        {KEY_DATA_DIR, config->data_dir, CONFIG_TEXT_SIZE - 128},
-        {KEY_RUN_DIR, config->run_dir, CONFIG_TEXT_SIZE - 128},
+        {KEY_DATA_DIR, config->data_dir, FOLDER_TEXT_SIZE},
+        {KEY_RUN_DIR, config->run_dir, FOLDER_TEXT_SIZE},
         {KEY_CHECKPOINT_DIR, config->checkpoint_dir, CONFIG_TEXT_SIZE},
         {KEY_OBJECT_STORE, config->object_store, CONFIG_TEXT_SIZE},
         {KEY_WORKER, config->worker, CONFIG_TEXT_SIZE},
@@ -500,8 +501,8 @@ static int check(struct config *config, struct error *error)
         return error_set(error, -EINVAL, "link_port: %u and %u slots go past port 65535",
                          config->link_port, config->slots);
     if (!config->checkpoint_dir[0])
-        snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), "%s/checkpoints",
-                 config->data_dir);
+        snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), "%.*s/checkpoints",
+                 FOLDER_TEXT_SIZE, config->data_dir);
     find_object_store(config);
     return find_worker(config, error);
 }

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 
@@ -194,6 +196,21 @@ static inline void sample_write(const char *folder, uint64_t step, unsigned worl
         fprintf(stderr, "%s\n", error.text);
     assert(r == 0);
     checkpoint_writer_stop(writer);
+}
+
+/* Of the manifest of the checkpoint in the folder @path. */
+static inline void sample_manifest_sha256(const char *path, char ret_sha256[65])
+{
+    char name[FOLDER_FILE_SIZE];
+    struct bytes text = {0};
+    struct error error = {0};
+    folder_file_path(path, MANIFEST_NAME, name);
+    int r = file_read(name, MANIFEST_BYTES_MAX, &text, &error);
+    if (r != 0)
+        fprintf(stderr, "%s\n", error.text);
+    assert(r == 0);
+    manifest_sha256(text.data, text.size_bytes, ret_sha256);
+    bytes_done(&text);
 }
 
 /* Reads everything back and compares each bit; 0, or negative with @error. */

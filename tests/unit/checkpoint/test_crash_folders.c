@@ -12,36 +12,26 @@
 
 #include "base/file.h"
 #include "checkpoint/export.h"
-#include "checkpoint/object_fetch.h"
-#include "checkpoint/object_send.h"
 #include "checkpoint/retain.h"
 #include "unit/checkpoint/crash_disk.h"
-#include "unit/checkpoint/fake_store.h"
 #include "unit/checkpoint/file_calls.h"
+#include "unit/checkpoint/store_trip.h"
 
 #define STEP 3
 
 static struct crash crash;
-static char source[64], source_path[FOLDER_PATH_SIZE]; /* the checkpoint that all is made from */
-static char sha256[65];
+static char source[64];
+static struct store_trip trip; /* of the checkpoint that all is made from */
 
 static int set_up(void **state)
 {
-    char path[FOLDER_FILE_SIZE];
-    struct bytes text = {0};
-    struct error error = {0};
     (void)state;
     memset(&crash, 0, sizeof(crash));
-    fake_reset();
     sample_folder(source);
     sample_folder(crash.recorded);
     sample_folder(crash.replay);
     sample_write(source, STEP, 2);
-    checkpoint_path(source, STEP, source_path);
-    folder_file_path(source_path, MANIFEST_NAME, path);
-    assert_int_equal(file_read(path, MANIFEST_BYTES_MAX, &text, &error), 0);
-    manifest_sha256(text.data, text.size_bytes, sha256);
-    bytes_done(&text);
+    store_trip_init(&trip, source, STEP);
     return 0;
 }
 
@@ -65,37 +55,12 @@ static void assert_whole(const char *folder)
 
 /* ---- from an object store ---- */
 
-static int no_pause(void *context, uint64_t wait_ns)
-{
-    (void)context;
-    (void)wait_ns;
-    return 0;
-}
-
-static void send_it(void)
-{
-    struct error error = {0};
-    const struct object_send_options options = {.folder = source_path,
-                                                .manifest_sha256 = sha256,
-                                                .prefix = "",
-                                                .watch = {.pause = no_pause}};
-    if (object_send(&fake_store, &options, &error) != 0)
-        fail_msg("%s", error.text);
-}
-
 static void fetch_into(const char *folder)
 {
     char to[FOLDER_PATH_SIZE];
-    struct object_checkpoint found;
     struct error error = {0};
     checkpoint_path(folder, STEP, to);
-    const struct object_fetch_options options = {.prefix = "",
-                                                 .job = "sample",
-                                                 .step = STEP,
-                                                 .manifest_sha256 = sha256,
-                                                 .to = to,
-                                                 .watch = {.pause = no_pause}};
-    if (object_fetch(&fake_store, &options, &found, &error) != 0)
+    if (store_trip_fetch(&trip, to, &error) != 0)
         fail_msg("%s", error.text);
 }
 
@@ -119,8 +84,10 @@ static void check_fetched(struct crash *self, bool finished)
 
 static void fetched_whole_or_not_at_all(void **state)
 {
+    struct error error = {0};
     (void)state;
-    send_it();
+    if (store_trip_send(&trip, &error) != 0)
+        fail_msg("%s", error.text);
     file_calls_record(crash.recorded);
     fetch_into(crash.recorded);
     file_calls_disarm();
@@ -137,7 +104,7 @@ static void export_to(const char *folder)
     struct error error = {0};
     snprintf(to, sizeof(to), "%s/plain", folder);
     const struct checkpoint_export export = {
-        .from = source_path, .to = to, .dtype = SAFETENSORS_BF16};
+        .from = trip.path, .to = to, .dtype = SAFETENSORS_BF16};
     if (checkpoint_export(&export, &error) != 0)
         fail_msg("%s", error.text);
 }

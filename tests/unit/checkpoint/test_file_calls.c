@@ -11,43 +11,34 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
 #include "checkpoint/export.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/load.h"
-#include "checkpoint/object_fetch.h"
-#include "checkpoint/object_send.h"
 #include "checkpoint/safetensors.h"
-#include "unit/checkpoint/fake_store.h"
 #include "unit/checkpoint/file_calls.h"
 #include "unit/checkpoint/sample.h"
+#include "unit/checkpoint/store_trip.h"
 
 #define OLD 1
 #define NEW 2
 
 static char folder[64], old_path[FOLDER_PATH_SIZE], new_path[FOLDER_PATH_SIZE], to[96];
-static char sha256[65]; /* of OLD's manifest */
+static struct store_trip trip; /* of OLD */
 static struct sample sample;
 static struct error failure; /* of the last thing that failed */
 
 static int set_up(void **state)
 {
-    char path[FOLDER_FILE_SIZE];
-    struct bytes text = {0};
     (void)state;
     sample_frozen = 2;
-    fake_reset();
     sample_folder(folder);
     sample_write(folder, OLD, 1);
     checkpoint_path(folder, OLD, old_path);
     checkpoint_path(folder, NEW, new_path);
     snprintf(to, sizeof(to), "%s/elsewhere", folder);
     sample_init(&sample, OLD);
-    folder_file_path(old_path, MANIFEST_NAME, path);
-    assert_int_equal(file_read(path, MANIFEST_BYTES_MAX, &text, &failure), 0);
-    manifest_sha256(text.data, text.size_bytes, sha256);
-    bytes_done(&text);
+    store_trip_init(&trip, folder, OLD);
     return 0;
 }
 
@@ -248,20 +239,9 @@ static void retention(void **state)
     fail_each(retain, check_retention);
 }
 
-static int no_pause(void *context, uint64_t wait_ns)
-{
-    (void)context;
-    (void)wait_ns;
-    return 0;
-}
-
 static int send_it(void)
 {
-    const struct object_send_options options = {.folder = old_path,
-                                                .manifest_sha256 = sha256,
-                                                .prefix = "team",
-                                                .watch = {.pause = no_pause}};
-    return object_send(&fake_store, &options, &failure);
+    return store_trip_send(&trip, &failure);
 }
 
 static void check_store(int result)
@@ -278,14 +258,7 @@ static void sending_to_a_store(void **state)
 
 static int fetch_it(void)
 {
-    struct object_checkpoint found;
-    const struct object_fetch_options options = {.prefix = "team",
-                                                 .job = "sample",
-                                                 .step = OLD,
-                                                 .manifest_sha256 = sha256,
-                                                 .to = to,
-                                                 .watch = {.pause = no_pause}};
-    return object_fetch(&fake_store, &options, &found, &failure);
+    return store_trip_fetch(&trip, to, &failure);
 }
 
 /* What an attempt has left is gone on with by the next one. */

@@ -11,16 +11,13 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
 #include "checkpoint/export.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/load.h"
-#include "checkpoint/object_fetch.h"
-#include "checkpoint/object_send.h"
-#include "unit/checkpoint/fake_store.h"
 #include "unit/checkpoint/fault_memory.h"
 #include "unit/checkpoint/sample.h"
+#include "unit/checkpoint/store_trip.h"
 
 #define OLD 1
 #define NEW 2
@@ -197,35 +194,18 @@ static void an_export(void **state)
 
 /* ---- an object store ---- */
 
-static char sha256[65]; /* of the manifest of OLD */
-
-static int no_pause(void *context, uint64_t wait_ns)
-{
-    (void)context;
-    (void)wait_ns;
-    return 0;
-}
+static struct store_trip trip; /* of OLD */
 
 static void open_store(void)
 {
-    char path[FOLDER_FILE_SIZE];
-    struct bytes text = {0};
-    folder_file_path(old_path, MANIFEST_NAME, path);
-    assert_int_equal(file_read(path, MANIFEST_BYTES_MAX, &text, &failure), 0);
-    manifest_sha256(text.data, text.size_bytes, sha256);
-    bytes_done(&text);
-    fake_reset();
+    store_trip_init(&trip, folder, OLD);
     fake.begins = fault_memory_suspend;
     fake.ends = fault_memory_resume;
 }
 
 static int send_it(void)
 {
-    const struct object_send_options options = {.folder = old_path,
-                                                .manifest_sha256 = sha256,
-                                                .prefix = "team",
-                                                .watch = {.pause = no_pause}};
-    return object_send(&fake_store, &options, &failure);
+    return store_trip_send(&trip, &failure);
 }
 
 static void check_store(int result)
@@ -245,15 +225,8 @@ static void sending_to_a_store(void **state)
 static int fetch_it(void)
 {
     char to[80];
-    struct object_checkpoint found;
     snprintf(to, sizeof(to), "%s/back", folder);
-    const struct object_fetch_options options = {.prefix = "team",
-                                                 .job = "sample",
-                                                 .step = OLD,
-                                                 .manifest_sha256 = sha256,
-                                                 .to = to,
-                                                 .watch = {.pause = no_pause}};
-    return object_fetch(&fake_store, &options, &found, &failure);
+    return store_trip_fetch(&trip, to, &failure);
 }
 
 static void check_fetched(int result)

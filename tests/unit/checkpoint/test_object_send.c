@@ -33,8 +33,7 @@ static void save(uint64_t step)
     const struct io *io = io_probe(&why);
     struct error error = {0};
     struct sample sample;
-    char path[FOLDER_PATH_SIZE], name[FOLDER_FILE_SIZE];
-    struct bytes text = {0};
+    char path[FOLDER_PATH_SIZE];
     struct checkpoint_writer *writer = sample_writer(io, 0);
     sample_init(&sample, step);
     for (unsigned i = sample.count - 3; i < sample.count; i++) {
@@ -52,10 +51,7 @@ static void save(uint64_t step)
     sample_done(&sample);
     checkpoint_writer_stop(writer);
     checkpoint_path(folder, step, path);
-    folder_file_path(path, MANIFEST_NAME, name);
-    assert_int_equal(file_read(name, MANIFEST_BYTES_MAX, &text, &error), 0);
-    manifest_sha256(text.data, text.size_bytes, sha256[step]);
-    bytes_done(&text);
+    sample_manifest_sha256(path, sha256[step]);
 }
 
 static void measure(uint64_t step)

@@ -109,7 +109,7 @@ static void test_random_history(void **state)
     (void)state;
     for (int64_t revision = 1; revision <= 4000; revision++) {
         uint32_t words[4];
-        char key[16], value[16];
+        char key[16], value[24];
         philox_block(random, (uint64_t)revision, 0, words);
         unsigned index = words[0] % KEYS;
         bool deleted = words[1] % 3 == 0;
