@@ -30,8 +30,9 @@ struct control_server {
     pthread_cond_t arrived;
     struct control_message *queue[QUEUE_MAX];
     unsigned queued;
-    struct bytes kept[KEPT_COUNT]; /* packed */
-    struct bytes received;         /* the thread's own */
+    struct bytes kept[KEPT_COUNT];       /* packed */
+    uint64_t kept_step, kept_generation; /* of the checkpoint among them */
+    struct bytes received;               /* the thread's own */
     control_observer observer;
     void *context;
 };
@@ -100,36 +101,48 @@ static void hang_up(struct control_server *server)
     pthread_mutex_unlock(&server->lock);
 }
 
-static void enqueue(struct control_server *server, struct control_message *message)
+/* With the lock held. An answer to an earlier checkpoint says nothing of the one that is kept. */
+static bool answers_kept(const struct control_server *server, const struct control_message *message)
+{
+    return message->type == CONTROL_CHECKPOINT && message->checkpoint.step == server->kept_step &&
+           message->checkpoint.generation == server->kept_generation;
+}
+
+/* Takes the message, unless the queue is full. */
+static bool enqueue(struct control_server *server, struct control_message *message)
 {
     if (server->observer)
         server->observer(server->context, message);
     pthread_mutex_lock(&server->lock);
-    if (message->type == CONTROL_CHECKPOINT)
-        server->kept[KEPT_CHECKPOINT].size_bytes = 0; /* answered */
-    if (server->queued == QUEUE_MAX) {
-        control_message_done(message);
-        free(message);
-    } else {
+    bool taken = server->queued < QUEUE_MAX;
+    if (taken && answers_kept(server, message))
+        server->kept[KEPT_CHECKPOINT].size_bytes = 0;
+    if (taken) {
         server->queue[server->queued++] = message;
         pthread_cond_signal(&server->arrived);
     }
     pthread_mutex_unlock(&server->lock);
+    return taken;
 }
 
+/* False: the connection cannot be followed any more. Nothing may be lost in the middle of what
+ * firnd says, but it says all that still holds on every new connection. */
 static bool take_messages(struct control_server *server)
 {
     for (;;) {
         struct error error = {0};
         struct control_message *message = calloc(1, sizeof(*message));
-        int status = message ? control_unpack(&server->received, message, &error) : -ENOMEM;
-        if (status == 1) {
-            enqueue(server, message);
+        int status = message ? control_unpack(&server->received, message, &error)
+                             : error_set(&error, -ENOMEM, "no memory for it");
+        if (status == 1 && enqueue(server, message))
             continue;
+        if (status == 1) {
+            status = error_set(&error, -ENOBUFS, "%d others wait to be looked at", QUEUE_MAX);
+            control_message_done(message);
         }
         free(message);
         if (status < 0)
-            log_warning("a message from firnd is not understood: %s", error.text);
+            log_warning("a message from firnd is not taken: %s", error.text);
         return status == 0;
     }
 }
@@ -165,37 +178,68 @@ static void *serve(void *argument)
     return NULL;
 }
 
-int control_server_start(const char *socket_path, control_observer observer, void *context,
-                         struct control_server **ret_server, struct error *error)
+static void init_locks(struct control_server *server)
 {
-    struct control_server *server = calloc(1, sizeof(*server));
     pthread_condattr_t monotonic;
 
-    if (!server)
-        return error_set(error, -ENOMEM, "no memory for the control socket");
-    server->observer = observer;
-    server->context = context;
-    server->connection = -1;
-    server->listener = listen_at(socket_path, error);
-    if (server->listener < 0) {
-        int status = server->listener;
-        free(server);
-        return status;
-    }
-    strcpy(server->socket_path, socket_path);
     pthread_mutex_init(&server->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&server->arrived, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    server->wake = eventfd(0, EFD_CLOEXEC);
-    if (server->wake < 0 || pthread_create(&server->thread, NULL, serve, server)) {
-        close(server->listener);
-        free(server);
-        return error_set(error, -EAGAIN, "starting the control thread failed");
+}
+
+/* The thread has ended, or was never there. */
+static void server_free(struct control_server *server)
+{
+    if (server->listener >= 0)
+        unlink(server->socket_path);
+    close_descriptor(&server->listener);
+    close_descriptor(&server->wake);
+    close_descriptor(&server->connection);
+    for (unsigned i = 0; i < server->queued; i++) {
+        control_message_done(server->queue[i]);
+        free(server->queue[i]);
     }
-    *ret_server = server;
-    return 0;
+    for (int i = 0; i < KEPT_COUNT; i++)
+        bytes_done(&server->kept[i]);
+    bytes_done(&server->received);
+    pthread_mutex_destroy(&server->lock);
+    pthread_cond_destroy(&server->arrived);
+    free(server);
+}
+
+static int start_thread(struct control_server *server, struct error *error)
+{
+    server->wake = eventfd(0, EFD_CLOEXEC);
+    int status = server->wake < 0 ? -errno : -pthread_create(&server->thread, NULL, serve, server);
+
+    return status ? error_set(error, status, "starting the control thread: %s", strerror(-status))
+                  : 0;
+}
+
+int control_server_start(const char *socket_path, control_observer observer, void *context,
+                         struct control_server **ret_server, struct error *error)
+{
+    struct control_server *server = calloc(1, sizeof(*server));
+    int status;
+
+    if (!server)
+        return error_set(error, -ENOMEM, "no memory for the control socket");
+    *server = (struct control_server){
+        .observer = observer, .context = context, .wake = -1, .connection = -1};
+    init_locks(server);
+    server->listener = listen_at(socket_path, error);
+    status = MIN(server->listener, 0);
+    if (!status) {
+        strcpy(server->socket_path, socket_path);
+        status = start_thread(server, error);
+    }
+    if (status)
+        server_free(server);
+    else
+        *ret_server = server;
+    return status;
 }
 
 void control_server_stop(struct control_server *server)
@@ -208,21 +252,7 @@ void control_server_stop(struct control_server *server)
     if (write(server->wake, &one, sizeof(one)) < 0)
         log_warning("waking the control thread: %s", strerror(errno));
     pthread_join(server->thread, NULL);
-    unlink(server->socket_path);
-    close(server->listener);
-    close(server->wake);
-    if (server->connection >= 0)
-        close(server->connection);
-    for (unsigned i = 0; i < server->queued; i++) {
-        control_message_done(server->queue[i]);
-        free(server->queue[i]);
-    }
-    for (int i = 0; i < KEPT_COUNT; i++)
-        bytes_done(&server->kept[i]);
-    bytes_done(&server->received);
-    pthread_mutex_destroy(&server->lock);
-    pthread_cond_destroy(&server->arrived);
-    free(server);
+    server_free(server);
 }
 
 static struct bytes *kept_of(struct control_server *server, enum control_type type)
@@ -256,6 +286,10 @@ void control_server_send(struct control_server *server, const struct control_mes
         *kept = packed;
     } else {
         bytes_done(&packed);
+    }
+    if (message->type == CONTROL_CHECKPOINT) {
+        server->kept_step = message->checkpoint.step;
+        server->kept_generation = message->checkpoint.generation;
     }
     pthread_mutex_unlock(&server->lock);
 }
