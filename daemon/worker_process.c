@@ -16,7 +16,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define CONNECT_RETRY_US 5000
+#define CONNECT_RETRY_US 5000      /* while it starts */
+#define CONNECT_AGAIN_US 100000    /* after it hung up */
 #define LOG_KEEP_BYTES   (8 << 20) /* a worker's log begins anew past this */
 
 struct worker_process {
@@ -58,6 +59,21 @@ static void disconnect(struct worker_process *process)
     process->received.size_bytes = process->unsent.size_bytes = 0;
 }
 
+static int connect_later(struct worker_process *process, uint64_t pause_us);
+
+/*
+ * It has hung up, as it does on a firnd that was stopped for so long that it read nothing. If it
+ * has ended instead, the pidfd says so.
+ */
+static void connection_lost(struct worker_process *process)
+{
+    disconnect(process);
+    int status = connect_later(process, CONNECT_AGAIN_US);
+    if (status < 0)
+        log_error("job %s, slot %u: cannot connect to the worker again: %s", process->job,
+                  process->slot, strerror(-status));
+}
+
 static int on_readable(sd_event_source *source, int descriptor, uint32_t events, void *context)
 {
     struct worker_process *process = context;
@@ -69,16 +85,18 @@ static int on_readable(sd_event_source *source, int descriptor, uint32_t events,
     if (size < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (size <= 0 || bytes_append(&process->received, chunk, (size_t)size)) {
-        disconnect(process); /* its end, if it is that, comes through the pidfd */
+        connection_lost(process);
         return 0;
     }
     for (;;) {
         struct error error = {0};
         AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
         int status = message ? control_unpack(&process->received, message, &error) : -ENOMEM;
-        if (status < 0)
+        if (status < 0) {
             log_error("job %s, slot %u: a message from the worker is not understood: %s",
-                      process->job, process->slot, error.text);
+                      process->job, process->slot, message ? error.text : "no memory");
+            connection_lost(process);
+        }
         if (status != 1)
             return 0;
         process->callbacks->message(process->context, process->job, process->slot, message);
@@ -166,17 +184,18 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *context)
     if (status < 0) {
         log_error("job %s, slot %u: watching the worker's socket: %s", process->job, process->slot,
                   strerror(-status));
-        disconnect(process);
+        connection_lost(process);
         return 0;
     }
     process->callbacks->connected(process->context, process->job, process->slot);
     return 0;
 }
 
-static int connect_later(struct worker_process *process)
+static int connect_later(struct worker_process *process, uint64_t pause_us)
 {
-    return sd_event_add_time_relative(process->event, &process->retry, CLOCK_MONOTONIC,
-                                      CONNECT_RETRY_US, 1000, on_retry, process);
+    process->retry = sd_event_source_disable_unref(process->retry);
+    return sd_event_add_time_relative(process->event, &process->retry, CLOCK_MONOTONIC, pause_us,
+                                      1000, on_retry, process);
 }
 
 void worker_process_send(struct worker_process *process, const struct control_message *message)
@@ -391,7 +410,7 @@ int worker_process_spawn(const struct worker_process_options *options,
     }
     if (!status)
         status = watch_process(process);
-    if (!status && (status = connect_later(process)) >= 0) {
+    if (!status && (status = connect_later(process, CONNECT_RETRY_US)) >= 0) {
         *ret_process = process;
         return 0;
     }

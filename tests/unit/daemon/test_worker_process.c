@@ -1,0 +1,188 @@
+/*
+ * The connection to a worker: one that breaks while the worker lives is made again. The worker is
+ * this process, for one that is adopted is told by its socket alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/worker_process.h"
+
+#define PATIENCE_NS (20 * NS_PER_SECOND)
+
+struct fixture {
+    struct config config;
+    char workers[CONFIG_TEXT_SIZE], socket[CONFIG_TEXT_SIZE];
+    sd_event *event;
+    int listener;
+    unsigned connected_count, message_count;
+};
+
+static void on_connected(void *context, const char *job, unsigned slot)
+{
+    struct fixture *fixture = context;
+
+    assert_string_equal(job, "demo");
+    assert_int_equal(slot, 2);
+    fixture->connected_count++;
+}
+
+static void on_message(void *context, const char *job, unsigned slot,
+                       struct control_message *message)
+{
+    struct fixture *fixture = context;
+
+    (void)job;
+    (void)slot;
+    assert_int_equal(message->type, CONTROL_ALARM);
+    fixture->message_count++;
+}
+
+static void on_exited(void *context, const char *job, unsigned slot, int exit_code,
+                      const char *words)
+{
+    (void)context;
+    (void)job;
+    (void)slot;
+    (void)exit_code;
+    (void)words;
+    fail_msg("the worker has not ended");
+}
+
+static const struct worker_process_callbacks callbacks = {
+    .connected = on_connected, .message = on_message, .exited = on_exited};
+
+static int begin(void **state)
+{
+    static struct fixture fixture;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    fixture = (struct fixture){0};
+    snprintf(fixture.config.run_dir, sizeof(fixture.config.run_dir), "/tmp/firn-process-XXXXXX");
+    if (!mkdtemp(fixture.config.run_dir) || sd_event_new(&fixture.event) < 0)
+        return -1;
+    snprintf(fixture.workers, sizeof(fixture.workers), "%.400s/workers", fixture.config.run_dir);
+    worker_process_socket(&fixture.config, "demo", 2, fixture.socket);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", fixture.socket);
+    fixture.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *state = &fixture;
+    return mkdir(fixture.workers, 0755) ||
+           bind(fixture.listener, (struct sockaddr *)&address, sizeof(address)) ||
+           listen(fixture.listener, 4);
+}
+
+static int end(void **state)
+{
+    struct fixture *fixture = *state;
+
+    close(fixture->listener);
+    unlink(fixture->socket);
+    sd_event_unref(fixture->event);
+    return rmdir(fixture->workers) || rmdir(fixture->config.run_dir);
+}
+
+static struct worker_process *adopt(struct fixture *fixture)
+{
+    const struct worker_process_options options = {.event = fixture->event,
+                                                   .config = &fixture->config,
+                                                   .callbacks = &callbacks,
+                                                   .context = fixture,
+                                                   .job = "demo",
+                                                   .job_dir = "/nowhere",
+                                                   .slot = 2};
+    struct worker_process *process = NULL;
+    struct error error = {0};
+
+    if (worker_process_adopt(&options, &process, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(worker_process_pid(process), getpid());
+    return process;
+}
+
+static int accept_connection(const struct fixture *fixture)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_NS;
+    int connection;
+
+    while ((connection = accept4(fixture->listener, NULL, NULL, SOCK_CLOEXEC)) < 0) {
+        assert_true(clock_monotonic_ns() < deadline_ns);
+        assert_true(sd_event_run(fixture->event, 10000) >= 0);
+    }
+    return connection;
+}
+
+static void await(const struct fixture *fixture, const unsigned *count, unsigned wanted)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_NS;
+
+    while (*count < wanted) {
+        assert_true(clock_monotonic_ns() < deadline_ns);
+        assert_true(sd_event_run(fixture->event, 10000) >= 0);
+    }
+}
+
+static void say_alarm(int connection)
+{
+    const struct control_message alarm = {.type = CONTROL_ALARM, .text = "the disk is full"};
+    struct bytes packed = {0};
+
+    assert_int_equal(control_pack(&alarm, &packed), 0);
+    assert_int_equal(send(connection, packed.data, packed.size_bytes, MSG_NOSIGNAL),
+                     (ssize_t)packed.size_bytes);
+    bytes_done(&packed);
+}
+
+static void check_again(struct fixture *fixture, unsigned connected_count)
+{
+    int connection = accept_connection(fixture);
+
+    await(fixture, &fixture->connected_count, connected_count);
+    say_alarm(connection);
+    await(fixture, &fixture->message_count, connected_count);
+    close(connection);
+}
+
+static void test_worker_that_hangs_up_is_connected_again(void **state)
+{
+    struct fixture *fixture = *state;
+    struct worker_process *process = adopt(fixture);
+
+    close(accept_connection(fixture));
+    check_again(fixture, 1);
+    check_again(fixture, 2);
+    worker_process_free(process);
+}
+
+static void test_worker_that_is_not_understood_is_connected_again(void **state)
+{
+    struct fixture *fixture = *state;
+    struct worker_process *process = adopt(fixture);
+    int connection = accept_connection(fixture);
+
+    assert_int_equal(send(connection, "\0\0\0\0", 4, MSG_NOSIGNAL), 4);
+    check_again(fixture, 1);
+    close(connection);
+    worker_process_free(process);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_worker_that_hangs_up_is_connected_again, begin, end),
+        cmocka_unit_test_setup_teardown(test_worker_that_is_not_understood_is_connected_again,
+                                        begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
