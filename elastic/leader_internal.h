@@ -100,6 +100,9 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
 
 /** leader_has_failed() - somebody of the plan in force is lost or stuck, so it cannot go on */
 bool leader_has_failed(const struct leader_context *context);
+/** leader_start_timed_out() - nobody runs in it, and it has had its time */
+bool leader_start_timed_out(const struct leader_context *context);
+
 /** leader_recover() - wait for the survivors' reports, or publish what they make possible */
 int leader_recover(struct leader_context *context) CHECK_RESULT;
 
