@@ -1,5 +1,7 @@
 #include "elastic/holdings.h"
 
+#include <string.h>
+
 /* What a unit is to a worker: not here, of its stage, a copy of another stage, left from before. */
 enum holding { NOT_HELD, OF_STAGE, SHADOW, LEFTOVER };
 
@@ -53,4 +55,21 @@ void holdings_describe(const bool *held, unsigned unit_count, const struct plan 
         if (holding == SHADOW || holding == LEFTOVER)
             add_range(report, unit, end - unit, holding == SHADOW);
     }
+}
+
+unsigned holdings_lacking(const bool *held, unsigned unit_count, const struct plan *plan,
+                          unsigned rank)
+{
+    bool there[STEP_RECORD_UNITS_MAX];
+    assert(unit_count <= STEP_RECORD_UNITS_MAX);
+    if (plan->source != PLAN_SOURCE_MEMORY)
+        return unit_count;
+    memcpy(there, held, unit_count * sizeof(*there));
+    for (unsigned i = 0; i < plan->move_count; i++)
+        if (plan->moves[i].to_rank == rank && plan->moves[i].unit < unit_count)
+            there[plan->moves[i].unit] = true;
+    unsigned unit = 0;
+    while (unit < unit_count && (there[unit] || !plan_keeps(plan, rank, unit)))
+        unit++;
+    return unit;
 }

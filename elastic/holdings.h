@@ -1,5 +1,6 @@
 /*
- * What a worker holds, as its report says it: ranges of units, and what each is to it.
+ * What a worker holds: as its report says it, ranges of units and what each is to it; and whether a
+ * plan counts on more.
  */
 #pragma once
 
@@ -16,3 +17,10 @@
  */
 void holdings_describe(const bool *held, unsigned unit_count, const struct plan *plan,
                        unsigned rank, struct worker_report *report);
+
+/**
+ * holdings_lacking() - the first unit that @rank of @plan keeps, and that it neither holds nor is
+ * sent by a move; @unit_count: none is, or the plan does not go on from memory
+ */
+unsigned holdings_lacking(const bool *held, unsigned unit_count, const struct plan *plan,
+                          unsigned rank);

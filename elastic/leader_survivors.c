@@ -14,23 +14,37 @@ static void drop_leftovers(struct worker_report *report)
     report->extra_count = kept;
 }
 
-/* The report of a worker that was told to join @plan before it broke, as if it had. */
-static bool obey_plan(const struct plan *plan, struct worker_report *report)
+static void let_go(struct worker_report *report)
 {
-    bool applied = false;
-    if (plan->source != PLAN_SOURCE_MEMORY) {
-        report->held_unit_count = report->old_unit_count = report->extra_count = 0;
-        report->record.step = 0;
-    } else if (plan->has_commit && report->holds && report->applied_step + 1 == plan->commit.step) {
+    report->held_unit_count = report->old_unit_count = report->extra_count = 0;
+    report->record.step = 0;
+}
+
+/* Nothing of what @rank had before goes into @plan, which is in force after a failure. */
+static bool lets_go(const struct plan *plan, int rank, const struct worker_report *report)
+{
+    if (plan->source != PLAN_SOURCE_MEMORY || rank < 0)
+        return true;
+    return plan->workers[rank].instance == 0 && report->applied_step != plan->resume_step;
+}
+
+/* The report of a worker that was told to follow @plan before it broke, as if it had. */
+static bool obey_plan(const struct plan *plan, int rank, struct worker_report *report)
+{
+    bool applies =
+        plan->has_commit && report->holds && report->applied_step + 1 == plan->commit.step;
+    if (applies) {
         report->applied_step = plan->commit.step;
         report->record = plan->commit;
         drop_leftovers(report);
-        applied = true;
     } else if (report->holds) {
         report->record.step = 0;
     }
     report->holds = false;
-    return applied;
+    if (!lets_go(plan, rank, report))
+        return applies;
+    let_go(report);
+    return false;
 }
 
 bool leader_is_heard(const struct leader_context *context, const struct roster_member *member)
@@ -111,7 +125,7 @@ int leader_survivors_gather(const struct leader_context *context,
             report->generation == context->view->plan->generation)
             report->generation--;
         if (member->seat == SEAT_JOINING && !context->view->plan->planned)
-            survivors->obeyed_commit |= obey_plan(context->view->plan, report);
+            survivors->obeyed_commit |= obey_plan(context->view->plan, member->rank, report);
         survivors->members[survivors->count++] = member;
     }
     return 0;

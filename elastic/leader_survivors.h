@@ -5,7 +5,9 @@
  * Reports of workers that were on their way into the plan in force when it broke are older than
  * that plan, so they are read as if the worker had obeyed it: gradients of a step that the plan
  * throws away are gone, a step that the plan lets stand is applied. Both come true at the latest
- * with the next plan, which carries the same commit.
+ * with the next plan, which carries the same commit. State that the plan does not go on from is
+ * gone too, for whoever begins there anew, or has no rank any more, lets go of it as soon as it
+ * hears of the plan; and the node that made the report had heard.
  */
 #pragma once
 

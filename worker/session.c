@@ -86,10 +86,9 @@ static void describe_units(const struct trainer *trainer, struct worker_report *
 {
     const struct state *state = trainer->state;
     const struct engine *engine = trainer->engine;
-    bool held[STEP_RECORD_UNITS_MAX] = {false};
+    bool held[STEP_RECORD_UNITS_MAX];
 
-    for (unsigned unit = 0; unit < state->unit_count; unit++)
-        held[unit] = state->units[unit].held;
+    state_list_held(state, held);
     holdings_describe(held, state->unit_count, engine ? engine->plan : NULL,
                       engine ? engine->rank : 0, report);
 }

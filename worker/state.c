@@ -232,6 +232,12 @@ void state_apply(struct state *state, const struct step_record *record, float *c
         drop_moments(state, &state->units[unit]);
 }
 
+void state_list_held(const struct state *state, bool *ret_held)
+{
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        ret_held[unit] = state->units[unit].held;
+}
+
 void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,
                       unsigned *ret_count)
 {

@@ -85,6 +85,9 @@ bool state_mirrored(const struct state *state, const struct unit_tensor *tensor)
  */
 void state_apply(struct state *state, const struct step_record *record, float *const *gradients);
 
+/** state_list_held() - of each unit, whether it is held */
+void state_list_held(const struct state *state, bool *ret_held);
+
 /** state_held_range() - the contiguous held range at or after @from; count 0 when there is none */
 void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,
                       unsigned *ret_count);

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/reader.h"
+#include "elastic/holdings.h"
 #include "elastic/start_time.h"
 #include "worker/control_server.h"
 #include "worker/handover.h"
@@ -377,27 +378,34 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
 /*
  * A plan after a failure speaks of one step boundary: state of another one must not be mixed into
  * it. Where the plan does not ask for this very process, nothing that is here is counted on: older
- * state goes, and all that is needed comes from others.
+ * state goes, and all that is needed comes from others. No generation begins with a unit missing.
  */
 static bool fits(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
     const struct state *state = trainer->state;
+    bool held[STEP_RECORD_UNITS_MAX];
     unsigned first, count;
 
     state_held_range(state, 0, &first, &count);
-    if (plan->source != PLAN_SOURCE_MEMORY || plan->planned || !count ||
-        state->applied_step == plan->resume_step)
-        return true;
-    if (plan->workers[rank].instance == 0) {
-        state_drop_all(trainer->state);
-        return true;
+    bool another_step = plan->source == PLAN_SOURCE_MEMORY && !plan->planned && count &&
+                        state->applied_step != plan->resume_step;
+    if (another_step && plan->workers[rank].instance != 0) {
+        error_set(error, -ESTALE,
+                  "generation %" PRIu64 " goes on from step %" PRIu64
+                  ", but this worker is at step %" PRIu64,
+                  plan->generation, plan->resume_step, state->applied_step);
+        return false;
     }
-    error_set(error, -ESTALE,
-              "generation %" PRIu64 " goes on from step %" PRIu64
-              ", but this worker is at step %" PRIu64,
-              plan->generation, plan->resume_step, state->applied_step);
-    return false;
+    if (another_step)
+        state_drop_all(trainer->state);
+    state_list_held(state, held);
+    unsigned lacking = holdings_lacking(held, state->unit_count, plan, rank);
+    if (lacking < state->unit_count)
+        error_set(error, -ESTALE,
+                  "generation %" PRIu64 " counts on unit %u here, which this worker does not have",
+                  plan->generation, lacking);
+    return lacking == state->unit_count;
 }
 
 /* One generation from its plan to its end; the plan has become trainer->plan. */

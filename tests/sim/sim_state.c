@@ -131,6 +131,12 @@ bool sim_state_empty(const struct sim_state *state)
     return true;
 }
 
+void sim_state_list_held(const struct sim_state *state, bool ret_held[SIM_UNITS])
+{
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        ret_held[unit] = state->units[unit].held;
+}
+
 void sim_state_drop(struct sim_state *state, const bool *kept)
 {
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)

@@ -48,5 +48,6 @@ void sim_record_from(const struct step_record *from, struct sim_record *into);
 unsigned sim_frozen_layers(const struct sim *sim, uint64_t step);
 
 bool sim_state_empty(const struct sim_state *state);
+void sim_state_list_held(const struct sim_state *state, bool ret_held[SIM_UNITS]);
 /** sim_state_drop() - all but what @kept says; NULL: everything */
 void sim_state_drop(struct sim_state *state, const bool *kept);

@@ -39,8 +39,7 @@ static void describe_held(const struct sim_worker *worker, struct worker_report 
     else if (state->committed.step == state->applied_step && state->applied_step > 0)
         sim_record_to(&state->committed, &report->record);
     bool held[SIM_UNITS];
-    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        held[unit] = state->units[unit].held;
+    sim_state_list_held(state, held);
     holdings_describe(held, SIM_UNITS, worker->engine ? worker->plan : NULL, worker->rank, report);
 }
 
@@ -375,14 +374,18 @@ static void settle(struct sim_worker *worker)
 static bool fits(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
-    if (plan->source != PLAN_SOURCE_MEMORY || plan->planned || sim_state_empty(&worker->state) ||
-        worker->state.applied_step == plan->resume_step)
-        return true;
-    if (plan->workers[worker->rank].instance != 0)
+    bool held[SIM_UNITS];
+    bool another_step = plan->source == PLAN_SOURCE_MEMORY && !plan->planned &&
+                        !sim_state_empty(&worker->state) &&
+                        worker->state.applied_step != plan->resume_step;
+    if (another_step && plan->workers[worker->rank].instance != 0)
         return worker->sim->bug == BUG_MOVE_OF_OTHER_STEP;
-    sim_state_drop(&worker->state, NULL); /* nobody counts on it */
-    sim_check_forget(worker);
-    return true;
+    if (another_step) {
+        sim_state_drop(&worker->state, NULL); /* nobody counts on it */
+        sim_check_forget(worker);
+    }
+    sim_state_list_held(&worker->state, held);
+    return holdings_lacking(held, SIM_UNITS, plan, worker->rank) == SIM_UNITS;
 }
 
 static void find_kept(const struct plan *plan, unsigned rank, bool ret_kept[SIM_UNITS])

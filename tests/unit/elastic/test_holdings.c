@@ -1,4 +1,5 @@
-/* What a report says of units in memory: the stage first, then copies, then what is left. */
+/* What a report says of units in memory: the stage first, then copies, then what is left.
+ * And what a plan counts on that is not there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,11 +68,37 @@ static void test_the_stage_comes_first_and_copies_are_named(void **state)
     plan_free(plan);
 }
 
+static unsigned lacking(const char *letters, const struct plan *plan, unsigned rank)
+{
+    bool held[SAMPLE_UNITS];
+    for (unsigned unit = 0; unit < SAMPLE_UNITS; unit++)
+        held[unit] = letters[unit] != '.';
+    return holdings_lacking(held, SAMPLE_UNITS, plan, rank);
+}
+
+/* Rank 0 keeps [0, 2) and is sent both; rank 3 keeps [2, 6) and a copy of [0, 2). */
+static void test_what_a_plan_counts_on_is_missed(void **state)
+{
+    struct plan *plan = sample_plan();
+    (void)state;
+    assert_int_equal(lacking("......", plan, 0), SAMPLE_UNITS);
+    plan->move_count = 1;
+    assert_int_equal(lacking("......", plan, 0), 1);
+    assert_int_equal(lacking(".x....", plan, 0), SAMPLE_UNITS);
+    assert_int_equal(lacking("xxxx.x", plan, 3), 4);
+    assert_int_equal(lacking("..xxxx", plan, 3), 0);
+    assert_int_equal(lacking("xxxxxx", plan, 3), SAMPLE_UNITS);
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    assert_int_equal(lacking("......", plan, 3), SAMPLE_UNITS); /* all is read */
+    plan_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_a_generation_all_is_left_from_before),
         cmocka_unit_test(test_the_stage_comes_first_and_copies_are_named),
+        cmocka_unit_test(test_what_a_plan_counts_on_is_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,49 @@ static void gradients_that_were_thrown_away_do_not_count(void **state)
     expect_published(9, 0);
 }
 
+static void expect_checkpoint(void)
+{
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->resume_step, 4);
+}
+
+/*
+ * 6 went on from step 10, which only b and c had, and a begins there anew: it lets its older state
+ * go when it hears of 6. Now b and c are dead, and what a said before it heard is all there is.
+ */
+static void state_that_the_plan_lets_go_does_not_count(void **state)
+{
+    (void)state;
+    plan->resume_step = 10;
+    plan->workers[0].instance = 0;
+    say(0, WORKER_STUCK, 5, 9);
+    say(1, WORKER_DEAD, 5, 0);
+    say(2, WORKER_DEAD, 5, 0);
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING); /* a may have heard, and got 10 from b */
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_checkpoint();
+    plan->resume_step = 9; /* what is at the plan's own step is kept */
+    decide();
+    expect_published(9, 0);
+}
+
+/* It has no rank in 6, so its node sends it away. */
+static void state_of_one_that_is_sent_away_does_not_count(void **state)
+{
+    (void)state;
+    memcpy(plan->workers[0].node, "z", 2);
+    say(0, WORKER_STUCK, 5, 9);
+    say(1, WORKER_DEAD, 5, 0);
+    say(2, WORKER_DEAD, 5, 0);
+    decide();
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_checkpoint();
+}
+
 /* The same reports under 6 itself are the truth: the step stands. */
 static void gradients_of_the_generation_that_broke_do_count(void **state)
 {
@@ -553,6 +596,8 @@ int main(void)
         TEST(a_commit_that_was_ordered_is_never_taken_back),
         TEST(gradients_that_were_thrown_away_do_not_count),
         TEST(gradients_of_the_generation_that_broke_do_count),
+        TEST(state_that_the_plan_lets_go_does_not_count),
+        TEST(state_of_one_that_is_sent_away_does_not_count),
         TEST(a_donor_that_stayed_behind_contradicts_nobody),
         TEST(one_that_never_came_in_contradicts_nobody),
         TEST(one_that_runs_on_is_waited_for),
