@@ -363,46 +363,60 @@ static int begin_spread(struct snapshot *snapshot, const struct plan *plan, stru
     return plan->copies ? spread_new(&options, &snapshot->spread, error) : 0;
 }
 
-int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
-                   struct error *error)
+/* What the manifest says of the boundary beside its tensors. */
+static int describe_boundary(struct snapshot *snapshot, const struct plan *plan, unsigned rank)
 {
     const struct state *state = snapshot->state;
+
+    forget_begun(snapshot);
+    snapshot->rank = rank;
+    snapshot->world = plan->worker_count;
+    snapshot->begun_step = state->applied_step;
+    snapshot->begun_generation = plan->generation;
+    snapshot->begun_tensor_count = canonical_count(state);
+    snapshot->began_ns = clock_monotonic_ns();
+    snapshot->begun_state =
+        json_pack("{s:o}", "freeze", freeze_encode(&state->freeze, state->model.layers));
+    snapshot->begun_config = huggingface_config(state->spec, state_tied(state));
+    return snapshot->begun_state && snapshot->begun_config ? 0 : -ENOMEM;
+}
+
+static int begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+                 struct error *error)
+{
     struct sharing sharing = {
         .snapshot = snapshot,
         .replica = rank / plan->stage_count,
         .replica_count = plan->replica_count,
-        .capacity = canonical_count(state),
+        .capacity = canonical_count(snapshot->state),
     };
     AUTO_FREE uint64_t *bytes = calloc(plan->replica_count, sizeof(*bytes));
     AUTO_FREE struct checkpoint_tensor *tensors = calloc(sharing.capacity, sizeof(*tensors));
-    int status;
 
-    if (snapshot->writing || snapshot->keeper || (snapshot->spread && snapshot->commit))
-        return -EBUSY;
-    forget_begun(snapshot);
-    snapshot->rank = rank;
-    snapshot->world = plan->worker_count;
     sharing.bytes = bytes;
     sharing.tensors = tensors;
-    snapshot->begun_state =
-        json_pack("{s:o}", "freeze", freeze_encode(&state->freeze, state->model.layers));
-    snapshot->begun_config = huggingface_config(state->spec, state_tied(state));
-    if (!bytes || !tensors || !snapshot->begun_state || !snapshot->begun_config)
+    if (describe_boundary(snapshot, plan, rank) || !bytes || !tensors)
         return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
-    status = begin_spread(snapshot, plan, error);
+    int status = begin_spread(snapshot, plan, error);
     if (status)
         return status;
     status = begin_share(snapshot, plan, &sharing);
-    if (status)
-        return error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
-                         state->applied_step, strerror(-status));
-    snapshot->writing = true;
+    return status ? error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
+                              snapshot->begun_step, strerror(-status))
+                  : 0;
+}
+
+int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+                   struct error *error)
+{
+    if (snapshot->writing || snapshot->keeper || (snapshot->spread && snapshot->commit))
+        return -EBUSY;
+    int status = begin(snapshot, plan, rank, error);
+    snapshot->writing = !status;
     snapshot->staged = false;
-    snapshot->begun_step = state->applied_step;
-    snapshot->begun_generation = plan->generation;
-    snapshot->begun_tensor_count = sharing.capacity;
-    snapshot->began_ns = clock_monotonic_ns();
-    return 0;
+    if (status) /* the others have begun theirs: it fails as one that fails later */
+        snapshot->failed_step = snapshot->begun_step;
+    return status;
 }
 
 void snapshot_release(struct snapshot *snapshot)

@@ -51,7 +51,7 @@ int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigne
 /**
  * snapshot_begin() - start writing this rank's share of the state at applied_step
  * Return: 0; -EBUSY (the one before is still being written: this one is left out); others with
- * @error
+ * @error, and the step counts as failed: the checkpoint before it is not committed any more either
  */
 int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                    struct error *error) CHECK_RESULT;

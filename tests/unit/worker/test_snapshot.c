@@ -1,0 +1,176 @@
+/* Checkpoints as the step loop sees them: one rank alone, on a real folder. */
+#include "unit/worker/tiny_state.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "checkpoint/reader.h"
+#include "elastic/plan.h"
+#include "worker/snapshot.h"
+
+#define PATIENCE_NS (20 * NS_PER_SECOND)
+
+struct fixture {
+    struct tiny_state tiny;
+    struct plan *plan; /* one stage, one replica */
+    struct snapshot *snapshot;
+    char folder[64];
+};
+
+static struct plan *plan_of_one(unsigned unit_count)
+{
+    struct plan *plan = plan_new();
+
+    snprintf(plan->job, sizeof(plan->job), "tiny");
+    plan->generation = 7;
+    plan->stage_count = plan->replica_count = plan->worker_count = 1;
+    plan->workers = calloc(1, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->stage_first_unit[1] = unit_count;
+    return plan;
+}
+
+static int begin(void **state)
+{
+    static struct fixture fixture;
+    struct error error = {0};
+    const struct snapshot_options options = {
+        .folder = fixture.folder, .node = "a", .timeout_ns = NS_PER_SECOND};
+
+    snprintf(fixture.folder, sizeof(fixture.folder), "/tmp/firn-snapshot-XXXXXX");
+    if (!mkdtemp(fixture.folder))
+        return -1;
+    tiny_state_init(&fixture.tiny, false);
+    struct state *model = fixture.tiny.state;
+    if (state_initialize(model, 0, model->unit_count, &error) ||
+        snapshot_new(model, &options, &fixture.snapshot, &error))
+        fail_msg("%s", error.text);
+    fixture.plan = plan_of_one(model->unit_count);
+    *state = &fixture;
+    return 0;
+}
+
+static void remove_checkpoint(const char *folder, const char *name)
+{
+    char path[512];
+    const struct dirent *entry;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    DIR *directory = opendir(path);
+    assert_non_null(directory);
+    while ((entry = readdir(directory)))
+        unlinkat(dirfd(directory), entry->d_name, 0);
+    closedir(directory);
+    rmdir(path);
+}
+
+static int end(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct dirent *entry;
+
+    snapshot_free(fixture->snapshot);
+    plan_free(fixture->plan);
+    tiny_state_done(&fixture->tiny);
+    DIR *directory = opendir(fixture->folder);
+    while ((entry = readdir(directory)))
+        if (entry->d_name[0] != '.')
+            remove_checkpoint(fixture->folder, entry->d_name);
+    closedir(directory);
+    return rmdir(fixture->folder);
+}
+
+static int begin_at(struct fixture *fixture, uint64_t step, struct error *error)
+{
+    fixture->tiny.state->applied_step = step;
+    return snapshot_begin(fixture->snapshot, fixture->plan, 0, error);
+}
+
+static void await_share(struct fixture *fixture, uint64_t step)
+{
+    struct error error = {0};
+
+    while (snapshot_durable_step(fixture->snapshot) != step)
+        if (snapshot_poll(fixture->snapshot, clock_monotonic_ns() + PATIENCE_NS, &error))
+            fail_msg("%s", error.text);
+}
+
+static int await_result(struct fixture *fixture, struct control_checkpoint *ret_result)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_NS;
+    struct error error = {0};
+    int status;
+
+    while ((status = snapshot_take_result(fixture->snapshot, ret_result, &error)) == 0 &&
+           clock_monotonic_ns() < deadline_ns)
+        sched_yield();
+    if (status < 0)
+        fail_msg("%s", error.text);
+    return status;
+}
+
+static void test_checkpoint_is_of_the_boundary_where_it_began(void **state)
+{
+    struct fixture *fixture = *state;
+    struct control_checkpoint result;
+    struct manifest manifest;
+    struct error error = {0};
+
+    assert_int_equal(begin_at(fixture, 10, &error), 0);
+    snapshot_release(fixture->snapshot);
+    fixture->tiny.state->applied_step = 11; /* training goes on, and freezes a layer */
+    fixture->tiny.state->freeze.frozen_layers = 1;
+    await_share(fixture, 10);
+    snapshot_commit(fixture->snapshot, 10);
+    assert_int_equal(await_result(fixture, &result), 1);
+    assert_int_equal(result.step, 10);
+    assert_int_equal(manifest_load(result.path, result.manifest_sha256, &manifest, &error), 0);
+    assert_int_equal(manifest.step, 10);
+    json_t *freeze = json_object_get(manifest.state, "freeze");
+    assert_int_equal(json_integer_value(json_object_get(freeze, "frozen_layers")), 0);
+    manifest_done(&manifest);
+    fixture->tiny.state->freeze.frozen_layers = 0;
+}
+
+/* The share of step 10 is durable, but not everybody's, when the one of step 20 cannot begin. */
+static void test_share_that_cannot_begin_has_failed(void **state)
+{
+    struct fixture *fixture = *state;
+    struct control_checkpoint result;
+    struct error error = {0};
+
+    assert_int_equal(begin_at(fixture, 10, &error), 0);
+    await_share(fixture, 10);
+    fixture->plan->job[0] = '\0'; /* no name of a job */
+    assert_true(begin_at(fixture, 20, &error) < 0);
+    assert_non_null(strstr(error.text, "step 20"));
+    assert_int_equal(snapshot_failed_step(fixture->snapshot), 20);
+    assert_int_equal(snapshot_durable_step(fixture->snapshot), 10);
+
+    /* Its manifest would have the state of step 20. */
+    snapshot_commit(fixture->snapshot, 10);
+    assert_int_equal(snapshot_take_result(fixture->snapshot, &result, &error), 0);
+
+    assert_true(snapshot_abandon(fixture->snapshot, 20));
+    snprintf(fixture->plan->job, sizeof(fixture->plan->job), "tiny");
+    assert_int_equal(begin_at(fixture, 30, &error), 0);
+    await_share(fixture, 30);
+    snapshot_commit(fixture->snapshot, 30);
+    assert_int_equal(await_result(fixture, &result), 1);
+    assert_int_equal(result.step, 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_checkpoint_is_of_the_boundary_where_it_began, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_share_that_cannot_begin_has_failed, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
