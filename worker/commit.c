@@ -14,8 +14,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "worker/history.h"
-
-#define PART_FILE_MAX ((size_t)64 << 20)
+#include "worker/part_file.h"
 
 /* How long the other nodes' keepers may take: long enough for a slow network, not for ever. */
 #define KEEPERS_NS          (60 * NS_PER_SECOND)
@@ -45,17 +44,15 @@ struct commit {
 static int read_part(struct commit *commit, unsigned rank, struct manifest *ret_part)
 {
     struct bytes text = {0};
-    AUTO_JSON json_t *tree = NULL;
-    char shares[1024], path[JOB_PATH_SIZE + 64];
+    char directory[1024], name[PART_FILE_NAME_SIZE], path[JOB_PATH_SIZE + PART_FILE_NAME_SIZE];
     int status;
 
-    checkpoint_part_path(commit->folder, commit->step, commit->generation, shares);
-    snprintf(path, sizeof(path), "%s/part-%05u.json", shares, rank);
+    checkpoint_part_path(commit->folder, commit->step, commit->generation, directory);
+    part_file_name(rank, name);
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
     status = file_read(path, PART_FILE_MAX, &text, &commit->error);
     if (!status)
-        status = json_parse((const char *)text.data, text.size_bytes, path, &tree, &commit->error);
-    if (!status)
-        status = manifest_decode(tree, path, ret_part, &commit->error);
+        status = part_file_decode(&text, path, ret_part, &commit->error);
     if (!status)
         unlink(path);
     bytes_done(&text);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/reader.h"
@@ -16,8 +15,10 @@
 #include "worker/canonical.h"
 #include "worker/commit.h"
 #include "worker/keeper.h"
+#include "worker/part_file.h"
 #include "worker/retention.h"
 #include "worker/share_copy.h"
+#include "worker/share_tensors.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
 
@@ -47,9 +48,8 @@ struct snapshot {
     bool writing;                     /* a share of `begun_step` is with the writer */
     bool staged;                      /* its memory has been let go */
     struct share_copy *copy;          /* NULL: the writer reads the state where it lies */
-    struct checkpoint_share *copying; /* begun, but not with the writer yet; its tensors are
-                                         copying_tensors */
-    struct checkpoint_tensor *copying_tensors;
+    struct checkpoint_share *copying; /* begun, but not with the writer yet */
+    struct share_tensors copying_tensors;
     uint64_t begun_step, begun_generation;
     unsigned rank, world;
     json_t *begun_state, *begun_config; /* of the manifest, as they were at the boundary */
@@ -109,9 +109,8 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
 static void forget_copying(struct snapshot *snapshot)
 {
     free(snapshot->copying);
-    free(snapshot->copying_tensors);
     snapshot->copying = NULL;
-    snapshot->copying_tensors = NULL;
+    share_tensors_done(&snapshot->copying_tensors);
 }
 
 static void forget_begun(struct snapshot *snapshot)
@@ -204,141 +203,68 @@ void snapshot_reset(struct snapshot *snapshot)
     forget_begun(snapshot);
 }
 
-/* Every tensor of the stage goes to the replica that has the least to write so far: the same on all
- * of them. Frozen units go around whole and weigh nothing: they are written once and then linked.
- */
-struct sharing {
-    struct snapshot *snapshot;
-    unsigned replica, replica_count;
-    uint64_t *bytes;                   /* a replica */
-    struct checkpoint_tensor *tensors; /* NULL: only measured */
-    unsigned count, capacity;
-    size_t own_bytes; /* of what falls to this replica */
-};
-
-static unsigned owner_of(struct sharing *sharing, const struct canonical_tensor *at, bool frozen)
-{
-    unsigned owner = 0;
-
-    if (frozen)
-        return at->unit % sharing->replica_count;
-    for (unsigned i = 1; i < sharing->replica_count; i++)
-        if (sharing->bytes[i] < sharing->bytes[owner])
-            owner = i;
-    sharing->bytes[owner] += at->tensor->count * sizeof(float);
-    return owner;
-}
-
-static int share_tensor(void *context, const struct canonical_tensor *at)
-{
-    struct sharing *sharing = context;
-    bool frozen = at->unit < state_frozen_units(sharing->snapshot->state);
-
-    if (owner_of(sharing, at, frozen) != sharing->replica)
-        return 0;
-    assert(sharing->count < sharing->capacity);
-    sharing->count++;
-    sharing->own_bytes += at->tensor->count * sizeof(float);
-    if (!sharing->tensors)
-        return 0;
-    struct checkpoint_tensor *tensor = &sharing->tensors[sharing->count - 1];
-    *tensor = (struct checkpoint_tensor){
-        .role = at->role,
-        .order = at->order,
-        .rank = at->tensor->rank,
-        .data = canonical_memory(sharing->snapshot->state, at),
-        .count = at->tensor->count,
-        .frozen = frozen,
-        .unit = at->unit,
-    };
-    snprintf(tensor->name, sizeof(tensor->name), "%s", at->tensor->name);
-    for (unsigned i = 0; i < at->tensor->rank; i++)
-        tensor->shape[i] = at->tensor->shape[i];
-    return 0;
-}
-
-static void visit_stage(struct sharing *sharing, const struct plan *plan, unsigned rank)
-{
-    unsigned stage = rank % plan->stage_count, first = plan->stage_first_unit[stage];
-
-    canonical_visit(sharing->snapshot->state, first, plan->stage_first_unit[stage + 1] - first,
-                    share_tensor, sharing);
-}
-
 /* The tensors on their way to the host; the share goes to the writer when they are there. */
 static int begin_copying(struct snapshot *snapshot, const struct checkpoint_share *share,
-                         struct sharing *sharing)
+                         struct share_tensors *tensors)
 {
-    int status = 0;
+    int status = share_copy_reserve(snapshot->copy, tensors->size_bytes, tensors->count);
 
-    snapshot->copying = malloc(sizeof(*snapshot->copying));
-    snapshot->copying_tensors = calloc(share->tensor_count + 1, sizeof(struct checkpoint_tensor));
-    if (!snapshot->copying || !snapshot->copying_tensors)
-        status = -ENOMEM;
-    else
-        memcpy(snapshot->copying_tensors, share->tensors,
-               share->tensor_count * sizeof(struct checkpoint_tensor));
-    if (!status)
-        status = share_copy_reserve(snapshot->copy, sharing->own_bytes, sharing->count);
-    if (status) {
-        forget_copying(snapshot);
+    if (status)
         return status;
-    }
-    *snapshot->copying = *share;
-    snapshot->copying->tensors = snapshot->copying_tensors;
+    snapshot->copying = malloc(sizeof(*snapshot->copying));
+    if (!snapshot->copying)
+        return -ENOMEM;
     share_copy_begin(snapshot->copy);
-    for (unsigned i = 0; i < share->tensor_count; i++) {
-        struct checkpoint_tensor *tensor = &snapshot->copying_tensors[i];
+    for (unsigned i = 0; i < tensors->count; i++) {
+        struct checkpoint_tensor *tensor = &tensors->list[i];
         tensor->data = share_copy_add(snapshot->copy, tensor->data, tensor->count);
         assert(tensor->data);
     }
     share_copy_end(snapshot->copy);
+    *snapshot->copying = *share;
+    snapshot->copying_tensors = *tensors; /* and the list with them */
+    *tensors = (struct share_tensors){0};
     return 0;
 }
 
-static int begin_share(struct snapshot *snapshot, const struct plan *plan, struct sharing *sharing)
+static int begin_share(struct snapshot *snapshot, const struct plan *plan)
 {
+    CLEANUP(share_tensors_done) struct share_tensors tensors = {0};
     struct checkpoint_share share = {
-        .step = snapshot->state->applied_step,
-        .generation = plan->generation,
+        .step = snapshot->begun_step,
+        .generation = snapshot->begun_generation,
         .rank = snapshot->rank,
         .world = snapshot->world,
     };
+    int status = share_tensors_of(snapshot->state, plan, snapshot->rank, &tensors);
 
-    visit_stage(sharing, plan, snapshot->rank);
+    if (status)
+        return status;
     snprintf(share.job, sizeof(share.job), "%s", plan->job);
     snprintf(share.folder, sizeof(share.folder), "%s", snapshot->folder);
-    share.tensors = sharing->tensors;
-    share.tensor_count = sharing->count;
-    return snapshot->copy ? begin_copying(snapshot, &share, sharing)
+    share.tensors = tensors.list;
+    share.tensor_count = tensors.count;
+    return snapshot->copy ? begin_copying(snapshot, &share, &tensors)
                           : checkpoint_writer_begin(snapshot->writer, &share);
 }
 
 int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                      struct error *error)
 {
-    AUTO_FREE uint64_t *bytes = calloc(plan->replica_count, sizeof(*bytes));
-    struct sharing sharing = {
-        .snapshot = snapshot,
-        .replica = rank / plan->stage_count,
-        .replica_count = plan->replica_count,
-        .bytes = bytes,
-        .capacity = canonical_count(snapshot->state),
-    };
+    CLEANUP(share_tensors_done) struct share_tensors tensors = {0};
 
     if (!snapshot->copy)
         return 0;
-    if (!bytes)
+    if (share_tensors_of(snapshot->state, plan, rank, &tensors))
         return error_set(error, -ENOMEM, "no memory for checkpoints");
-    visit_stage(&sharing, plan, rank);
-    if (share_copy_fits(snapshot->copy, sharing.own_bytes, sharing.count))
+    if (share_copy_fits(snapshot->copy, tensors.size_bytes, tensors.count))
         return 0;
     checkpoint_writer_release_wait(snapshot->writer); /* it may still be reading the last share */
-    if (share_copy_reserve(snapshot->copy, sharing.own_bytes, sharing.count))
+    if (share_copy_reserve(snapshot->copy, tensors.size_bytes, tensors.count))
         return error_set(error, -ENOMEM,
                          "checkpoints need %zu MiB of pinned memory on this node for the copy of "
                          "this worker's share, which cannot be had",
-                         sharing.own_bytes >> 20);
+                         tensors.size_bytes >> 20);
     return 0;
 }
 
@@ -384,23 +310,12 @@ static int describe_boundary(struct snapshot *snapshot, const struct plan *plan,
 static int begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                  struct error *error)
 {
-    struct sharing sharing = {
-        .snapshot = snapshot,
-        .replica = rank / plan->stage_count,
-        .replica_count = plan->replica_count,
-        .capacity = canonical_count(snapshot->state),
-    };
-    AUTO_FREE uint64_t *bytes = calloc(plan->replica_count, sizeof(*bytes));
-    AUTO_FREE struct checkpoint_tensor *tensors = calloc(sharing.capacity, sizeof(*tensors));
-
-    sharing.bytes = bytes;
-    sharing.tensors = tensors;
-    if (describe_boundary(snapshot, plan, rank) || !bytes || !tensors)
+    if (describe_boundary(snapshot, plan, rank))
         return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
     int status = begin_spread(snapshot, plan, error);
     if (status)
         return status;
-    status = begin_share(snapshot, plan, &sharing);
+    status = begin_share(snapshot, plan);
     return status ? error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
                               snapshot->begun_step, strerror(-status))
                   : 0;
@@ -433,27 +348,14 @@ void snapshot_release(struct snapshot *snapshot)
     snapshot->staged = true;
 }
 
-static void part_path(const char *folder, uint64_t step, uint64_t generation, unsigned rank,
-                      char ret_path[JOB_PATH_SIZE + 64])
-{
-    char shares[JOB_PATH_SIZE];
-
-    checkpoint_part_path(folder, step, generation, shares);
-    snprintf(ret_path, JOB_PATH_SIZE + 64, "%s/part-%05u.json", shares, rank);
-}
-
 static int write_part(const struct snapshot *snapshot, const struct manifest *part,
                       struct error *error)
 {
-    AUTO_JSON json_t *tree = manifest_encode(part);
-    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-    char path[JOB_PATH_SIZE + 64];
+    char directory[JOB_PATH_SIZE];
 
-    if (!text)
-        return error_set(error, -ENOMEM, "no memory for a manifest part");
-    part_path(snapshot->folder, snapshot->begun_step, snapshot->begun_generation, snapshot->rank,
-              path);
-    return file_replace(path, text, strlen(text), 0644, error);
+    checkpoint_part_path(snapshot->folder, snapshot->begun_step, snapshot->begun_generation,
+                         directory);
+    return part_file_write(directory, snapshot->rank, part, error);
 }
 
 /* This node's part in a checkpoint with copies has come to its end. */

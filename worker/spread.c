@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/reader.h"
+#include "worker/part_file.h"
 
-#define PART_MAX    ((size_t)64 << 20)
 #define NOTE_MAX    ((size_t)1 << 20)
 #define RECEIPT     "copies.json"
 #define SEAL        "sealed.json"
@@ -165,25 +165,18 @@ static int write_note(const char *path, json_t *tree, struct error *error)
     return file_replace(path, text, strlen(text), 0644, error);
 }
 
-static void part_name(unsigned rank, char ret_name[32])
-{
-    snprintf(ret_name, 32, "part-%05u.json", rank);
-}
-
 int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
                 struct error *error)
 {
-    AUTO_JSON json_t *tree = NULL;
     struct bytes text = {0};
-    char name[32];
+    char name[PART_FILE_NAME_SIZE];
     int status;
 
-    part_name(rank, name);
-    status = read_note(spread, spread_store(spread, rank), false, name, PART_MAX, &text, error);
+    part_file_name(rank, name);
+    status =
+        read_note(spread, spread_store(spread, rank), false, name, PART_FILE_MAX, &text, error);
     if (!status)
-        status = json_parse((const char *)text.data, text.size_bytes, name, &tree, error);
-    if (!status)
-        status = manifest_decode(tree, name, ret_part, error);
+        status = part_file_decode(&text, name, ret_part, error);
     bytes_done(&text);
     return status;
 }
@@ -193,9 +186,9 @@ int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
 /* With one folder for all nodes everybody would rename it under everybody's hands. */
 static int check_own_folder(const struct spread *spread, unsigned rank, struct error *error)
 {
-    char name[32], path[JOB_PATH_SIZE + 64];
+    char name[PART_FILE_NAME_SIZE], path[JOB_PATH_SIZE + 64];
 
-    part_name(rank, name);
+    part_file_name(rank, name);
     spread_path(spread, name, path);
     if (access(path, F_OK))
         return 0;
@@ -357,10 +350,10 @@ int spread_await_seal(struct spread *spread, struct spread_seal *ret_seal, struc
 
 static void remove_notes(const struct spread *spread)
 {
-    char path[JOB_PATH_SIZE + 64], name[32];
+    char path[JOB_PATH_SIZE + 64], name[PART_FILE_NAME_SIZE];
 
     for (unsigned rank = 0; rank < spread->plan->worker_count; rank++) {
-        part_name(rank, name);
+        part_file_name(rank, name);
         spread_path(spread, name, path);
         unlink(path);
     }
