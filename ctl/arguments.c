@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/flag_value.h"
 #include "elastic/nearest.h"
 
 #define COMMAND_NAME_SIZE 64
@@ -182,8 +183,14 @@ static int take_flag(struct reader *reader, struct arguments *arguments, struct 
     const char *value = equals ? equals + 1 : NULL;
     if (flag->type == FLAG_SWITCH && value)
         return error_set(error, -EINVAL, "--%s takes no value", name);
-    if (flag->type != FLAG_SWITCH && !value && ++reader->at < reader->argc)
+    if (flag->type != FLAG_SWITCH && !value && ++reader->at < reader->argc) {
         value = reader->argv[reader->at];
+        if (flag_value_is_flag(value))
+            return error_set(
+                error, -EINVAL,
+                "--%s wants %s, and \"%s\" looks like the next flag; --%s=%s if it is meant", name,
+                flag->value, value, name, value);
+    }
     if (flag->type != FLAG_SWITCH && !value)
         return error_set(error, -EINVAL, "--%s wants %s", name, flag->value);
     arguments->given[arguments->given_count].flag = flag;

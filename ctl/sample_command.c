@@ -41,9 +41,9 @@ static int hand_over(const struct checkpoint_place *place, char ret_descriptor[1
 
 int run_sample(const struct arguments *arguments, struct error *error)
 {
-    static const char *const passed[] = {"prompt", "tokens", "temperature", "top-k", "seed"};
-    static const char *const flags[] = {"--prompt", "--tokens", "--temperature", "--top-k",
-                                        "--seed"};
+    static const char *const passed[] = {"tokens", "temperature", "top-k", "seed"};
+    static const char *const flags[] = {"--tokens", "--temperature", "--top-k", "--seed"};
+    AUTO_FREE char *prompt = NULL;
     CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
     char program[PROCESS_PATH_SIZE], descriptor[16];
     const char *words[WORDS_MAX] = {"firn-worker", "sample", place.path};
@@ -60,6 +60,9 @@ int run_sample(const struct arguments *arguments, struct error *error)
         status = hand_over(&place, descriptor, error);
     if (status)
         return status;
+    if (asprintf(&prompt, "--prompt=%s", arguments_text(arguments, "prompt", "")) < 0)
+        return error_set(error, -ENOMEM, "no memory for the prompt");
+    words[count++] = prompt;
     if (place.remote) {
         words[count++] = "--copies";
         words[count++] = descriptor;

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/flag_value.h"
 #include "checkpoint/object_settings.h"
 #include "daemon/node_address.h"
 
@@ -260,6 +261,11 @@ static int parse_flags(int argc, char **argv, struct spoken *flags_said, const c
                 printf("firnd %s\n", FIRN_VERSION);
             return 1;
         }
+        if (flag_value_forgotten(argv))
+            return error_set(
+                error, -EINVAL,
+                "%s: needs a value, and \"%s\" looks like the next flag; %s=%s if it is meant",
+                argv[optind - 2], optarg, argv[optind - 2], optarg);
         if (flag == 'c')
             *ret_file = optarg;
         else if (flag >= FIRST_FLAG)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/flag_value.h"
 
 enum flag {
     FLAG_JOB = 256,
@@ -162,6 +163,10 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret_optio
         if (flag == '?' || flag == ':')
             return error_set(error, -EINVAL, "%s: %s; see --help", argv[optind - 1],
                              flag == ':' ? "needs a value" : "no such flag");
+        if (flag_value_forgotten(argv))
+            return error_set(error, -EINVAL,
+                             "%s: needs a value, and \"%s\" looks like the next flag",
+                             argv[optind - 2], optarg);
         int status = take_flag(flag, flags[index].name, &options, error);
         if (status)
             return status;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/flag_value.h"
 #include "checkpoint/source_text.h"
 #include "model/generate.h"
 #include "worker/restore.h"
@@ -74,6 +75,8 @@ static const char *parse(int argc, char **argv, struct sample_request *request)
 
     optind = 1;
     while ((flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
+        if (flag_value_forgotten(argv))
+            return "a value that begins with two dashes is written as --prompt=--words";
         bool good = flag == 'p'   ? (request->prompt = optarg) != NULL
                     : flag == 'n' ? take_number(optarg, TOKENS_MAX, &request->tokens)
                     : flag == 't' ? take_temperature(optarg, &request->temperature)

@@ -52,7 +52,7 @@ static void test_two_dashes_end_the_flags(void **state)
     (void)state;
     assert_int_equal(PARSE("watch", "--", "--odd"), 0);
     assert_string_equal(arguments.operands[0], "--odd");
-    assert_int_equal(PARSE("sample", "j", "--prompt", "--x"), 0); /* a value may look like a flag */
+    assert_int_equal(PARSE("sample", "j", "--prompt=--x"), 0); /* a value may look like a flag */
     assert_string_equal(arguments_text(&arguments, "prompt", NULL), "--x");
 }
 
@@ -88,6 +88,9 @@ static void test_values_are_checked(void **state)
     expect_refusal(PARSE("local", "up", "--nodes", ""), "from 1 to 26");
     expect_refusal(PARSE("local", "up", "--nodes"), "--nodes wants N");
     expect_refusal(PARSE("local", "up", "--dir", ""), "without a value");
+    expect_refusal(PARSE("local", "up", "--dir", "--nodes", "3"),
+                   "--dir wants DIR, and \"--nodes\" looks like the next flag");
+    assert_int_equal(PARSE("sample", "j", "--prompt=--help"), 0);
     expect_refusal(PARSE("job", "list", "--json=yes"), "takes no value");
     expect_refusal(PARSE("sample", "j", "--temperature", "warm"), "not a number");
     expect_refusal(PARSE("sample", "j", "--temperature", "nan"), "not a number");

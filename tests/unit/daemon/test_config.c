@@ -272,6 +272,8 @@ static void test_mistakes_in_flags(void **state)
     check_refused("", FLAGS("--slots", "-1"), "slots: \"-1\" is not a number");
     check_refused("", FLAGS("--slat", "1"), "--slat: no such flag");
     check_refused("", FLAGS("--slots"), "--slots: needs a value");
+    check_refused("", FLAGS("--data-dir", "--run-dir", "/run"),
+                  "--data-dir: needs a value, and \"--run-dir\" looks like the next flag");
     check_refused("", FLAGS("extra"), "\"extra\" is not a flag");
     check_refused("", FLAGS("--node", "A B"), "node: \"A B\" is not a name");
 }
