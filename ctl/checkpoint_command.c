@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/size_words.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "ctl/checkpoint_find.h"
@@ -77,7 +78,7 @@ static void list_elsewhere(struct text_table *table, const struct cluster_job *j
     for (size_t i = 0; (object = checkpoint_only_stored(job, i)); i++) {
         text_table_cell(table, "%" PRIu64, object->step);
         text_table_cell(table, "-");
-        text_table_cell(table, "%s", format_bytes(object->size_bytes, size));
+        text_table_cell(table, "%s", size_words(object->size_bytes, size));
         text_table_cell(table, "-");
         text_table_cell(table, "-");
         text_table_cell(table, "-");
@@ -126,7 +127,7 @@ static int list_table(struct cluster *cluster, const struct cluster_job *job, st
         char where[CHECKPOINT_WHERE_SIZE];
         text_table_cell(&table, "%" PRIu64, record->step);
         text_table_cell(&table, "%" PRIu64, record->generation);
-        text_table_cell(&table, "%s", format_bytes(record->size_bytes, size));
+        text_table_cell(&table, "%s", size_words(record->size_bytes, size));
         text_table_cell(&table, "%s", format_duration(record->stall_seconds, stall));
         text_table_cell(&table, "%s", format_duration(record->write_seconds, took));
         text_table_cell(
@@ -228,11 +229,11 @@ static void show_text(const char *path, const struct manifest *manifest)
            path, manifest->job, manifest->step, manifest->generation, digest);
     printf("tensors       %zu parameters, %zu first and %zu second moments\n",
            roles[MANIFEST_PARAMETER], roles[MANIFEST_FIRST_MOMENT], roles[MANIFEST_SECOND_MOMENT]);
-    printf("size          %s in %zu files\n", format_bytes(total_bytes(manifest), size),
+    printf("size          %s in %zu files\n", size_words(total_bytes(manifest), size),
            manifest->file_count);
     for (size_t i = 0; i < manifest->file_count; i++) {
         const struct manifest_file *file = &manifest->files[i];
-        printf("              %s, %s", file->name, format_bytes(file->size_bytes, size));
+        printf("              %s, %s", file->name, size_words(file->size_bytes, size));
         for (unsigned k = 0; k < file->node_count; k++)
             printf("%s%s", k ? ", " : " on ", file->nodes[k]);
         printf("\n");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/size_words.h"
 #include "checkpoint/export.h"
 #include "ctl/checkpoint_find.h"
 #include "ctl/commands.h"
@@ -47,7 +48,7 @@ int run_checkpoint_export(const struct arguments *arguments, struct error *error
         status = checkpoint_export(&export, error);
     if (!status)
         printf("%s is exported to %s: %s in %s\n", place.path, export.to,
-               format_bytes(meter.total, size),
+               size_words(meter.total, size),
                format_duration((double)(clock_monotonic_ns() - meter.begun_ns) / 1e9, took));
     return status;
 }

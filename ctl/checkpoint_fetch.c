@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/size_words.h"
 #include "checkpoint/object_fetch.h"
 #include "checkpoint/object_s3.h"
 #include "ctl/cluster.h"
@@ -85,7 +86,7 @@ static int fetch(const struct arguments *arguments, const struct wanted *wanted,
     object_s3_close(&store);
     if (!status)
         printf("the checkpoint of step %" PRIu64 " is in %s: %s in %s\n", found.step, options.to,
-               format_bytes(found.size_bytes, size),
+               size_words(found.size_bytes, size),
                format_duration((double)(clock_monotonic_ns() - meter->begun_ns) / 1e9, took));
     return status;
 }

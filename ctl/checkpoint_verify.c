@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/size_words.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/verify_copies.h"
 #include "ctl/checkpoint_find.h"
@@ -27,8 +28,8 @@ static int report_good(const struct arguments *arguments, const struct checkpoin
         return output_json(json_pack("{s:s, s:b, s:I, s:f}", "path", place->path, "good", 1,
                                      "size_bytes", (json_int_t)meter->total, "seconds", seconds),
                            error);
-    printf("%s is good: %s read and compared in %s\n", place->path,
-           format_bytes(meter->total, size), format_duration(seconds, took));
+    printf("%s is good: %s read and compared in %s\n", place->path, size_words(meter->total, size),
+           format_duration(seconds, took));
     return 0;
 }
 

@@ -7,20 +7,6 @@
 
 #include "base/clock.h"
 
-const char *format_bytes(uint64_t size_bytes, char text[FORMAT_SIZE])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)size_bytes;
-    unsigned unit = 0;
-
-    while (value >= 1024 && unit + 1 < ARRAY_COUNT(units)) {
-        value /= 1024;
-        unit++;
-    }
-    snprintf(text, FORMAT_SIZE, "%.*f %s", unit ? 1 : 0, value, units[unit]);
-    return text;
-}
-
 const char *format_count(double count, char text[FORMAT_SIZE])
 {
     static const char units[] = {'\0', 'k', 'M', 'G', 'T'};

@@ -1,4 +1,4 @@
-/* Quantities as words: 1.5 GiB, 12.3k, 1h 04m, "layers 0-1". Each returns the buffer it fills. */
+/* Quantities as words: 12.3k, 1h 04m, "layers 0-1". Each returns the buffer it fills. */
 #pragma once
 
 #include <stdint.h>
@@ -7,8 +7,6 @@
 
 #define FORMAT_SIZE 32
 
-/** format_bytes() - "512 B", "1.5 KiB", "80.0 GiB" */
-const char *format_bytes(uint64_t size_bytes, char text[FORMAT_SIZE]);
 /** format_count() - "950", "12.3k", "4.5M" */
 const char *format_count(double count, char text[FORMAT_SIZE]);
 /** format_duration() - "140 ms", "12.5 s", "4m 05s", "3h 02m", "2d 03h"; "-" when not known */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/size_words.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
@@ -209,7 +210,7 @@ static void show_checkpoints(const struct cluster_job *job)
 
     for (size_t i = 0; i < job->checkpoint_count; i++)
         printf("%-11s step %" PRIu64 ", %s, %s\n", i ? "" : "checkpoints", job->checkpoints[i].step,
-               format_bytes(job->checkpoints[i].size_bytes, size), job->checkpoints[i].path);
+               size_words(job->checkpoints[i].size_bytes, size), job->checkpoints[i].path);
 }
 
 static int show(const struct cluster_job *job, struct error *error)

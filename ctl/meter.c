@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/size_words.h"
 #include "ctl/format.h"
 
 struct meter meter_begin(void)
@@ -22,7 +23,7 @@ void meter_progress(void *context, uint64_t done, uint64_t total)
         return;
     meter->said_ns = now_ns;
     fprintf(stderr, "\r│%s│ %s of it read ",
-            format_bar((double)done / (double)MAX(total, 1ul), bar), format_bytes(done, size));
+            format_bar((double)done / (double)MAX(total, 1ul), bar), size_words(done, size));
     if (done == total)
         fprintf(stderr, "\r\033[K");
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/size_words.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
@@ -93,7 +94,7 @@ static void add_row(struct text_table *table, const struct cluster *cluster,
     text_table_cell(table, "%s", record->slot_count ? record->slots[0].kind : "-");
     text_table_cell(table, "%u", record->slot_count ? record->slots[0].thread_count : 0);
     text_table_cell(table, "%s",
-                    record->slot_count ? format_bytes(record->slots[0].memory_bytes, memory) : "-");
+                    record->slot_count ? size_words(record->slots[0].memory_bytes, memory) : "-");
     text_table_cell(table, "%s", record->host);
     text_table_cell(table, "%s", record->http);
     text_table_cell(table, "%s", slots);

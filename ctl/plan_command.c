@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size_words.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
@@ -170,7 +171,7 @@ static void add_choice(struct text_table *table, const struct planner_choice *ch
     text_table_cell(table, "%u", choice->stage_count * choice->replica_count);
     text_table_cell(table, "%s", format_duration(choice->step_seconds, step));
     text_table_cell(table, "%.0f %%", fabs(choice->bubble_share) * 100);
-    text_table_cell(table, "%s", format_bytes(choice->memory_bytes_max, memory));
+    text_table_cell(table, "%s", size_words(choice->memory_bytes_max, memory));
     if (!choice->fits)
         text_table_cell(table, "does not fit the slots' memory");
     else if (chosen)

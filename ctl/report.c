@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/size_words.h"
 #include "ctl/collector.h"
 #include "ctl/commands.h"
 #include "ctl/curve.h"
@@ -80,7 +81,7 @@ static void print_summary(const struct cluster_job *job, const struct report_fac
     printf("checkpoints  %zu kept", job->checkpoint_count);
     if (job->checkpoint_count)
         printf(", the newest of step %" PRIu64 " (%s)", job->checkpoints[0].step,
-               format_bytes(job->checkpoints[0].size_bytes, size));
+               size_words(job->checkpoints[0].size_bytes, size));
     printf("\n");
 }
 

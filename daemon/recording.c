@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/size_words.h"
 #include "checkpoint/keep.h"
 #include "daemon/events.h"
 
@@ -42,12 +43,11 @@ static void tell_recorded(struct job *job)
                                 .generation = checkpoint->generation,
                                 .step = checkpoint->step,
                                 .pause_seconds = -1};
-    char text[256];
+    char text[256], size[SIZE_WORDS_SIZE];
 
     snprintf(text, sizeof(text),
-             "checkpoint of step %" PRIu64
-             " committed: %.1f MB in %.2f s, training stalled %.1f ms",
-             checkpoint->step, (double)checkpoint->size_bytes / 1e6, checkpoint->write_seconds,
+             "checkpoint of step %" PRIu64 " committed: %s in %.2f s, training stalled %.1f ms",
+             checkpoint->step, size_words(checkpoint->size_bytes, size), checkpoint->write_seconds,
              checkpoint->stall_seconds * 1e3);
     events_append(job->dir, &facts, "checkpoint", text);
 }

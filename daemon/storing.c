@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/size_words.h"
 #include "checkpoint/object_task.h"
 #include "checkpoint/reader.h"
 #include "daemon/events.h"
@@ -265,16 +266,16 @@ static void take_state(struct storing *storing, const struct object_task_state *
 
 static void finish_good(struct storing *storing, const struct object_task_state *state)
 {
-    char text[RECORD_PATH_SIZE + 256];
+    char text[RECORD_PATH_SIZE + 256], size[SIZE_WORDS_SIZE];
     double seconds = (double)(now_ns(storing) - storing->begun_ns) / 1e9;
 
     storing->record.state = RECORD_COMPLETE;
     storing->record.text[0] = '\0';
     write_record(storing);
     snprintf(text, sizeof(text),
-             "checkpoint of step %" PRIu64 " is in the object store: %s, %.1f MB in %.1f s",
-             storing->record.step, storing->record.place, (double)storing->record.size_bytes / 1e6,
-             seconds);
+             "checkpoint of step %" PRIu64 " is in the object store: %s, %s in %.1f s",
+             storing->record.step, storing->record.place,
+             size_words(storing->record.size_bytes, size), seconds);
     tell(storing, text);
     if (state->expire_trouble[0])
         log_warning("job %s: old checkpoints stay in the object store: %s", storing->job,

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size_words.h"
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
 #include "elastic/leader_slow.h"
@@ -193,11 +194,11 @@ static bool must_wait(struct leader_context *context, const struct demand *deman
 static int save_in_time(struct leader_context *context, const struct demand *demand,
                         const struct preemption *numbers)
 {
-    char text[PLAN_REASON_SIZE];
+    char text[PLAN_REASON_SIZE], size[SIZE_WORDS_SIZE];
     snprintf(text, sizeof(text),
-             "node %.63s goes in %.1f s, handing over %.1f MB would take %.1f s: checkpoint",
-             demand->draining, (double)numbers->left_ns / 1e9, (double)numbers->alone_bytes / 1e6,
-             preemption_seconds(numbers));
+             "node %.63s goes in %.1f s, handing over %s would take %.1f s: checkpoint",
+             demand->draining, (double)numbers->left_ns / 1e9,
+             size_words(numbers->alone_bytes, size), preemption_seconds(numbers));
     return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
 }
 
