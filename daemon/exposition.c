@@ -112,7 +112,7 @@ static double job_generation(const struct job *job)
 
 static double job_alarm(const struct job *job)
 {
-    return job->alarm[0] != '\0';
+    return slot_alarms_told(&job->alarms)[0] != '\0';
 }
 
 static double job_step(const struct job *job)

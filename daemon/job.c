@@ -109,7 +109,7 @@ static void write_progress(struct job *job, const struct control_progress *progr
         record.workers = job->plan->worker_count;
     }
     take_stragglers(progress, &record);
-    snprintf(record.alarm, sizeof(record.alarm), "%s", job->alarm);
+    snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_told(&job->alarms));
     AUTO_JSON json_t *tree = progress_record_encode(&record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     if (!text || outbox_put(daemon->outbox,
@@ -140,10 +140,10 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
     struct event_facts facts =
         facts_of(job, job->statuses[slot].generation, job->progress[slot].step);
 
-    if (!strcmp(job->alarm, text))
+    enum slot_alarms_news news = slot_alarms_set(&job->alarms, slot, text);
+    if (news == SLOT_ALARMS_NOTHING_NEW)
         return;
-    snprintf(job->alarm, sizeof(job->alarm), "%s", text);
-    events_append(job->dir, &facts, "alarm", text[0] ? text : "the alarm is over");
+    events_append(job->dir, &facts, "alarm", news == SLOT_ALARMS_NEW ? text : "the alarm is over");
     if (has_rank_zero(job, slot) && job->progress[slot].step) { /* no later step may carry it */
         job->progress_written_ns = 0;
         write_progress(job, &job->progress[slot]);
@@ -207,6 +207,7 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
         events_append(job->dir, &facts, "worker", line);
     }
     job->processes[slot] = NULL;
+    on_alarm(job, slot, ""); /* who takes its place finds out by itself */
     if (job->unrecorded_slot == slot)
         recording_forget(job);
     feed(job, &event);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "daemon/daemon.h"
+#include "daemon/slot_alarms.h"
 #include "daemon/worker_process.h"
 #include "elastic/agent.h"
 
@@ -31,7 +32,7 @@ struct job {
     bool killed[REPORT_WORKERS_MAX]; /* on our order: its end is no event */
     struct worker_report *statuses;  /* by slot: what each worker said last */
     struct control_progress progress[REPORT_WORKERS_MAX];
-    char alarm[RECORD_TEXT_SIZE];
+    struct slot_alarms alarms;
     uint64_t progress_written_ns;
     uint64_t checkpoint_step; /* newest recorded */
     /* A checkpoint that a worker has made and that is not recorded yet; step 0: none. */

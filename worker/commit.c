@@ -145,10 +145,9 @@ static void warn_of_missing(struct commit *commit)
     }
     if (fewest >= plan->copies)
         return;
-    snprintf(commit->warning, sizeof(commit->warning),
-             "the checkpoint of step %" PRIu64 " has %u of %u copies: %.300s", commit->step, fewest,
-             plan->copies,
-             problem[0] ? problem : "the job has fewer nodes than that at the moment");
+    snprintf(commit->warning, sizeof(commit->warning), "checkpoints have %u of %u copies: %.300s",
+             fewest, plan->copies,
+             problem[0] ? problem : "the job runs on fewer nodes than that at the moment");
 }
 
 static uint64_t total_bytes(const struct manifest *manifest)

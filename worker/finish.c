@@ -53,7 +53,7 @@ static void write_share(struct trainer *trainer)
            !session_stopping(trainer))
         status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
     if (status)
-        session_alarm(trainer, error.text);
+        session_checkpoint_alarm(trainer, &error);
 }
 
 /* Rank 0: from durable shares to a record in etcd. That it cannot be committed is no error here:
@@ -116,7 +116,7 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
     while (!status && !session_stopping(trainer)) {
         status = finish_round(trainer, down, error);
         if (!status && is_written(trainer, down)) {
-            session_alarm(trainer, "");
+            session_alarm(trainer, ALARM_CHECKPOINT, "");
             return then;
         }
         if (!status)

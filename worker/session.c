@@ -144,18 +144,26 @@ static void tell_event(struct trainer *trainer, const char *text)
     control_server_send(trainer->control, message);
 }
 
-void session_alarm(struct trainer *trainer, const char *text)
+void session_alarm(struct trainer *trainer, enum alarm_about about, const char *text)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
+    if (!message || !alarms_set(&trainer->alarms, about, text))
+        return;
     if (text[0])
         log_error("%s", text);
-    if (!message || (!text[0] && !trainer->alarmed))
-        return;
-    trainer->alarmed = text[0] != '\0';
     message->type = CONTROL_ALARM;
-    snprintf(message->text, sizeof(message->text), "%.*s", (int)sizeof(message->text) - 1, text);
+    snprintf(message->text, sizeof(message->text), "%s", alarms_told(&trainer->alarms));
     control_server_send(trainer->control, message);
+}
+
+void session_checkpoint_alarm(struct trainer *trainer, const struct error *error)
+{
+    char text[CONTROL_TEXT_SIZE];
+
+    log_warning("%s", error->text); /* with step and file, which the alarm leaves out */
+    alarms_of_checkpoint(trainer->options->checkpoint_dir, error, text);
+    session_alarm(trainer, ALARM_CHECKPOINT, text);
 }
 
 /* ---- opening ---- */
@@ -301,7 +309,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     int status;
 
     if (open_metrics(trainer, rank, &metrics_error))
-        session_alarm(trainer, metrics_error.text);
+        session_alarm(trainer, ALARM_METRICS, metrics_error.text);
     status = session_exchange_histories(trainer, rank, error);
     if (!status)
         status = snapshot_reserve(trainer->snapshot, trainer->plan, rank, error);
@@ -363,8 +371,8 @@ void session_record(struct trainer *trainer, uint64_t step_ns,
     if (record->evaluated)
         line.val_loss =
             step_record_validation_loss(record, engine_validation_tokens(&trainer->spec));
-    if (metrics_append(trainer->metrics, &line, &error))
-        session_alarm(trainer, error.text);
+    int status = metrics_append(trainer->metrics, &line, &error);
+    session_alarm(trainer, ALARM_METRICS, status ? error.text : "");
 }
 
 static void tell_progress(struct trainer *trainer, uint64_t step_ns)
@@ -414,26 +422,22 @@ void session_tell_checkpoint(struct trainer *trainer)
         return;
     status = snapshot_take_result(trainer->snapshot, &message->checkpoint, &error);
     if (status < 0)
-        session_alarm(trainer, error.text);
+        session_checkpoint_alarm(trainer, &error);
     if (status != 1)
         return;
     message->type = CONTROL_CHECKPOINT;
     control_server_send(trainer->control, message);
-    session_alarm(trainer, snapshot_warning(trainer->snapshot));
+    session_alarm(trainer, ALARM_CHECKPOINT, snapshot_warning(trainer->snapshot));
 }
 
 /* Whose share it was has raised its own alarm; the job's is rank 0's. */
 static void give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
 {
-    char text[160];
-
-    if (!snapshot_abandon(trainer->snapshot, failed_step) || trainer->alarmed)
-        return;
-    snprintf(text, sizeof(text),
-             "the checkpoint of step %" PRIu64
-             " is given up: a worker could not write its share (its node's events say why)",
-             failed_step);
-    session_alarm(trainer, text);
+    if (snapshot_abandon(trainer->snapshot, failed_step) &&
+        !trainer->alarms.texts[ALARM_CHECKPOINT][0])
+        session_alarm(trainer, ALARM_CHECKPOINT,
+                      "checkpoints are given up: a worker cannot write its share (firnctl job "
+                      "events says why)");
 }
 
 static void look_after_checkpoint(struct trainer *trainer, const struct exchange_down *down)
@@ -448,8 +452,9 @@ static void look_after_checkpoint(struct trainer *trainer, const struct exchange
     } else {
         snapshot_abandon(trainer->snapshot, down->checkpoint_failed);
         snapshot_commit(trainer->snapshot, down->checkpoint_durable);
-        if (down->checkpoint_durable > down->checkpoint_failed)
-            session_alarm(trainer, "");
+        if (down->checkpoint_durable > down->checkpoint_failed &&
+            snapshot_settled(trainer->snapshot))
+            session_alarm(trainer, ALARM_CHECKPOINT, "");
     }
     if (!snapshot_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
@@ -459,7 +464,7 @@ static void look_after_checkpoint(struct trainer *trainer, const struct exchange
                     " is left out: the one before is still being written",
                     state->applied_step);
     else if (status)
-        session_alarm(trainer, error.text);
+        session_checkpoint_alarm(trainer, &error);
 }
 
 static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
@@ -563,7 +568,7 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
     if (!up)
         return error_set(error, -ENOMEM, "no memory for a commit");
     if (snapshot_poll(trainer->snapshot, 0, &share_error))
-        session_alarm(trainer, share_error.text);
+        session_checkpoint_alarm(trainer, &share_error);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
     up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);

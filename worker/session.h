@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "worker/alarms.h"
 #include "worker/algorithms.h"
 #include "worker/control_server.h"
 #include "worker/engine.h"
@@ -44,11 +45,11 @@ struct trainer {
     uint64_t refused_step;   /* of a checkpoint that firnd did not record: another generation is in
                                 force */
     uint64_t last_commit_ns; /* monotonic; 0 before the first step */
-    bool alarmed;            /* an alarm is out and not cleared */
-    double pause_seconds;    /* between the last commit of a generation and the next one's first
-                                compute */
-    uint64_t progress_ns;    /* when progress was last told */
-    double validation_loss;  /* the newest known; NaN: none yet */
+    struct alarms alarms;
+    double pause_seconds;   /* between the last commit of a generation and the next one's first
+                               compute */
+    uint64_t progress_ns;   /* when progress was last told */
+    double validation_loss; /* the newest known; NaN: none yet */
 
     pthread_mutex_t lock; /* guards mesh against the control thread */
     struct mesh *mesh;
@@ -95,7 +96,9 @@ void session_record(struct trainer *trainer, uint64_t step_ns,
 /** session_tell_checkpoint() - pass on the outcome of a commit, if there is one */
 void session_tell_checkpoint(struct trainer *trainer);
 /** session_alarm() - something that an operator must see; "" clears it */
-void session_alarm(struct trainer *trainer, const char *text);
+void session_alarm(struct trainer *trainer, enum alarm_about about, const char *text);
+/** session_checkpoint_alarm() - this worker's part in a checkpoint has failed */
+void session_checkpoint_alarm(struct trainer *trainer, const struct error *error);
 
 /* In trainer.c: */
 void session_messages(struct trainer *trainer, uint64_t deadline_ns);

@@ -425,6 +425,11 @@ uint64_t snapshot_durable_step(const struct snapshot *snapshot)
     return snapshot->durable_step;
 }
 
+bool snapshot_settled(const struct snapshot *snapshot)
+{
+    return !snapshot->writing && !snapshot->keeper && !snapshot->commit;
+}
+
 uint64_t snapshot_failed_step(const struct snapshot *snapshot)
 {
     return snapshot->failed_step;

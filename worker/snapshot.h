@@ -70,6 +70,8 @@ int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns,
 uint64_t snapshot_durable_step(
     const struct snapshot *snapshot); /* this rank's, in this generation */
 uint64_t snapshot_failed_step(const struct snapshot *snapshot);
+/** snapshot_settled() - nothing of this rank's part is under way: how it went is known */
+bool snapshot_settled(const struct snapshot *snapshot);
 
 /** snapshot_forget() - what was begun last has failed somewhere and is gone: as if it had never
  * been begun, so that the same boundary can be written again */

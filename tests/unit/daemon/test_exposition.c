@@ -119,7 +119,7 @@ static void test_alarms_and_drains(void **state)
     struct node *node = *state;
     assert_has(page_of(node), "\nfirn_job_alarm{job=\"demo\"} 0\n");
     assert_has(page_of(node), "\nfirn_node_draining 0\n");
-    strcpy(node->job.alarm, "no space left");
+    slot_alarms_set(&node->job.alarms, 0, "no space left");
     node->daemon.self.draining = true;
     node->daemon.store_away = true;
     assert_has(page_of(node), "\nfirn_job_alarm{job=\"demo\"} 1\n");
