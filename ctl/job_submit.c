@@ -12,6 +12,7 @@
 #include "ctl/job_file.h"
 #include "ctl/job_from.h"
 #include "ctl/job_settings.h"
+#include "ctl/job_warnings.h"
 #include "ctl/job_wish.h"
 #include "ctl/output.h"
 #include "ctl/watch.h"
@@ -98,6 +99,20 @@ static void warn_missing_data(const struct job_spec *spec)
             fprintf(stderr, "firnctl: warning: %s: %s (here; that is fine if the nodes have it)\n",
                     fixed, strerror(errno));
     }
+}
+
+/* What the cluster cannot give now is no reason to refuse; nor is a picture that does not come. */
+static void warn_of_cluster(struct store *store, const struct job_spec *spec)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    struct job_warnings warnings;
+    struct error ignored = {0};
+
+    if (cluster_load(store, &cluster, &ignored))
+        return;
+    job_warnings(&cluster, spec, &warnings);
+    for (unsigned i = 0; i < warnings.count; i++)
+        fprintf(stderr, "firnctl: warning: %s\n", warnings.texts[i]);
 }
 
 /* The texts of what is written; the caller frees them. */
@@ -223,6 +238,7 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     status = write_job(&store, submission, error);
     if (status)
         return status;
+    warn_of_cluster(&store, &submission->spec);
     if (arguments_has(arguments, "json"))
         status = say_json(&store, submission, error);
     else
