@@ -172,7 +172,20 @@ class Input(JobTest):
             cluster.wait("checkpoints are committed again",
                          lambda: job.checkpoints()[-1]["step"] > newest)
             cluster.wait("the alarm is over", lambda: not job.key("progress").get("alarm"))
+            cluster.wait("it is over on all nodes", lambda: all(
+                alarms[-1] == "the alarm is over" for alarms in self.alarms(job).values()))
+            for node, alarms in self.alarms(job).items():
+                self.assertEqual(len(alarms), len(set(alarms)), f"node {node} repeats itself: {alarms}")
+                self.assertTrue(any("No space left on device; make room" in alarm for alarm in alarms), alarms)
             self.end(job)
+
+    @staticmethod
+    def alarms(job):
+        """Of each node what it said, in order."""
+        said = {}
+        for event in job.events("alarm"):
+            said.setdefault(event["node"], []).append(event["text"])
+        return said
 
     def test_disk_is_full_at_the_end(self):
         with Cluster(self.id()) as cluster, Tmpfs(self, cluster.folder + "/disk") as disk:
