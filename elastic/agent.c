@@ -9,8 +9,9 @@
  * event emits nothing and a new connection is told again. Last, the report is built from scratch
  * and written if it differs.
  *
- * Invariants: a worker with state is stopped only by an unplanned plan that leaves it out, by the
- * end of the job, or long after a planned switch that it missed; a slot has one process.
+ * Invariants: a worker with state is stopped only by an unplanned plan that leaves it out, by a
+ * planned one that follows a generation which ran without it, by the end of the job, or long after
+ * a planned switch that it missed; a slot has one process.
  */
 #include "elastic/agent.h"
 
@@ -418,15 +419,22 @@ static void bring_up(struct agent_slot *slot, unsigned index, const struct plan 
         send_switch(slot, index, plan, actions);
 }
 
+/*
+ * It has slept through a generation, or ran on beside it where nobody could tell it: that one ran
+ * without what this one holds, and no boundary that this one comes to is the plan's.
+ */
+static bool is_outdated(const struct agent_slot *slot, const struct plan *plan)
+{
+    return plan->planned && slot->status.generation < plan->follows;
+}
+
 /* A worker with state that the plan in force leaves out, or that leaves by an empty plan. */
 static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
                      struct agent_actions *actions)
 {
     struct agent_slot *slot = &agent->slots[index];
     const struct plan *plan = agent->plan;
-    /* One that has slept through a generation: that one ran without what this one holds. */
-    bool outdated = slot->status.generation < plan->follows;
-    if (!plan->planned || (outdated && slot->status.phase == WORKER_STUCK)) {
+    if (!plan->planned || is_outdated(slot, plan)) {
         stop(agent, index, now_ns, actions);
     } else if (slot->status.phase != WORKER_STUCK) {
         send_switch(slot, index, plan, actions); /* it leaves by itself at the boundary */
@@ -459,6 +467,8 @@ static void lead_member(struct agent *agent, unsigned index, const struct wish *
         return; /* it is there already, broken or not */
     } else if (plan->worker_count == 0) {
         lead_out(agent, index, now_ns, actions);
+    } else if (is_outdated(slot, plan)) {
+        stop(agent, index, now_ns, actions); /* the plan means another process */
     } else if (!plan->planned || slot->status.phase != WORKER_STUCK) {
         send_switch(slot, index, plan, actions);
     }

@@ -100,7 +100,7 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
 
 /** leader_has_failed() - somebody of the plan in force is lost or stuck, so it cannot go on */
 bool leader_has_failed(const struct leader_context *context);
-/** leader_start_timed_out() - nobody runs in it, and it has had its time */
+/** leader_start_timed_out() - the plan in force has had its time to begin, and nobody runs in it */
 bool leader_start_timed_out(const struct leader_context *context);
 
 /** leader_recover() - wait for the survivors' reports, or publish what they make possible */

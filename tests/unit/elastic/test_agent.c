@@ -437,6 +437,21 @@ static void one_that_slept_through_a_generation_is_stopped_at_once(void **state)
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
 }
 
+/* It was cut off with a whole generation, and trained on: no boundary of its own is 3's. */
+static void one_that_ran_on_beside_a_generation_is_stopped_at_once(void **state)
+{
+    (void)state;
+    run_two();
+    struct plan *plan = make_plan(3, true, 1, (unsigned[]){0}, (uint64_t[]){0});
+    plan->follows = 2;
+    feed_plan(AGENT_PLAN, plan);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1); /* has a rank, for another process */
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1); /* has none */
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 0) + count_of(AGENT_SEND_SWITCH, 1), 0);
+    feed_exit(0, 0);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
 static void the_end_of_the_job_ends_everybody(void **state)
 {
     (void)state;
@@ -568,6 +583,7 @@ int main(void)
         TEST(an_unplanned_plan_stops_whom_it_leaves_out),
         TEST(a_stuck_worker_outlives_a_planned_plan_without_it),
         TEST(one_that_slept_through_a_generation_is_stopped_at_once),
+        TEST(one_that_ran_on_beside_a_generation_is_stopped_at_once),
         TEST(the_end_of_the_job_ends_everybody),
         TEST(an_empty_plan_reports_who_has_left),
         TEST(a_new_daemon_picks_up_running_workers),
