@@ -1,17 +1,17 @@
 /*
  * Everything here must give the same bits on every machine. Integers do; for the normal deviates
  * the trap is libm, which picks FMA variants by processor and may differ in the last place between
- * releases. So logarithm, sine and cosine are small series of our own, made of additions,
- * multiplications, divisions and square roots, which IEEE 754 rounds in exactly one way (the build
- * forbids contraction into FMA).
+ * releases. So logarithm (base/logarithm.h), sine and cosine are small series of our own, made of
+ * additions, multiplications, divisions and square roots, which IEEE 754 rounds in exactly one way
+ * (the build forbids contraction into FMA).
  */
 #include "base/philox.h"
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/compiler.h"
+#include "base/logarithm.h"
 
 #define ROUND_COUNT 10
 
@@ -46,26 +46,6 @@ void philox_block(struct philox_key key, uint64_t counter_low, uint64_t counter_
     ret_words[3] = c3;
 }
 
-/* Natural logarithm of a normal, positive double, to about one unit in the last place. */
-static double log_series(double x)
-{
-    uint64_t word;
-    memcpy(&word, &x, sizeof(word));
-    int exponent = (int)(word >> 52) - 1023;
-    word = (word & 0xFFFFFFFFFFFFFull) | (uint64_t)1023 << 52;
-    double m;
-    memcpy(&m, &word, sizeof(m));
-    if (m > M_SQRT2) {
-        m /= 2;
-        exponent++;
-    }
-    /* ln m = 2 artanh s, and s^2 <= 0.0295: eleven terms reach the end of a double. */
-    double s = (m - 1) / (m + 1), s2 = s * s, sum = 0;
-    for (int k = 10; k >= 0; k--)
-        sum = sum * s2 + 1.0 / (2 * k + 1);
-    return exponent * M_LN2 + 2 * s * sum;
-}
-
 /* Sine and cosine of 2 pi turn / 2^32: the quadrant is exact, and inside it |x| <= pi / 4. */
 static void turn_series(uint32_t turn, double *ret_sine, double *ret_cosine)
 {
@@ -98,7 +78,7 @@ static void turn_series(uint32_t turn, double *ret_sine, double *ret_cosine)
 static void normal_pair(uint32_t radius_word, uint32_t angle_word, double ret_pair[2])
 {
     double uniform = (radius_word + 0.5) * 0x1p-32; /* inside (0, 1), never at its ends */
-    double radius = sqrt(-2 * log_series(uniform));
+    double radius = sqrt(-2 * logarithm(uniform));
     double sine, cosine;
     turn_series(angle_word, &sine, &cosine);
     ret_pair[0] = radius * cosine;

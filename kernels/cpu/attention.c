@@ -12,6 +12,7 @@
  * Invariant: the order of the tiles and of the sums is a function of the shape, so the bits depend
  * neither on the thread count nor on which thread takes which head.
  */
+#include "base/logarithm.h"
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/row.h"
@@ -221,7 +222,8 @@ static void forward_queries(const struct head *h, size_t query, float *scores)
     }
     for (size_t r = 0; r < queries; r++) {
         row_scale(output + r * h->width, 1.0f / state.sum[r], h->depth);
-        h->new_log_sum[query + r] = (float)((double)state.highest[r] + log((double)state.sum[r]));
+        h->new_log_sum[query + r] =
+            (float)((double)state.highest[r] + logarithm((double)state.sum[r]));
     }
 }
 

@@ -8,6 +8,7 @@
  * highest element; the other passes find it in the cache. The fused form stores the exponentials in
  * the row while it adds them, so each is computed once.
  */
+#include "base/logarithm.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/row.h"
 #include "kernels/cpu/vector_math.h"
@@ -50,7 +51,7 @@ static void entropy_row(const struct cross_entropy *ce, size_t row)
     for (size_t c = 0; c < ce->vocab; c += BLOCK)
         sum += sum_block(gradients ? gradients + c : NULL, logits + c, highest,
                          MIN(ce->vocab - c, (size_t)BLOCK));
-    ce->losses[row] = (float)(log((double)sum) + (double)highest - (double)target_logit);
+    ce->losses[row] = (float)(logarithm((double)sum) + (double)highest - (double)target_logit);
     if (gradients) {
         row_scale(gradients, ce->scale / sum, ce->vocab);
         gradients[target] -= ce->scale;

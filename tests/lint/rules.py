@@ -42,6 +42,12 @@ MAY_SLEEP = {
     "tests/unit/kernels/test_team.c": "lets the members fall asleep, to see them woken",
 }
 
+# What computes numbers that must be the same on every machine, and what there may ask libm anyway.
+EXACT_FOLDERS = ("base", "kernels/cpu", "model", "elastic", "worker", "comm")
+MAY_ASK_LIBM = {
+    "model/generate.c": "draws what is sampled: no part of a run",
+}
+
 C_FILES = (".c", ".h", ".cu", ".cuh")
 FORMATTED_FILES = (".c", ".h")
 COUNTED_FILES = C_FILES + (".py", ".sh", ".cmake")
@@ -55,6 +61,9 @@ MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|farm|root)/")
 SLEEP_IN_CODE = re.compile(r"\b(?:sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
 SLEEP_IN_SHELL = re.compile(r"(?:^|[;&|]|\b(?:do|then|else)\b)\s*sleep\s")
 NO_HEAD = re.compile(r"$|.*;$|[#/}]| \*")  # a line that no function's head goes across
+# Square roots and roundings are exact; the last place of these belongs to the library.
+LIBM = re.compile(r"\b((?:exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|sincos|tan|asin|acos|atan|atan2"
+                  r"|sinh|cosh|tanh|erf|erfc|cbrt|hypot|tgamma|lgamma)[fl]?)\s*\(")
 ENDS_PROCESS = re.compile(r"\b(?:exit|abort|quick_exit)\s*\(")
 
 
@@ -187,8 +196,20 @@ def ending(file):
             yield number, "ends the process; return an error to main instead"
 
 
+def libm(file):
+    """A number of the contract has the same bits whatever the C library and the processor."""
+    if not file.is_c() or file.path in MAY_ASK_LIBM or not file.path.startswith(
+            tuple(folder + "/" for folder in EXACT_FOLDERS)):
+        return
+    for number, line in enumerate(file.code_lines(), 1):
+        hit = LIBM.search(line)
+        if hit:
+            yield number, (f"{hit.group(1)}() rounds as the C library does; numbers here must have the "
+                           "same bits everywhere (base/logarithm.h)")
+
+
 RULES = (dependency, own_header_first, pragma_once, file_length, function_length, marks,
-         machine_path, sleeping, ending)
+         machine_path, sleeping, ending, libm)
 
 
 def tree(root):

@@ -153,6 +153,17 @@ class Rules(Tree):
         for path in rules.MAY_SLEEP:
             self.assertTrue(os.path.exists(os.path.join(TOP, path)), path)
 
+    def test_numbers_of_the_c_library(self):
+        for folder in ("base", "kernels/cpu", "model", "elastic", "worker", "comm"):
+            path = f"{folder}/rounds.c"
+            self.write(path, "double f(double x)\n{\n    return expf(sqrt(x)); /* log(x) */\n}\n")
+            self.assert_found(path, 3, "expf() rounds as the C library does")
+            self.write(path, "double logarithm(double x);\n\ndouble f(double x)\n{\n"
+                             "    return logarithm(floor(x));\n}\n")
+            self.assert_clean()
+        self.write("ctl/shows.c", "double f(double x)\n{\n    return log10(x);\n}\n")
+        self.assert_clean()
+
     def test_ending_the_process(self):
         self.write("worker/end.c", "void f(void)\n{\n    exit(1);\n}\n")
         self.assert_found("worker/end.c", 3, "ends the process")
