@@ -79,6 +79,7 @@ class Quick(Cables):
             self.assertEqual(node.read(f"jobs/{job.name}/metrics.jsonl"), held)
             node.mend()
             cluster.wait_registered(node.name)
+            cluster.wait("the late worker is sent away", lambda: not node.workers())
             job.wait_step(job.step() + 20)
             self.end(job)
 

@@ -41,13 +41,19 @@ static uint64_t draw(struct story *story)
     return story->random >> 33;
 }
 
-/* In the child; every other one writes on another layout. */
+static void tell(int told, uint64_t step)
+{
+    if (write(told, &step, sizeof(step)) != sizeof(step))
+        _exit(2);
+}
+
+/* In the child, which tells when it begins; every other one writes on another layout. */
 static void save_until_killed(const char *folder, uint64_t step, int told)
 {
     const char *why;
     const struct io *io = io_probe(&why);
     struct checkpoint_writer *writer = sample_writer(io, 4096);
-    for (;; step++) {
+    for (tell(told, step - 1);; step++) {
         struct error error = {0};
         unsigned world = 1 + (unsigned)(step % 3);
         if (sample_save(writer, io, folder, step, world, &error) != 0 ||
@@ -55,11 +61,11 @@ static void save_until_killed(const char *folder, uint64_t step, int told)
             fprintf(stderr, "step %" PRIu64 ": %s\n", step, error.text);
             _exit(1);
         }
-        if (write(told, &step, sizeof(step)) != sizeof(step))
-            _exit(2);
+        tell(told, step);
     }
 }
 
+/* Returns when it is about to begin with @step, however long its start has taken. */
 static pid_t start_child(const struct story *story, uint64_t step, int *ret_told)
 {
     int ends[2];
@@ -73,6 +79,9 @@ static pid_t start_child(const struct story *story, uint64_t step, int *ret_told
     }
     close(ends[1]);
     *ret_told = ends[0];
+    uint64_t before;
+    assert_int_equal(read(ends[0], &before, sizeof(before)), sizeof(before));
+    assert_int_equal(before, step - 1);
     return child;
 }
 
