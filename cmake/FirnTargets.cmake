@@ -46,6 +46,14 @@ function(firn_program name folder)
     endif()
 endfunction()
 
+set(FIRN_TEST_SECONDS 300) # that a test may take
+if(FIRN_SANITIZE)
+    set(FIRN_TEST_SECONDS 900)
+endif()
+
+# Every program of unit, parity and fuzz tests: the builds with sanitizers need nothing else.
+add_custom_target(firn_test_programs)
+
 # firn_tests(folder library...): every test_*.c of the folder is one cmocka program and one test
 function(firn_tests folder)
     file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/test_*.c)
@@ -58,7 +66,8 @@ function(firn_tests folder)
         target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
         target_compile_definitions(${target} PRIVATE FIRN_SOURCE="${CMAKE_SOURCE_DIR}")
         set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+        add_dependencies(firn_test_programs ${target})
         add_test(NAME ${target} COMMAND ${target})
-        set_tests_properties(${target} PROPERTIES TIMEOUT 300)
+        set_tests_properties(${target} PROPERTIES TIMEOUT ${FIRN_TEST_SECONDS})
     endforeach()
 endfunction()
