@@ -21,6 +21,7 @@ struct leader_context {
 struct slot_pool {
     struct planner_slot *slots;
     unsigned count, room;
+    unsigned devices_least; /* a plan may use so many also where fewer are asked for */
 };
 
 void slot_pool_done(struct slot_pool *pool);

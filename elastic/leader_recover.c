@@ -70,11 +70,17 @@ static int pool_survivors(struct leader_context *context, const struct leader_su
                               count > 0 ? member->report->instance : 0, &held);
         if (r < 0)
             return r;
+        pool->devices_least += count > 0;
     }
     return 0;
 }
 
-/* Living workers alone if they are enough, else every free slot too; -ENOSPC: waits, said so. */
+/*
+ * Living workers alone if they are enough, else every free slot too; -ENOSPC: waits, said so. Whom
+ * a plan after a failure leaves out goes at once, so one that is no longer wanted for its slot is
+ * not left out here, where its state may be the next to be needed, but by the planned change that
+ * follows.
+ */
 static int layout_without_the_left_out(struct leader_context *context,
                                        const struct leader_survivors *survivors,
                                        const struct recovery *recovery, struct plan **ret_plan)

@@ -159,7 +159,7 @@ static int make_input(const struct leader_context *context, const struct slot_po
         return -ENOMEM;
     planner_job(view->spec, frozen_layers, pool != NULL ? pool->slots : NULL,
                 pool != NULL ? pool->count : 0, units, ret_input);
-    ret_input->devices_max = leader_devices_max(view);
+    ret_input->devices_max = MAX(leader_devices_max(view), pool != NULL ? pool->devices_least : 0);
     ret_input->stages_wanted = view->stages_wanted;
     ret_input->replicas_wanted = view->replicas_wanted;
     *ret_units = units;

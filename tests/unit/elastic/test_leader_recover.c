@@ -78,6 +78,24 @@ static void state_of_one_that_is_sent_away_does_not_count(void **state)
     expect_checkpoint();
 }
 
+/* Fewer devices are asked for just when c dies: b's state may yet be needed, should a die too. */
+static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
+{
+    (void)state;
+    view.devices_wanted = 1;
+    say(0, WORKER_STUCK, 6, 9);
+    say(1, WORKER_STUCK, 6, 9);
+    say(2, WORKER_DEAD, 6, 0);
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->worker_count, 2);
+    say(1, WORKER_STUCK, 5, 7); /* what it has is worth nothing */
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->worker_count, 1);
+}
+
 /* The same reports under 6 itself are the truth: the step stands. */
 static void gradients_of_the_generation_that_broke_do_count(void **state)
 {
@@ -598,6 +616,7 @@ int main(void)
         TEST(gradients_of_the_generation_that_broke_do_count),
         TEST(state_that_the_plan_lets_go_does_not_count),
         TEST(state_of_one_that_is_sent_away_does_not_count),
+        TEST(whoever_has_state_is_not_scaled_away_in_a_recovery),
         TEST(a_donor_that_stayed_behind_contradicts_nobody),
         TEST(one_that_never_came_in_contradicts_nobody),
         TEST(one_that_runs_on_is_waited_for),
