@@ -238,14 +238,18 @@ void sim_check_forget(struct sim_worker *worker)
     worker->ledger = (struct sim_ledger){.hold_step = 0};
 }
 
+void sim_check_missed(struct sim *sim, uint64_t step)
+{
+    sim->check->missed_ns[MIN(step, (uint64_t)SIM_STEPS_MAX)] = sim->now_ns;
+}
+
 void sim_check_report(struct sim *sim, const struct sim_worker *worker,
                       const struct worker_report *report)
 {
     const struct sim_ledger *ledger = &worker->ledger;
     uint64_t step = worker->state.applied_step;
     if (report->checkpoint_lost)
-        sim->check->missed_ns[MIN(worker->plan->resume_step, (uint64_t)SIM_STEPS_MAX)] =
-            sim->now_ns;
+        sim_check_missed(sim, worker->plan->resume_step);
     for (unsigned unit = 0; step > 0 && unit < SIM_UNITS; unit++)
         if (ledger->kept[unit] == step && !worker->state.units[unit].held)
             sim_fail(sim, "%s gave unit %u of step %llu away before its new owner had committed",

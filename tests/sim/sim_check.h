@@ -70,6 +70,8 @@ void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const st
 /** a worker says something of itself: what it must have kept is there, what it claims is so */
 void sim_check_report(struct sim *sim, const struct sim_worker *worker,
                       const struct worker_report *report);
+/** somebody was to read the checkpoint of @step and found it lost */
+void sim_check_missed(struct sim *sim, uint64_t step);
 /** its plan lets it begin anew: it need not keep anything */
 void sim_check_forget(struct sim_worker *worker);
 /** a message, or a connection, of @generation is accepted by @worker's mesh */

@@ -69,15 +69,15 @@ static bool has_copies(const struct sim *sim, uint64_t step)
     return all;
 }
 
-/* Whoever planned at known_ns had heard of it, and can read it. */
+/* Whoever planned at known_ns had heard of it, and can read it. What was found lost once is not
+ * tried again, whatever lies there since: its record has to be a new one. */
 static bool is_readable(const struct sim *sim, uint64_t step, uint64_t known_ns)
 {
     uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
     uint64_t recorded_ns = sim->check->recorded_ns[index];
-    bool there = sim->spec.checkpoint.copies > 1
-                     ? sim->check->missed_ns[index] <= recorded_ns && has_copies(sim, step)
-                     : sim_disk_find(sim, step) != NULL;
-    return there && recorded_ns < known_ns;
+    bool there =
+        sim->spec.checkpoint.copies > 1 ? has_copies(sim, step) : sim_disk_find(sim, step) != NULL;
+    return there && sim->check->missed_ns[index] <= recorded_ns && recorded_ns < known_ns;
 }
 
 uint64_t sim_check_newest_record(const struct sim *sim)

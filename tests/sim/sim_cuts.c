@@ -22,6 +22,7 @@
 struct cut {
     struct sim *sim;
     unsigned node, other;
+    bool begun;
 };
 
 struct sim_cuts {
@@ -42,6 +43,7 @@ static void begin(void *context)
     sim_node_disturb(&sim->nodes[cut->node]);
     sim->faults->disturbed_ns = sim->now_ns;
     sim_network_cut(sim, cut->node, cut->other);
+    cut->begun = true;
 }
 
 static void add_cut(struct sim *sim)
@@ -140,6 +142,14 @@ void sim_cuts_begin(struct sim *sim)
     add_cut(sim);
     if (sim->node_count > 2 && sim_chance(sim, STREAM_CUTS, TWO_PERCENT))
         add_cut(sim);
+}
+
+bool sim_cuts_pairs_apart(const struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->cuts->count; i++)
+        if (sim->cuts->cuts[i].begun)
+            return true;
+    return false;
 }
 
 void sim_cuts_free(struct sim *sim)

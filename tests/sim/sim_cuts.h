@@ -23,6 +23,8 @@ void sim_cuts_draw(struct sim *sim);
 bool sim_cuts_lone(const struct sim *sim);
 /** sim_cuts_begin() - draw whether, when and between whom; after the faults were drawn */
 void sim_cuts_begin(struct sim *sim);
+/** sim_cuts_pairs_apart() - some pair has lost each other by now */
+bool sim_cuts_pairs_apart(const struct sim *sim);
 void sim_cuts_free(struct sim *sim);
 
 /** sim_check_left_out() - a plan is written: whom it takes for cut from each other was so once */

@@ -29,12 +29,15 @@ void sim_disk_path(uint64_t step, char *ret_path, size_t size)
     snprintf(ret_path, size, FOLDER "step-%010" PRIu64, step);
 }
 
-const struct sim_checkpoint *sim_disk_open(const struct sim *sim, const char *path)
+uint64_t sim_disk_step(const char *path)
 {
     size_t length = strlen(FOLDER "step-");
-    return strncmp(path, FOLDER "step-", length) == 0
-               ? sim_disk_find(sim, strtoull(path + length, NULL, 10))
-               : NULL;
+    return strncmp(path, FOLDER "step-", length) == 0 ? strtoull(path + length, NULL, 10) : 0;
+}
+
+const struct sim_checkpoint *sim_disk_open(const struct sim *sim, const char *path)
+{
+    return sim_disk_find(sim, sim_disk_step(path));
 }
 
 bool sim_disk_is_broken(const struct sim *sim, unsigned node)

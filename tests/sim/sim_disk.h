@@ -44,6 +44,8 @@ void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step);
  */
 bool sim_disk_lose(struct sim *sim, uint64_t step);
 const struct sim_checkpoint *sim_disk_find(const struct sim *sim, uint64_t step);
-/** sim_disk_path() - of a checkpoint; sim_disk_open() - whether it is there and whole */
+/** sim_disk_path() - of a checkpoint; sim_disk_step() - the other way round, 0: it is none;
+ * sim_disk_open() - whether it is there and whole */
 void sim_disk_path(uint64_t step, char *ret_path, size_t size);
+uint64_t sim_disk_step(const char *path);
 const struct sim_checkpoint *sim_disk_open(const struct sim *sim, const char *path);

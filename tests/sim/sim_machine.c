@@ -14,6 +14,7 @@
 #include "daemon/http_answers.h"
 #include "daemon/job_folder.h"
 #include "membership/http.h"
+#include "sim/sim_check.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_node.h"
 
@@ -105,8 +106,10 @@ void events_append(const char *job_dir, const struct event_facts *facts, const c
 int __wrap_checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
                            struct error *error)
 {
-    if (sim_disk_open(sim_now, folder) == NULL)
+    if (sim_disk_open(sim_now, folder) == NULL) {
+        sim_check_missed(sim_now, sim_disk_step(folder));
         return error_set(error, sim_now->seed % 2 == 0 ? -ENOENT : -EBADMSG, "%s is lost", folder);
+    }
     *ret_reader = NULL;
     return 0;
 }
