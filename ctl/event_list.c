@@ -107,10 +107,10 @@ static enum terminal_color color_of(const struct event *event)
     static const struct {
         const char *kind;
         enum terminal_color color;
-    } colors[] = {{"alarm", TERMINAL_RED},      {"worker", TERMINAL_RED},
-                  {"slot", TERMINAL_RED},       {"stuck", TERMINAL_YELLOW},
-                  {"checkpoint", TERMINAL_DIM}, {"prepare", TERMINAL_DIM},
-                  {"training", TERMINAL_CYAN}};
+    } colors[] = {{"alarm", TERMINAL_RED},   {"worker", TERMINAL_RED},
+                  {"slot", TERMINAL_RED},    {"stuck", TERMINAL_YELLOW},
+                  {"refused", TERMINAL_RED}, {"checkpoint", TERMINAL_DIM},
+                  {"prepare", TERMINAL_DIM}, {"training", TERMINAL_CYAN}};
 
     for (size_t i = 0; i < ARRAY_COUNT(colors); i++)
         if (!strcmp(event->kind, colors[i].kind))

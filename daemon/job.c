@@ -56,18 +56,30 @@ static void suspect(struct job *job, const struct worker_report *status)
     }
 }
 
+/* What people want to know of a worker that does not go on. */
+static void tell_status(struct job *job, unsigned slot, const struct worker_report *status)
+{
+    struct event_facts facts = facts_of(job, status->generation, status->applied_step);
+    bool stuck = status->phase == WORKER_STUCK;
+    char text[REPORT_TEXT_SIZE + 64];
+
+    if (!stuck && status->phase != WORKER_REFUSED)
+        return;
+    snprintf(text, sizeof(text), "slot %u %s: %s", slot, stuck ? "is stuck" : "takes no part",
+             status->text);
+    events_append(job->dir, &facts, stuck ? "stuck" : "refused", text);
+}
+
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
+    bool again = status->phase == WORKER_REFUSED && job->statuses[slot].phase == WORKER_REFUSED;
 
     job->statuses[slot] = *status;
-    if (status->phase == WORKER_STUCK) {
-        struct event_facts facts = facts_of(job, status->generation, status->applied_step);
-        char text[REPORT_TEXT_SIZE + 64];
-        snprintf(text, sizeof(text), "slot %u is stuck: %s", slot, status->text);
-        events_append(job->dir, &facts, "stuck", text);
+    if (!again)
+        tell_status(job, slot, status);
+    if (status->phase == WORKER_STUCK)
         suspect(job, status);
-    }
     feed(job, &event);
 }
 
@@ -201,7 +213,8 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
     else
         snprintf(text, sizeof(text), "exit code %d: %.200s", exit_code, words);
     snprintf(event.text, sizeof(event.text), "%s", text);
-    if (exit_code && !job->killed[slot]) {
+    bool told = job->statuses[slot].phase == WORKER_REFUSED;
+    if (exit_code && !job->killed[slot] && !told) {
         char line[REPORT_TEXT_SIZE + 64];
         snprintf(line, sizeof(line), "the worker on slot %u ended: %s", slot, text);
         events_append(job->dir, &facts, "worker", line);

@@ -214,7 +214,8 @@ void worker_process_send(struct worker_process *process, const struct control_me
 
 /* ---- the process ---- */
 
-/* The last line of the worker's log: what a person wants to read first. */
+/* The last line of the worker's log: what a person wants to read first. Of an error the words
+ * alone: when and where it was stands beside them in the events. */
 static void last_words(const struct worker_process *process, char *ret_words, size_t size)
 {
     char tail[1024];
@@ -230,7 +231,9 @@ static void last_words(const struct worker_process *process, char *ret_words, si
         return;
     tail[length] = '\0';
     const char *line = strrchr(tail, '\n');
-    snprintf(ret_words, size, "%.*s", (int)size - 1, line ? line + 1 : tail);
+    line = line ? line + 1 : tail;
+    const char *words = strstr(line, ": error: ");
+    snprintf(ret_words, size, "%.*s", (int)size - 1, words ? words + strlen(": error: ") : line);
     for (char *at = ret_words; *at; at++) /* a log may hold any bytes, JSON may not */
         *at = *at >= ' ' && *at <= '~' ? *at : '?';
 }

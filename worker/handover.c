@@ -21,10 +21,10 @@ static unsigned unit_arrays(const struct state *state, unsigned unit, void *ret_
 
 static int send_head(const struct state *state, const struct plan_move *move, struct mesh *mesh)
 {
-    AUTO_JSON json_t *head =
-        json_pack("{s:I, s:o}", "applied_step", (json_int_t)state->applied_step, "freeze",
-                  freeze_encode(&state->freeze, state->model.layers));
-    AUTO_FREE char *text = head ? json_text(head) : NULL;
+    AUTO_JSON json_t *head = state_encode(state);
+    json_t *step = json_integer((json_int_t)state->applied_step);
+    bool whole = head && !json_object_set_new(head, "applied_step", step);
+    AUTO_FREE char *text = whole ? json_text(head) : NULL;
 
     if (!text)
         return -ENOMEM;
@@ -80,9 +80,8 @@ static int take_head(struct state *state, const struct plan_move *move, struct m
 {
     AUTO_FREE void *text = NULL;
     AUTO_JSON json_t *head = NULL;
-    json_t *freeze_tree;
     struct freeze_state freeze;
-    uint64_t applied_step;
+    uint64_t applied_step, data_digest;
     size_t size_bytes = 0;
     int status = mesh_receive_any(mesh, move->from_rank, tag_make(TAG_STATE_HEAD, 0, move->unit),
                                   UINT64_MAX, &text, &size_bytes);
@@ -92,13 +91,12 @@ static int take_head(struct state *state, const struct plan_move *move, struct m
     if (!status)
         status = json_get_u64(head, "applied_step", UINT64_MAX, &applied_step, error);
     if (!status)
-        status = json_get_object(head, "freeze", &freeze_tree, error);
-    if (!status)
-        status = freeze_decode(freeze_tree, state->model.layers, &freeze, error);
+        status = state_decode(head, state->model.layers, &freeze, &data_digest, error);
     if (status)
         return status;
     if (*fresh) {
         state->applied_step = applied_step;
+        state->data_digest = data_digest;
         state->freeze = freeze;
         memset(&state->committed, 0, sizeof(state->committed));
         *fresh = false;

@@ -131,15 +131,23 @@ static int read_mirror(struct reading *reading)
     return grant_wishes(reading);
 }
 
+/* A job that goes on with other data, as its user said, is not bound to that of the checkpoint. */
+static bool same_data(const struct manifest *manifest, const struct job_spec *spec)
+{
+    AUTO_JSON json_t *mine = job_spec_encode(spec);
+
+    return json_equal(json_object_get(mine, "data"), json_object_get(manifest->spec, "data"));
+}
+
 static int take_head(struct state *state, const struct manifest *manifest, struct error *error)
 {
-    json_t *freeze;
-    int status = json_get_object(manifest->state, "freeze", &freeze, error);
+    int status = state_decode(manifest->state, state->model.layers, &state->freeze,
+                              &state->data_digest, error);
 
-    if (!status)
-        status = freeze_decode(freeze, state->model.layers, &state->freeze, error);
     if (status)
         return status;
+    if (!same_data(manifest, state->spec))
+        state->data_digest = 0;
     state->applied_step = manifest->step;
     state->holds = false;
     memset(&state->committed, 0, sizeof(state->committed));

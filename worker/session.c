@@ -13,6 +13,7 @@
 #include "checkpoint/reader.h"
 #include "elastic/holdings.h"
 #include "elastic/plan_words.h"
+#include "worker/data_agreement.h"
 #include "worker/handover.h"
 #include "worker/history.h"
 #include "worker/tags.h"
@@ -303,6 +304,19 @@ static int make_engine(struct trainer *trainer, unsigned rank, struct error *err
     return 0;
 }
 
+/* What the state was trained on binds from the first step on. */
+static int agree_on_data(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    struct state *state = trainer->state;
+    uint64_t digest = dataset_digest(trainer->dataset).low;
+    int status = data_agreement_run(trainer->mesh, trainer->plan, rank, digest,
+                                    state->applied_step ? state->data_digest : 0, error);
+
+    if (!status)
+        state->data_digest = digest;
+    return status;
+}
+
 int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct error metrics_error = {0};
@@ -310,7 +324,9 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 
     if (open_metrics(trainer, rank, &metrics_error))
         session_alarm(trainer, ALARM_METRICS, metrics_error.text);
-    status = session_exchange_histories(trainer, rank, error);
+    status = agree_on_data(trainer, rank, error);
+    if (!status)
+        status = session_exchange_histories(trainer, rank, error);
     if (!status)
         status = snapshot_reserve(trainer->snapshot, trainer->plan, rank, error);
     if (status)

@@ -301,8 +301,7 @@ static int describe_boundary(struct snapshot *snapshot, const struct plan *plan,
     snapshot->begun_generation = plan->generation;
     snapshot->begun_tensor_count = canonical_count(state);
     snapshot->began_ns = clock_monotonic_ns();
-    snapshot->begun_state =
-        json_pack("{s:o}", "freeze", freeze_encode(&state->freeze, state->model.layers));
+    snapshot->begun_state = state_encode(state);
     snapshot->begun_config = huggingface_config(state->spec, state_tied(state));
     return snapshot->begun_state && snapshot->begun_config ? 0 : -ENOMEM;
 }

@@ -4,6 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hex.h"
+#include "base/json.h"
+
+#define DIGEST_DIGITS 16u
+
 int state_model(const struct job_spec *spec, struct model_spec *ret_model, struct error *error)
 {
     struct model_spec model = {
@@ -153,9 +158,39 @@ int state_take_unit(struct state *state, unsigned index, struct error *error)
 void state_begin(struct state *state)
 {
     state->applied_step = 0;
+    state->data_digest = 0;
     state->holds = false;
     freeze_init(&state->freeze);
     memset(&state->committed, 0, sizeof(state->committed));
+}
+
+json_t *state_encode(const struct state *state)
+{
+    char digest[DIGEST_DIGITS + 1];
+
+    hex_text(state->data_digest, DIGEST_DIGITS, digest);
+    return json_pack("{s:o, s:s}", "freeze", freeze_encode(&state->freeze, state->model.layers),
+                     "data", digest);
+}
+
+int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_freeze,
+                 uint64_t *ret_data_digest, struct error *error)
+{
+    char digest[DIGEST_DIGITS + 1];
+    json_t *freeze;
+    int status = json_get_object(tree, "freeze", &freeze, error);
+
+    *ret_data_digest = 0;
+    if (!status)
+        status = freeze_decode(freeze, layers, ret_freeze, error);
+    if (status || !json_has(tree, "data")) /* checkpoints of earlier versions do not have it */
+        return status;
+    status = json_get_text(tree, "data", digest, sizeof(digest), error);
+    if (!status &&
+        (strlen(digest) != DIGEST_DIGITS || !hex_parse(digest, DIGEST_DIGITS, ret_data_digest)))
+        status =
+            error_set(error, -EINVAL, "\"data\" must have %u hexadecimal digits", DIGEST_DIGITS);
+    return status;
 }
 
 int state_initialize(struct state *state, unsigned first, unsigned count, struct error *error)

@@ -37,6 +37,7 @@ struct state {
     struct kernel_adamw_tensor *step_tensors; /* room for all of one optimizer step */
 
     uint64_t applied_step;
+    uint64_t data_digest; /* low word of the dataset's behind applied_step; 0: not known */
     struct freeze_state freeze;
     struct step_record committed; /* of applied_step; step 0 when it came from elsewhere */
     bool holds;
@@ -87,6 +88,13 @@ void state_apply(struct state *state, const struct step_record *record, float *c
 
 /** state_list_held() - of each unit, whether it is held */
 void state_list_held(const struct state *state, bool *ret_held);
+
+/** state_encode() - what goes along with tensors, to checkpoints and other workers: freeze state
+ * and digest of the data; new reference, NULL when memory is short */
+json_t *state_encode(const struct state *state);
+/** state_decode() - -EINVAL names the key; @ret_data_digest: 0 where nobody knew it */
+int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_freeze,
+                 uint64_t *ret_data_digest, struct error *error) CHECK_RESULT;
 
 /** state_held_range() - the contiguous held range at or after @from; count 0 when there is none */
 void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,

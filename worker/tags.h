@@ -20,6 +20,7 @@ enum tag_kind {
     TAG_HISTORY,    /* metrics for a node that has none */
     TAG_SHADOW,     /* index: unit whose gradient goes to the copy of its stage */
     TAG_ROUTE,      /* how tensors travel, before the first step */
+    TAG_DATA,       /* whether all read the same data, before that */
 };
 
 /* kind: 8 bits, step: 24 (steps in flight never differ by more than one), index: 24, low 8 free */

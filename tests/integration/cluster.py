@@ -52,6 +52,7 @@ class Node:
         self.http = f"{self.address}:{cluster.ports.take(1)}"
         self.link_port = cluster.ports.take(slots)
         self.data, self.run = f"{cluster.folder}/{name}", f"{cluster.folder}/run-{name}"
+        self.home = None  # where firnd and its workers are, when that matters
         self.log = f"{cluster.folder}/{name}.log"
         self.process = None
 
@@ -66,7 +67,7 @@ class Node:
         self.cluster.note(f"firnd {self.name} starts")
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env={**os.environ, **self.cluster.environment},
+                                            env={**os.environ, **self.cluster.environment}, cwd=self.home,
                                             preexec_fn=self.settle)
 
     def settle(self):

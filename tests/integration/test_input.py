@@ -62,6 +62,42 @@ class Input(JobTest):
         with tempfile.TemporaryDirectory() as folder:
             self.refused(["data.path", "0 tokens"], data__path=folder)
 
+    def test_data_differs(self):
+        """A third node has other files by the same path: it goes, and the run is what it would have been."""
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            for node, folder in (("a", "linux"), ("b", "linux"), ("c", "asm-generic")):
+                self.give_home(cluster, node, "/usr/include/" + folder)
+            job = Job(cluster, data__path="/proc/self/cwd/text").submit()
+            job.wait_step(10)
+            cluster.launch()
+            told = cluster.wait("c says why it takes no part", lambda: job.events("refused"))
+            self.assertEqual({event["node"] for event in told}, {"c"})
+            self.assertIn("is not what this run was trained on so far", told[0]["text"])
+            job.wait_step(job.step() + 20)
+            self.assertEqual({worker["node"] for worker in job.team()}, {"a", "b"})
+            job.ask(state="paused")
+            job.wait_state("paused")
+            for node in "ab":
+                self.give_home(cluster, node, "/usr/include/asm-generic")
+            job.ask(state="running")
+            job.wait_state("failed")
+            self.assertIn("is not what this run was trained on so far", job.why())
+            self.assert_exact(job)
+
+    @staticmethod
+    def give_home(cluster, name, text):
+        """The node is where ./text leads there; one that is not yet there begins with launch()."""
+        node = cluster.nodes[name] if name in cluster.nodes else cluster.add(name, 1)
+        node.home = node.home or f"{cluster.folder}/home-{name}"
+        os.makedirs(node.home, exist_ok=True)
+        link = node.home + "/text"
+        if os.path.lexists(link):
+            os.remove(link)
+        os.symlink(text, link)
+        if node.process and os.readlink(f"/proc/{node.process.pid}/cwd") != node.home:
+            node.kill_daemon()
+            node.launch()
+
     def test_job_waits_for_slots_and_says_so(self):
         with Cluster(self.id(), nodes=3) as cluster:
             cluster.nodes["c"].terminate()
