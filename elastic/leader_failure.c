@@ -2,7 +2,7 @@
  * Whether the plan in force has failed: somebody whom it needs is lost or stuck, or it never came
  * up in its time.
  */
-#include "elastic/leader_internal.h"
+#include "elastic/leader_supersede.h"
 
 bool leader_start_timed_out(const struct leader_context *context)
 {
@@ -33,13 +33,21 @@ static bool absence_is_failure(const struct leader_context *context)
     return absent && (!others || (!context->view->plan->planned && !others_run));
 }
 
+/* While the generation before trains on, that change is given up, and nothing more. */
+static bool fails_the_change_alone(const struct leader_context *context,
+                                   const struct roster_member *member)
+{
+    return leader_gave_up(context, member) && leader_running_generation(context) != 0;
+}
+
 static bool member_failed(const struct leader_context *context, const struct roster_member *member)
 {
     const struct roster *roster = &context->roster;
     const struct plan *plan = context->view->plan;
     bool empty = plan->worker_count == 0;
     if (roster_is_worker(roster, member))
-        return member->seat == SEAT_BROKEN || member->seat == SEAT_LOST;
+        return (member->seat == SEAT_BROKEN && !fails_the_change_alone(context, member)) ||
+               member->seat == SEAT_LOST;
     /* Whoever only hands over or leaves matters until the new generation runs. */
     if (roster->all_running || (empty && !plan->planned))
         return false;

@@ -1,7 +1,9 @@
 /*
  * Problem: a planned change begins when every worker of the running generation that it needs has
  * heard of it. When the firnd of one of them dies just then, nobody can tell that worker: training
- * goes on in the generation before, and this change, and every later one, waits for that firnd.
+ * goes on in the generation before, and this change, and every later one, waits for that firnd. New
+ * workers that the change has started wait for its links for a while, and give up: then it cannot
+ * begin any more, though nothing is lost.
  *
  * Design: the leader publishes another plan in its place. The plan of the running generation is
  * gone from etcd, so the new one is made from what the workers themselves say: who runs in which
@@ -42,8 +44,7 @@ static bool is_prepared(const struct leader_context *context, const struct roste
            member->report->generation == context->view->plan->generation;
 }
 
-/* The generation that all run in who have state; 0: the plan in force has begun, or broke. */
-static uint64_t running_generation(const struct leader_context *context)
+uint64_t leader_running_generation(const struct leader_context *context)
 {
     uint64_t generation = 0;
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -59,6 +60,20 @@ static uint64_t running_generation(const struct leader_context *context)
         generation = member->report->generation;
     }
     return generation;
+}
+
+bool leader_gave_up(const struct leader_context *context, const struct roster_member *member)
+{
+    return context->view->plan->planned && member->seat == SEAT_BROKEN &&
+           !roster_has_state(member) && roster_is_worker(&context->roster, member);
+}
+
+static bool somebody_gave_up(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++)
+        if (leader_gave_up(context, &context->roster.members[i]))
+            return true;
+    return false;
 }
 
 /* Somebody who must hear of the plan in force, and whose node is gone. */
@@ -123,8 +138,8 @@ static int add_moves(struct leader_context *context, struct plan *plan)
     return leader_transfer(context, plan, holders, count);
 }
 
-/* Why the plan in force does not begin: @gone, or (NULL) another generation than it follows runs.
- */
+/* Why the plan in force does not begin: @gone, or (NULL) another generation than it follows runs,
+ * or it has taken too long. */
 static void explain(const struct leader_context *context, const char *gone, struct plan *plan)
 {
     unsigned long long held_up = context->view->plan->generation;
@@ -134,6 +149,9 @@ static void explain(const struct leader_context *context, const char *gone, stru
         snprintf(plan->reason_text, sizeof(plan->reason_text),
                  "node %.63s is gone and cannot hear of generation %llu: %s instead", gone, held_up,
                  layout);
+    else if (somebody_gave_up(context))
+        snprintf(plan->reason_text, sizeof(plan->reason_text),
+                 "new workers gave up waiting for generation %llu: %s instead", held_up, layout);
     else
         snprintf(plan->reason_text, sizeof(plan->reason_text),
                  "generation %llu was made for a layout that is over: %s instead", held_up, layout);
@@ -182,9 +200,10 @@ int leader_supersede(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     struct leader_memory *memory = context->memory;
-    uint64_t generation = running_generation(context);
+    uint64_t generation = leader_running_generation(context);
     const char *gone = find_gone(context);
-    if (generation == 0 || (gone == NULL && generation == view->plan->follows)) {
+    bool held_up = gone != NULL || generation != view->plan->follows || somebody_gave_up(context);
+    if (generation == 0 || !held_up) {
         memory->gone_seen_ns = 0;
         return 0;
     }

@@ -237,12 +237,28 @@ static void while_some_have_gone_on_nothing_is_known(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_change, teardown)
 
+/* 5 cannot come to the boundary yet, and c, which is new in 6, has waited for it long enough. */
+static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
+{
+    (void)state;
+    say_units(2, WORKER_STUCK, 6, 0, 0);
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(decision.plan->worker_count, 2);
+    assert_int_equal(plan_find(decision.plan, "c", 0), -1);
+    assert_non_null(strstr(decision.plan->reason_text, "gave up waiting"));
+    say_units(1, WORKER_STUCK, 6, 0, unit_count()); /* 6 has begun after all: all of it is over */
+    decide();
+    assert_int_equal(decision.state, JOB_RECOVERING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_b_cannot_hear_of_is_planned_without_it),
         TEST(one_that_is_back_in_time_hears_of_it_itself),
         TEST(a_change_that_begins_is_let_alone),
+        TEST(a_new_worker_that_gives_up_ends_the_change_alone),
         TEST(what_b_alone_has_is_waited_for),
         TEST(a_copy_is_as_good),
         TEST(without_enough_slots_it_waits),
