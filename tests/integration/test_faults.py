@@ -50,7 +50,7 @@ class Faults(JobTest):
         """Layers freeze meanwhile; the switch to fewer stages waits until all can hear of it."""
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()
-            job.wait_step(30)
+            job.wait_step(FREEZE_EVERY - 40)  # away for less than its lease, on a slow machine too
             leader = cluster.wait_leader()
             node = next(node for node in cluster.nodes.values() if node is not leader)
             workers = node.workers()
