@@ -28,10 +28,8 @@ static int ask_cluster(const struct arguments *arguments, struct wanted *wanted,
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(store_close) struct store store = {0};
-    int status = store_open(arguments, &store, error);
+    int status = cluster_open(arguments, &store, &cluster, error);
 
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
     if (status)
         return status;
     const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);

@@ -120,10 +120,8 @@ static int find_by_job(const struct arguments *arguments, struct checkpoint_plac
     CLEANUP(store_close) struct store store = {0};
     bool one_step = arguments_has(arguments, "step");
     uint64_t step = arguments_number(arguments, "step", 0);
-    int status = store_open(arguments, &store, error);
+    int status = cluster_open(arguments, &store, &cluster, error);
 
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
     if (status)
         return status;
     const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);

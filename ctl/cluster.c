@@ -302,6 +302,14 @@ int cluster_load(struct store *store, struct cluster *ret_cluster, struct error 
                        error);
 }
 
+int cluster_open(const struct arguments *arguments, struct store *ret_store,
+                 struct cluster *ret_cluster, struct error *error)
+{
+    int status = store_open(arguments, ret_store, error);
+
+    return status ? status : cluster_load(ret_store, ret_cluster, error);
+}
+
 void cluster_done(struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->job_count; i++)

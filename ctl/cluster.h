@@ -47,6 +47,10 @@ int cluster_parse(const char *name, const struct kv_entry *entries, size_t count
 /** cluster_load() - ask etcd */
 int cluster_load(struct store *store, struct cluster *ret_cluster,
                  struct error *error) CHECK_RESULT;
+/** cluster_open() - both: the store that @arguments name, and the cluster that it holds. The store
+ * is the caller's to close when only the latter has failed */
+int cluster_open(const struct arguments *arguments, struct store *ret_store,
+                 struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
 void cluster_done(struct cluster *cluster);
 
 /** cluster_find_job() - NULL and -ENOENT in @error (with the nearest name) when there is none */

@@ -49,10 +49,8 @@ static int apply(const struct arguments *arguments, enum record_wish wish,
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(store_close) struct store store = {0};
     const char *name = arguments->operands[0];
-    int status = store_open(arguments, &store, error);
+    int status = cluster_open(arguments, &store, &cluster, error);
 
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
     if (status)
         return status;
     struct change change = {.arguments = arguments, .wish = wish};
@@ -147,10 +145,8 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
     struct key_list list = {0};
     char prefix[KV_KEY_MAX];
     const char *name = arguments->operands[0];
-    int status = store_open(arguments, &store, error);
+    int status = cluster_open(arguments, &store, &cluster, error);
 
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
     if (status)
         return status;
     const struct cluster_job *job = cluster_find_job(&cluster, name, error);

@@ -134,10 +134,8 @@ int run_job_list(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(store_close) struct store store = {0};
-    int status = store_open(arguments, &store, error);
+    int status = cluster_open(arguments, &store, &cluster, error);
 
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
     if (status)
         return status;
     warn_damage(&cluster);
@@ -237,10 +235,8 @@ int run_job_show(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(store_close) struct store store = {0};
-    int status = store_open(arguments, &store, error);
+    int status = cluster_open(arguments, &store, &cluster, error);
 
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
     if (status)
         return status;
     warn_damage(&cluster);

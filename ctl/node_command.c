@@ -143,10 +143,8 @@ int run_node_list(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(store_close) struct store store = {0};
-    int status = store_open(arguments, &store, error);
+    int status = cluster_open(arguments, &store, &cluster, error);
 
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
     if (status)
         return status;
     return arguments_has(arguments, "json") ? list_json(&cluster, error)
@@ -202,9 +200,7 @@ static int change_drain(const struct arguments *arguments, bool drain, struct er
         name_valid(name) ? 0 : error_set(error, -EINVAL, "\"%s\" is not a node's name", name);
 
     if (!status)
-        status = store_open(arguments, &store, error);
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
+        status = cluster_open(arguments, &store, &cluster, error);
     if (!status && drain && !cluster_find_node(&cluster, name, error))
         status = -ENOENT;
     if (!status && !drain)

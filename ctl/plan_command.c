@@ -73,10 +73,8 @@ static int ask_slots(const struct arguments *arguments, struct dry_run *run, str
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(store_close) struct store store = {0};
-    int status = store_open(arguments, &store, error);
+    int status = cluster_open(arguments, &store, &cluster, error);
 
-    if (!status)
-        status = cluster_load(&store, &cluster, error);
     if (status) {
         char why[ERROR_TEXT_SIZE - 64];
         snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, error->text);
