@@ -63,8 +63,9 @@ static int parse_line(const char *line, size_t size_bytes, struct exact *ret_exa
     return status;
 }
 
-/* Read lines in step order; stops at the first that is cut off or out of order. */
-static int load_lines(struct metrics *metrics, const struct bytes *text, size_t *ret_valid_bytes)
+/* Read lines in step order; stops at the first that is cut off or out of order. -ENOMEM */
+static int load_lines(struct metrics *metrics, const struct bytes *text, size_t *ret_valid_bytes,
+                      struct error *error)
 {
     const char *at = (const char *)text->data;
     size_t left = text->size_bytes;
@@ -73,11 +74,13 @@ static int load_lines(struct metrics *metrics, const struct bytes *text, size_t 
     while (left > 0) {
         const char *end = memchr(at, '\n', left);
         struct exact exact;
-        if (!end || parse_line(at, (size_t)(end - at), &exact, NULL) ||
-            exact.step <= metrics_last_step(metrics))
+        int status = end ? parse_line(at, (size_t)(end - at), &exact, NULL) : -EINVAL;
+        if (status != -ENOMEM && (status || exact.step <= metrics_last_step(metrics)))
             return 0;
-        if (remember(metrics, &exact))
-            return -ENOMEM;
+        if (!status)
+            status = remember(metrics, &exact);
+        if (status) /* which says nothing against the line */
+            return error_set(error, -ENOMEM, "no memory to read the metrics of this node");
         left -= (size_t)(end + 1 - at);
         at = end + 1;
         *ret_valid_bytes = (size_t)(at - (const char *)text->data);
@@ -93,7 +96,7 @@ static int load_file(struct metrics *metrics, struct error *error)
 
     if (!status) {
         metrics->count = 0;
-        status = load_lines(metrics, &text, &valid_bytes);
+        status = load_lines(metrics, &text, &valid_bytes, error);
     }
     if (!status && valid_bytes != text.size_bytes &&
         ftruncate(metrics->descriptor, (off_t)valid_bytes))
@@ -253,8 +256,14 @@ int metrics_append(struct metrics *metrics, const struct metrics_line *line, str
     bits64_text(line->grad_norm, exact.grad_norm_bits);
     if (line->step <= metrics_last_step(metrics))
         return check_replay(metrics, line->step, &exact, error);
-    if (format_line(line, &exact, &metrics->unwritten) || remember(metrics, &exact))
-        return error_set(error, -ENOMEM, "no memory for the metrics of step %" PRIu64, line->step);
+    size_t size_before = metrics->unwritten.size_bytes;
+    int status = format_line(line, &exact, &metrics->unwritten);
+    if (!status)
+        status = remember(metrics, &exact);
+    if (status) { /* a line in the file that is not remembered would be taken for the next one */
+        metrics->unwritten.size_bytes = size_before;
+        return error_set(error, status, "no memory for the metrics of step %" PRIu64, line->step);
+    }
     return flush_lines(metrics, error);
 }
 
@@ -371,6 +380,8 @@ static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
         status = bytes_append(&mine, metrics->unwritten.data, metrics->unwritten.size_bytes);
     if (!status)
         status = merge_lines(metrics, &mine, theirs, their_text, &merged);
+    if (status && error && !error->code)
+        error_set(error, status, "merging metrics into %s: %s", metrics->path, strerror(-status));
     if (!status)
         status = replace_file(metrics, &merged, error);
     bytes_done(&mine);
@@ -383,7 +394,7 @@ int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, 
     struct metrics theirs = {0};
     const struct bytes text = {.data = (uint8_t *)(uintptr_t)data, .size_bytes = size_bytes};
     size_t valid_bytes;
-    int status = load_lines(&theirs, &text, &valid_bytes);
+    int status = load_lines(&theirs, &text, &valid_bytes, error);
 
     if (!status && valid_bytes != size_bytes)
         status = error_set(error, -EBADMSG,
