@@ -127,20 +127,24 @@ int checkpoint_take_manifest(const struct checkpoint_local *local, const char *f
 
 /* ---- the name ---- */
 
+/* What is there goes if it is damaged, or the same: not when nothing is known of it. */
 static int make_room(const struct checkpoint_local *local, const char *path, struct hash128 digest,
                      struct error *error)
 {
     struct manifest there;
     struct stat status;
+    struct error why = {0};
     if (lstat(path, &status) != 0)
         return errno == ENOENT ? 0 : fail(error, -errno, "look at", path);
-    if (manifest_load(path, NULL, &there, NULL) == 0) {
-        bool equal = hash128_equal(there.state_digest, digest);
+    int r = manifest_load(path, NULL, &there, &why);
+    if (r != 0 && !checkpoint_is_lost(path, r))
+        return error_set(error, r, "%s", why.text);
+    bool equal = r != 0 || hash128_equal(there.state_digest, digest);
+    if (r == 0)
         manifest_done(&there);
-        if (!equal)
-            return error_set(error, -EEXIST,
-                             "%s is there already and holds another state; move it away", path);
-    }
+    if (!equal)
+        return error_set(error, -EEXIST,
+                         "%s is there already and holds another state; move it away", path);
     log_info("%s is written anew", path);
     return retain_remove(local->folder, local->step, error);
 }

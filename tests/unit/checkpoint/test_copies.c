@@ -277,6 +277,28 @@ static void a_replay_takes_the_place_of_what_was_there(void **state)
     two_nodes_stop(&nodes);
 }
 
+/* That it cannot be read just now is no word against it. */
+static void what_cannot_be_read_is_not_replaced(void **state)
+{
+    struct two_nodes nodes;
+    struct error error = {0};
+    char manifest[1280], aside[1300], path[1024];
+    (void)state;
+    two_nodes_start(&nodes);
+    save(&nodes, STEP);
+    file_path(&nodes, 0, MANIFEST_NAME, manifest);
+    snprintf(aside, sizeof(aside), "%s.aside", manifest);
+    assert_int_equal(rename(manifest, aside), 0);
+    assert_int_equal(mkdir(manifest, 0755), 0);
+    struct checkpoint_local a = two_nodes_local(&nodes, 0, io_threads_table(), STEP);
+    assert_int_equal(checkpoint_place(&a, (struct hash128){1, 2}, path, &error), -EISDIR);
+    assert_int_equal(rmdir(manifest), 0);
+    assert_int_equal(rename(aside, manifest), 0);
+    if (sample_check(nodes.folders[0], STEP, &error) != 0)
+        fail_msg("%s", error.text);
+    two_nodes_stop(&nodes);
+}
+
 /* Whatever operation fails on the node that receives, its final name is not given. */
 static void any_failing_operation_leaves_no_name(void **state)
 {
@@ -349,6 +371,7 @@ int main(void)
         cmocka_unit_test(strangers_get_nothing),
         cmocka_unit_test(frozen_files_travel_once),
         cmocka_unit_test(a_replay_takes_the_place_of_what_was_there),
+        cmocka_unit_test(what_cannot_be_read_is_not_replaced),
         cmocka_unit_test(any_failing_operation_leaves_no_name),
         cmocka_unit_test(sweeping_goes_by_the_records),
     };
