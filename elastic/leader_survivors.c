@@ -94,6 +94,21 @@ static bool is_spared(const struct leader_context *context, const struct roster_
     return roster_accused(roster, member);
 }
 
+/*
+ * A donor hands over and stays behind: it never was in the generation that its report names as the
+ * others are. Nor was one that was on its way there when it spoke last: it may be dead since. A
+ * donor of the generation before may be here yet when the next change is planned, where it looks
+ * like those who leave.
+ */
+static bool stands_beside(const struct roster *roster, const struct roster_member *member)
+{
+    const struct plan *plan = roster->view->plan;
+    uint64_t generation = member->report->generation;
+    if (generation == plan->generation)
+        return !roster_is_worker(roster, member) || member->seat == SEAT_JOINING;
+    return plan->planned && generation == plan->follows && member->rank < 0;
+}
+
 int leader_survivors_gather(const struct leader_context *context,
                             struct leader_survivors *survivors)
 {
@@ -119,11 +134,8 @@ int leader_survivors_gather(const struct leader_context *context,
             continue;
         struct worker_report *report = &survivors->reports[survivors->count];
         *report = *member->report;
-        /* A donor hands over and stays behind: it never was in the generation as the others are.
-         * Nor was one that was on its way there when it spoke last: it may be dead since. */
-        if ((!roster_is_worker(roster, member) || member->seat == SEAT_JOINING) &&
-            report->generation == context->view->plan->generation)
-            report->generation--;
+        if (stands_beside(roster, member))
+            report->generation = 0;
         if (member->seat == SEAT_JOINING && !context->view->plan->planned)
             survivors->obeyed_commit |= obey_plan(context->view->plan, member->rank, report);
         survivors->members[survivors->count++] = member;

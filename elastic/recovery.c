@@ -48,8 +48,8 @@ static int check_generations(const struct evidence *evidence, struct error *erro
 {
     for (unsigned i = 0; i < evidence->report_count; i++) {
         const struct worker_report *behind = &evidence->reports[i];
-        if (!has_state(behind) || reach(behind) >= evidence->applied)
-            continue; /* nobody can be ahead of it */
+        if (!has_state(behind) || behind->generation == 0 || reach(behind) >= evidence->applied)
+            continue; /* nobody can be ahead of it, or it moves by itself */
         for (unsigned j = 0; j < evidence->report_count; j++) {
             const struct worker_report *ahead = &evidence->reports[j];
             if (has_state(ahead) && ahead->generation == behind->generation &&

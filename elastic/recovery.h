@@ -37,7 +37,7 @@ struct recovery {
  * taken where a does not cover every unit). Within one generation that cannot be: a reporter that
  * has neither applied nor holds what another of its generation has applied, and records that differ
  * in a bit, are -EBADMSG with the text of the contradiction: the caller goes back to the
- * checkpoint.
+ * checkpoint. A reporter of generation 0 may be anywhere.
  *
  * Return: 0, -EBADMSG, -ENOMEM.
  */

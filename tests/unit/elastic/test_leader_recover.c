@@ -123,6 +123,24 @@ static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
     expect_published(10, 0);
 }
 
+/* c was a donor of 5 when 6 was planned, which has no rank for it. Then 5 broke. */
+static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->follows = 5;
+    plan->replica_count = plan->worker_count = 2;
+    plan->replica_first_lane[2] = LANES;
+    say(0, WORKER_STUCK, 5, 10);
+    say(1, WORKER_STUCK, 5, 10);
+    say(2, WORKER_STUCK, 5, 8);
+    decide();
+    expect_published(10, 0);
+    say(1, WORKER_STUCK, 5, 8); /* it has a rank, so it ran there: that cannot be */
+    decide();
+    expect_checkpoint();
+}
+
 /* c died when it was about to begin; its node is back, and what it last said still stands there. */
 static void one_that_never_came_in_contradicts_nobody(void **state)
 {
@@ -618,6 +636,7 @@ int main(void)
         TEST(state_of_one_that_is_sent_away_does_not_count),
         TEST(whoever_has_state_is_not_scaled_away_in_a_recovery),
         TEST(a_donor_that_stayed_behind_contradicts_nobody),
+        TEST(a_donor_of_the_generation_before_contradicts_nobody),
         TEST(one_that_never_came_in_contradicts_nobody),
         TEST(one_that_runs_on_is_waited_for),
         TEST(one_that_is_accused_gets_a_short_grace),
