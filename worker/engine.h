@@ -80,5 +80,5 @@ void engine_drop_others(struct engine *engine);
 
 /** engine_evaluates() - whether @step measures the validation loss */
 bool engine_evaluates(const struct job_spec *spec, uint64_t step);
-/** engine_validation_tokens(), engine_train_tokens() - what one step's losses are divided by */
+/** engine_validation_tokens() - what the validation losses of one step are divided by */
 uint64_t engine_validation_tokens(const struct job_spec *spec);

@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "worker/orders.h"
 #include "worker/session.h"
+#include "worker/telling.h"
 
 #define RETRY_NS (2 * NS_PER_SECOND)
 
@@ -42,18 +44,18 @@ static void write_share(struct trainer *trainer)
     if (snapshot_durable_step(trainer->snapshot) == state->applied_step)
         return;
     snapshot_give_up_copies(trainer->snapshot, state->applied_step);
-    session_tell_checkpoint(trainer); /* or one that was just through */
-    do {                              /* a share of an earlier boundary may still be on its way */
+    telling_checkpoint(trainer); /* or one that was just through */
+    do {                         /* a share of an earlier boundary may still be on its way */
         status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
             status =
                 snapshot_begin(trainer->snapshot, trainer->plan, trainer->engine->rank, &error);
-    } while (status == -EBUSY && !session_stopping(trainer));
+    } while (status == -EBUSY && !orders_stopping(trainer));
     while (!status && snapshot_durable_step(trainer->snapshot) != state->applied_step &&
-           !session_stopping(trainer))
+           !orders_stopping(trainer))
         status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
     if (status)
-        session_checkpoint_alarm(trainer, &error);
+        telling_checkpoint_alarm(trainer, &error);
 }
 
 /* Rank 0: from durable shares to a record in etcd. That it cannot be committed is no error here:
@@ -66,10 +68,10 @@ static int commit_final(struct trainer *trainer)
     while (trainer->recorded_step < step && snapshot_failed_step(trainer->snapshot) != step) {
         struct mesh_fault fault;
         snapshot_commit(trainer->snapshot, step); /* once the commit before it is through */
-        session_tell_checkpoint(trainer);
-        session_messages(trainer, clock_monotonic_ns() + NS_PER_SECOND / 20);
+        telling_checkpoint(trainer);
+        orders_take(trainer, clock_monotonic_ns() + NS_PER_SECOND / 20);
         mesh_fault(trainer->mesh, &fault);
-        if (session_stopping(trainer) || fault.failed)
+        if (orders_stopping(trainer) || fault.failed)
             return -ECONNRESET;
         if (trainer->refused_step == step) /* a newer plan says where to go on */
             return -ESTALE;
@@ -113,16 +115,16 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
     AUTO_FREE struct exchange_down *down = calloc(1, sizeof(*down));
     int status = down ? 0 : -ENOMEM;
 
-    while (!status && !session_stopping(trainer)) {
+    while (!status && !orders_stopping(trainer)) {
         status = finish_round(trainer, down, error);
         if (!status && is_written(trainer, down)) {
-            session_alarm(trainer, ALARM_CHECKPOINT, "");
+            telling_alarm(trainer, ALARM_CHECKPOINT, "");
             return then;
         }
         if (!status)
-            session_messages(trainer, clock_monotonic_ns() + RETRY_NS);
+            orders_take(trainer, clock_monotonic_ns() + RETRY_NS);
     }
-    if (session_stopping(trainer))
+    if (orders_stopping(trainer))
         return SESSION_STOPPED;
     if (!error->code)
         error_set(error, status, "the links broke while the last checkpoint was written");

@@ -2,20 +2,83 @@
  * The life of a worker: get ready, join generations as plans come, train in each until it ends,
  * leave.
  *
+ *     trainer.c     start and end, and from generation to generation
+ *     generation.c  into one: its state, its links; and out of it
+ *     session.c     inside one: step after step; finish.c: the checkpoint at the end of a stay
+ *     orders.c      what firnd says
+ *     telling.c     what firnd is told
+ *     scribe.c      the metrics of the node
+ *
  * Two threads matter here. The main thread trains; it looks for messages at step boundaries and
- * while it waits. The control thread (worker/control_server.h) calls trainer_observe() the moment a
+ * while it waits. The control thread (worker/control_server.h) calls orders_observe() the moment a
  * message arrives: an order that cannot wait for a boundary (stop, a plan after a failure) breaks
  * the links, so that the main thread comes back from whatever it waits for.
  *
  * How a generation ends for a worker:
- *   switch    the commit said so: everything is at one step boundary, the next plan follows
- *   broken    the links failed: STUCK is reported with what is held, then the next plan is waited
- * for left      the plan has no place for this worker, or it was a donor and is released finished
- * all steps are committed and checkpointed
+ *
+ *     switch    the commit said so: everything is at one step boundary, the next plan follows
+ *     broken    the links failed: STUCK is reported with what is held, then the next plan is waited
+ *               for
+ *     left      the plan has no place for this worker, or it was a donor and is released
+ *     finished  all steps are committed and checkpointed
  */
 #pragma once
 
+#include <pthread.h>
+
+#include "worker/alarms.h"
+#include "worker/algorithms.h"
+#include "worker/control_server.h"
+#include "worker/engine.h"
+#include "worker/exchange.h"
+#include "worker/metrics.h"
 #include "worker/options.h"
+#include "worker/snapshot.h"
+
+/* What one worker process has. */
+struct trainer {
+    const struct worker_options *options;
+    struct job_spec spec;
+    const struct kernel *kernel;
+    struct kernel_device *device;
+    struct nccl_use nccl;
+    struct algorithms algorithms;
+    struct state *state;
+    struct dataset *dataset;
+    struct snapshot *snapshot;
+    struct control_server *control;
+    struct metrics *metrics; /* this node's scribe only, else NULL */
+    int listener, cancel;    /* cancel: an eventfd that interrupts mesh_open() */
+    uint64_t instance;
+    enum worker_phase phase;
+
+    struct plan *plan;    /* of the generation that runs, or ran last; NULL before the first */
+    struct plan *pending; /* newer than plan; NULL when none has come */
+    struct engine *engine;
+    uint64_t prepared;                   /* generation of the last plan that PREPARE named */
+    bool first_commit;                   /* of this generation is still to come */
+    struct exchange_readiness readiness; /* rank 0: as of the last commit */
+    struct straggler *straggler;         /* rank 0, if stragglers are evicted; else NULL */
+    uint64_t recorded_step;              /* of the newest checkpoint that firnd has recorded */
+    uint64_t refused_step;   /* of a checkpoint that firnd did not record: another generation is in
+                                force */
+    uint64_t last_commit_ns; /* monotonic; 0 before the first step */
+    struct alarms alarms;
+    double pause_seconds;   /* between the last commit of a generation and the next one's first
+                               compute */
+    uint64_t progress_ns;   /* when progress was last told */
+    double validation_loss; /* the newest known; NaN: none yet */
+
+    pthread_mutex_t lock; /* guards mesh against the control thread */
+    struct mesh *mesh;
+    struct mesh_unreached unreached; /* while the links of this generation were made */
+    struct routes routes;            /* over the mesh, while there is an engine */
+    /* Written by one thread, read by the other, atomically: */
+    bool stopping;
+    uint64_t generation;      /* plan's */
+    uint64_t announced;       /* the newest planned generation that firnd has told of */
+    uint64_t held_generation; /* up to which firnd lets commit nothing more; 0: none */
+};
 
 /** trainer_run() - until the worker's end. Return: 0 left or finished, -ECANCELED stopped by order,
  * negative failed */

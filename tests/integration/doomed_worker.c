@@ -22,7 +22,7 @@
 #include "worker/engine.h"
 #include "worker/handover.h"
 #include "worker/restore.h"
-#include "worker/session.h"
+#include "worker/snapshot.h"
 #include "worker/tags.h"
 #include "worker/trainer.h"
 

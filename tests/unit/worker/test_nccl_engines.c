@@ -13,7 +13,7 @@
 #include "unit/comm/fake_nccl_fixture.h"
 #include "worker/engine.h"
 #include "worker/exchange.h"
-#include "worker/session.h"
+#include "worker/job_dataset.h"
 
 #define WORKERS 4
 #define STEPS   4
@@ -256,7 +256,7 @@ static void open_worker(struct worker *worker)
     nccl_use_init(&worker->nccl, worker->kernel, worker->device);
     if (state_new(worker->spec, worker->kernel, worker->device, &worker->state, &error) ||
         state_initialize(worker->state, first, plan->stage_first_unit[stage + 1] - first, &error) ||
-        session_dataset(worker->spec, &worker->dataset, &error))
+        job_dataset_open(worker->spec, &worker->dataset, &error))
         fail_msg("%s", error.text);
 }
 

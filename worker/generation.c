@@ -1,0 +1,222 @@
+#include "worker/generation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "checkpoint/reader.h"
+#include "elastic/holdings.h"
+#include "elastic/start_time.h"
+#include "worker/handover.h"
+#include "worker/memory.h"
+#include "worker/orders.h"
+#include "worker/pretrained.h"
+#include "worker/restore.h"
+#include "worker/scribe.h"
+#include "worker/spread.h"
+
+/* ---- leaving the one before ---- */
+
+void generation_settle(struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    struct state *state = trainer->state;
+
+    if (plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1) {
+        snapshot_release(trainer->snapshot);
+        engine_apply(trainer->engine, &plan->commit);
+        /* What was kept of the generation before has no gradients: it is a step behind now. */
+        engine_drop_others(trainer->engine);
+        scribe_record(trainer, 0, NULL);
+    }
+    state->holds = false;
+}
+
+static void set_mesh(struct trainer *trainer, struct mesh *mesh)
+{
+    pthread_mutex_lock(&trainer->lock);
+    trainer->mesh = mesh;
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+/* The engine goes first, for its requests live in the carriers, and these on the mesh. */
+void generation_close(struct trainer *trainer)
+{
+    struct mesh *mesh = trainer->mesh;
+
+    snapshot_reset(trainer->snapshot);
+    engine_free(trainer->engine);
+    trainer->engine = NULL;
+    straggler_free(trainer->straggler);
+    trainer->straggler = NULL;
+    routes_close(&trainer->routes);
+    set_mesh(trainer, NULL);
+    mesh_close(mesh);
+}
+
+/*
+ * A plan after a failure speaks of one step boundary: state of another one must not be mixed into
+ * it. Where the plan does not ask for this very process, nothing that is here is counted on: older
+ * state goes, and all that is needed comes from others. No generation begins with a unit missing.
+ */
+bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    const struct state *state = trainer->state;
+    bool held[STEP_RECORD_UNITS_MAX];
+    unsigned first, count;
+
+    state_held_range(state, 0, &first, &count);
+    bool another_step = plan->source == PLAN_SOURCE_MEMORY && !plan->planned && count &&
+                        state->applied_step != plan->resume_step;
+    if (another_step && plan->workers[rank].instance != 0) {
+        error_set(error, -ESTALE,
+                  "generation %" PRIu64 " goes on from step %" PRIu64
+                  ", but this worker is at step %" PRIu64,
+                  plan->generation, plan->resume_step, state->applied_step);
+        return false;
+    }
+    if (another_step)
+        state_drop_all(trainer->state);
+    state_list_held(state, held);
+    unsigned lacking = holdings_lacking(held, state->unit_count, plan, rank);
+    if (lacking < state->unit_count)
+        error_set(error, -ESTALE,
+                  "generation %" PRIu64 " counts on unit %u here, which this worker does not have",
+                  plan->generation, lacking);
+    return lacking == state->unit_count;
+}
+
+/* ---- state ---- */
+
+/* State that the plan does not go on from makes room for what it needs, if that is enough. */
+int generation_make_room(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+
+    if (rank >= plan->worker_count)
+        return 0;
+    if (plan->source != PLAN_SOURCE_MEMORY)
+        state_drop_all(trainer->state);
+    const struct memory_need need = memory_need(trainer->state, plan, rank);
+    int status = memory_check(trainer->state, &need, error);
+    if (!status)
+        memory_make_room(trainer->state, &need);
+    return status;
+}
+
+/* With copies this node has a part of the checkpoint, or none, in its own folder. */
+static int restore(struct trainer *trainer, unsigned first, unsigned count, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
+    struct checkpoint_source source = {
+        .folder = folder, .node = trainer->options->node, .manifest_sha256 = plan->restore_sha256};
+
+    if (!plan->restore_sha256[0])
+        return restore_units(trainer->state, plan->restore_path, first, count, error);
+    checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, folder);
+    int status =
+        spread_remote(plan, trainer->options->failure_timeout_ns, NULL, &source.remote, error);
+    if (!status)
+        status = restore_copies(trainer->state, &source, first, count, error);
+    checkpoint_remote_free(source.remote);
+    return status;
+}
+
+static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned first = plan->stage_first_unit[stage];
+    unsigned count = plan->stage_first_unit[stage + 1] - first;
+
+    if (plan->source == PLAN_SOURCE_CHECKPOINT)
+        return restore(trainer, first, count, error);
+    if (trainer->spec.model.from[0])
+        return pretrained_units(trainer->state, first, count, error);
+    return state_initialize(trainer->state, first, count, error);
+}
+
+/* The rank's own stage and those that it shadows. */
+int generation_obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    int status;
+
+    if (rank >= plan->worker_count || plan->source == PLAN_SOURCE_MEMORY)
+        return 0;
+    status = obtain_stage(trainer, rank % plan->stage_count, error);
+    for (unsigned i = 0; !status && i < plan->shadow_count; i++)
+        if (plan->shadows[i].rank == rank)
+            status = obtain_stage(trainer, plan->shadows[i].stage, error);
+    return status;
+}
+
+void generation_restored_folder(const struct trainer *trainer, char ret_folder[JOB_PATH_SIZE])
+{
+    const struct plan *plan = trainer->plan;
+
+    if (plan->restore_sha256[0])
+        checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, ret_folder);
+    else
+        snprintf(ret_folder, JOB_PATH_SIZE, "%s", plan->restore_path);
+}
+
+/* ---- links ---- */
+
+static int open_links(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned total = plan->worker_count + plan->donor_count;
+    AUTO_FREE unsigned *ranks = calloc(total, sizeof(*ranks));
+    AUTO_FREE struct mesh_peer *peers = calloc(total, sizeof(*peers));
+    struct mesh_options options = {
+        .generation = plan->generation,
+        .rank = rank,
+        .peers = peers,
+        .listener = trainer->listener,
+        .failure_timeout_ns = trainer->options->failure_timeout_ns,
+        .unreached = &trainer->unreached,
+        .connect_deadline_ns =
+            clock_monotonic_ns() +
+            start_time_ns(plan, &trainer->spec, trainer->options->failure_timeout_ns),
+    };
+    struct mesh *mesh;
+    uint64_t drained;
+    int status;
+
+    if (!ranks || !peers)
+        return error_set(error, -ENOMEM, "no memory for links");
+    options.peer_count = plan_peers(plan, rank, ranks);
+    for (unsigned i = 0; i < options.peer_count; i++) {
+        const struct plan_worker *worker = &plan->workers[ranks[i]];
+        peers[i].rank = ranks[i];
+        snprintf(peers[i].name, sizeof(peers[i].name), "%s/%u", worker->node, worker->slot);
+        snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
+    }
+    snprintf(options.job, sizeof(options.job), "%s", plan->job);
+    if (!plan_key_bytes(plan->key, options.key))
+        return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
+                         plan->generation);
+    if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
+        return error_set(error, -errno, "reading an eventfd");
+    orders_take(trainer, 0); /* what came before the eventfd was emptied */
+    if (orders_stopping(trainer) || (trainer->pending && !trainer->pending->planned))
+        return -ECANCELED;
+    status = mesh_open(&options, trainer->cancel, &mesh, error);
+    if (!status)
+        set_mesh(trainer, mesh);
+    return status;
+}
+
+int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    int status = open_links(trainer, rank, error);
+
+    return status || trainer->plan->source != PLAN_SOURCE_MEMORY
+               ? status
+               : handover_run(trainer->state, trainer->plan, rank, trainer->mesh, error);
+}

@@ -1,0 +1,143 @@
+#include "worker/orders.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "worker/telling.h"
+
+#define ANNOUNCED_TIMEOUTS 8 /* a plan that a commit announced must arrive within so many */
+
+/* ---- on the control thread ---- */
+
+/* Ends mesh_open(), if that is where the main thread is. */
+static void wake_main(struct trainer *trainer)
+{
+    uint64_t one = 1;
+
+    if (write(trainer->cancel, &one, sizeof(one)) < 0)
+        log_warning("waking the main thread: %s", strerror(errno));
+}
+
+static void break_off(struct trainer *trainer, const char *reason)
+{
+    wake_main(trainer);
+    pthread_mutex_lock(&trainer->lock);
+    if (trainer->mesh)
+        mesh_abort(trainer->mesh, reason);
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+/* Should the main thread be told? A firnd that is new may speak of the plan that it follows. */
+static bool is_newer(const struct trainer *trainer, const struct plan *plan)
+{
+    return plan && plan->generation > __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE);
+}
+
+void orders_observe(void *context, const struct control_message *message)
+{
+    struct trainer *trainer = context;
+
+    if (message->type == CONTROL_STOP) {
+        __atomic_store_n(&trainer->stopping, true, __ATOMIC_RELEASE);
+        break_off(trainer, "firnd ordered this worker to stop");
+    } else if (message->type == CONTROL_HOLD) {
+        __atomic_store_n(&trainer->held_generation, message->progress.generation, __ATOMIC_RELEASE);
+    } else if (message->type == CONTROL_GO_ON) {
+        __atomic_store_n(&trainer->held_generation, 0, __ATOMIC_RELEASE);
+    } else if (message->type == CONTROL_SWITCH && is_newer(trainer, message->plan)) {
+        if (message->plan->planned)
+            __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
+        else
+            break_off(trainer, "a newer generation replaces this one");
+    } else if (message->type == CONTROL_PREPARE && is_newer(trainer, message->plan)) {
+        wake_main(trainer); /* that plan is meant now: no more waiting for the links of this one */
+    }
+}
+
+/* ---- on the main thread ---- */
+
+bool orders_stopping(const struct trainer *trainer)
+{
+    return __atomic_load_n(&trainer->stopping, __ATOMIC_ACQUIRE);
+}
+
+static void handle_message(struct trainer *trainer, struct control_message *message)
+{
+    switch (message->type) {
+    case CONTROL_PREPARE:
+        if (is_newer(trainer, message->plan) &&
+            (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED)) {
+            trainer->prepared = message->plan->generation;
+            telling_status(trainer, WORKER_PREPARED, "");
+        }
+        break;
+    case CONTROL_SWITCH:
+        /* A planned plan takes over at a boundary, which one that is stuck will not come to. */
+        if (message->plan && !(message->plan->planned && trainer->phase == WORKER_STUCK) &&
+            message->plan->generation > trainer->generation &&
+            (!trainer->pending || message->plan->generation > trainer->pending->generation)) {
+            plan_free(trainer->pending);
+            trainer->pending = message->plan;
+            message->plan = NULL;
+        }
+        break;
+    case CONTROL_CHECKPOINT:
+        if (message->committed) {
+            trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
+            snapshot_retain(trainer->snapshot, message->checkpoint.kept_from,
+                            message->checkpoint.step);
+        } else if (message->checkpoint.generation == trainer->generation) {
+            trainer->refused_step = message->checkpoint.step;
+        }
+        break;
+    default:
+        break;
+    }
+    control_message_done(message);
+}
+
+void orders_take(struct trainer *trainer, uint64_t deadline_ns)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+
+    while (message && control_server_take(trainer->control, deadline_ns, message)) {
+        handle_message(trainer, message);
+        memset(message, 0, sizeof(*message));
+        deadline_ns = 0;
+    }
+}
+
+static uint64_t deadline_after(const struct trainer *trainer, unsigned timeouts)
+{
+    return clock_monotonic_ns() + timeouts * trainer->options->failure_timeout_ns;
+}
+
+struct plan *orders_next_plan(struct trainer *trainer, uint64_t deadline_ns)
+{
+    while (!orders_stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
+        orders_take(trainer, MIN(deadline_ns, deadline_after(trainer, 1)));
+    struct plan *plan = orders_stopping(trainer) ? NULL : trainer->pending;
+    if (plan)
+        trainer->pending = NULL;
+    return plan;
+}
+
+const struct plan *orders_announced_plan(struct trainer *trainer)
+{
+    uint64_t deadline_ns = deadline_after(trainer, ANNOUNCED_TIMEOUTS);
+
+    while (!orders_stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
+        orders_take(trainer, deadline_ns);
+    return trainer->pending;
+}
+
+void orders_forget_planned(struct trainer *trainer)
+{
+    if (!trainer->pending || !trainer->pending->planned)
+        return;
+    plan_free(trainer->pending);
+    trainer->pending = NULL;
+}
