@@ -10,6 +10,7 @@
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
+#include "ctl/node_remarks.h"
 #include "ctl/output.h"
 #include "ctl/text_table.h"
 
@@ -34,59 +35,13 @@ static unsigned slots_in_use(const struct cluster *cluster, const char *node)
     return used;
 }
 
-static size_t add_slow(const struct plan_slow *slow, const char *job, size_t used, char *text,
-                       size_t size)
-{
-    const char *before = used ? "; " : "";
-
-    if (slow->speed < 1)
-        return used + (size_t)snprintf(text + used, size - used,
-                                       "%sslot %u computes %.1f times slower than its peers in job "
-                                       "%s: look what else runs there",
-                                       before, slow->slot, 1 / slow->speed, job);
-    return used + (size_t)snprintf(text + used, size - used,
-                                   "%sslot %u was slow in job %s and is on probation", before,
-                                   slow->slot, job);
-}
-
-/* Slots that a job has found to be slow, unless firnd has been started anew since. */
-static size_t slow_words(const struct cluster *cluster, const struct cluster_node *node,
-                         size_t used, char *text, size_t size)
-{
-    for (size_t i = 0; i < cluster->job_count; i++) {
-        const struct cluster_job *job = &cluster->jobs[i];
-        unsigned count = job->plan && !cluster_job_over(job) ? job->plan->slow_count : 0;
-        for (unsigned s = 0; s < count && used < size; s++)
-            if (!strcmp(job->plan->slow[s].node, node->name) &&
-                job->plan->slow[s].incarnation == node->record.incarnation)
-                used = add_slow(&job->plan->slow[s], job->name, used, text, size);
-    }
-    return used;
-}
-
-/* What is wrong with slots of the node. */
-static void slot_words(const struct cluster *cluster, const struct cluster_node *node, char *text,
-                       size_t size)
-{
-    const struct node_record *record = &node->record;
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (unsigned slot = 0; slot < record->slot_count && used < size; slot++)
-        if (record->slots[slot].bad[0])
-            used += (size_t)snprintf(text + used, size - used, "%sslot %u is out of service: %s",
-                                     used ? "; " : "", slot, record->slots[slot].bad);
-    if (used < size)
-        slow_words(cluster, node, used, text, size);
-}
-
 static void add_row(struct text_table *table, const struct cluster *cluster,
                     const struct cluster_node *node)
 {
     const struct node_record *record = &node->record;
-    char memory[FORMAT_SIZE], slots[512];
+    char memory[FORMAT_SIZE], remarks[NODE_REMARKS_SIZE];
 
-    slot_words(cluster, node, slots, sizeof(slots));
+    node_remarks(cluster, node, remarks);
     text_table_cell(table, "%s%s", node->name,
                     strcmp(cluster->leader, node->name) ? "" : " (leads)");
     text_table_cell(table, "%s", node_state(node));
@@ -97,7 +52,7 @@ static void add_row(struct text_table *table, const struct cluster *cluster,
                     record->slot_count ? size_words(record->slots[0].memory_bytes, memory) : "-");
     text_table_cell(table, "%s", record->host);
     text_table_cell(table, "%s", record->http);
-    text_table_cell(table, "%s", slots);
+    text_table_cell(table, "%s", remarks);
 }
 
 static json_t *node_json(const struct cluster *cluster, const struct cluster_node *node)

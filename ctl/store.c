@@ -157,23 +157,24 @@ static bool worth_another_try(int status)
            status == -ECONNRESET;
 }
 
-/* What a person can do about it; the error already says what is the matter. */
+/* What a person can do about it; the error already says where, and what is the matter. */
 static int explain(const struct store *store, int status, struct error *error)
 {
+    const char *what = error && error->text[0] ? error->text : strerror(-status);
+
     if (worth_another_try(status))
+        return error_set(
+            error, status,
+            "etcd does not answer: %.500s.\nIs it running at %.200s, and is this the "
+            "place? --endpoints or FIRN_ENDPOINTS says where it is; one that\nspeaks "
+            "TLS wants https:// and FIRN_ETCD_CA. For a local cluster: eval \"$(firnctl "
+            "local env --dir DIR)\"",
+            what, store->endpoints);
+    if (status == -EACCES)
         return error_set(error, status,
-                         "etcd at %s does not answer (%s).\nIs it running, and is this the place? "
-                         "--endpoints or FIRN_ENDPOINTS says where it is;\nfor a local cluster: "
-                         "eval \"$(firnctl local env --dir DIR)\"",
-                         store->endpoints, strerror(-status));
-    if (status == -EACCES) {
-        char said[ERROR_TEXT_SIZE / 2];
-        snprintf(said, sizeof(said), "%.500s", error ? error->text : "");
-        return error_set(error, status,
-                         "etcd at %s refuses us: %s.\nFIRN_ETCD_USER and FIRN_ETCD_PASSWORD_FILE "
-                         "say who asks",
-                         store->endpoints, said);
-    }
+                         "etcd refuses us: %.500s.\nFIRN_ETCD_USER and FIRN_ETCD_PASSWORD_FILE say "
+                         "who asks",
+                         what);
     return status;
 }
 
