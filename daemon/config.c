@@ -14,9 +14,11 @@
 #include "base/flag_value.h"
 #include "checkpoint/object_settings.h"
 #include "daemon/node_address.h"
+#include "elastic/nearest.h"
 
 #define CONFIG_FILE_MAX  ((size_t)1 << 20)
 #define FIRST_FLAG       256
+#define FLAG_SIZE        64
 #define FOLDER_TEXT_SIZE (CONFIG_TEXT_SIZE - 128) /* of folders that longer paths begin with */
 
 enum kind { TEXT, NUMBER };
@@ -178,14 +180,27 @@ static unsigned line_of(const char *text, const char *key)
     return 0;
 }
 
+/* The key that was probably meant, or NULL. */
+static const char *nearest_key(const char *written)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (nearest_is_close(written, keys[i].name))
+            return keys[i].name;
+    return NULL;
+}
+
 static int explain_cyaml(const char *path, const char *text, cyaml_err_t result, const char *words,
                          struct error *error)
 {
     char key[64];
 
-    if (result == CYAML_ERR_INVALID_KEY && sscanf(words, "Load: Unexpected key: %63[^ ]", key) == 1)
-        return error_set(error, -EINVAL, "%s:%u: %s: no such key; firnd --help lists them", path,
-                         line_of(text, key), key);
+    if (result == CYAML_ERR_INVALID_KEY &&
+        sscanf(words, "Load: Unexpected key: %63[^ ]", key) == 1) {
+        const char *near = nearest_key(key);
+        return error_set(error, -EINVAL, "%s:%u: %s: no such key; %s%s%s", path, line_of(text, key),
+                         key, near ? "did you mean " : "firnd --help lists them", near ? near : "",
+                         near ? "?" : "");
+    }
     return error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words);
 }
 
@@ -213,6 +228,14 @@ static int load_file(const char *path, struct bytes *text, struct spoken **ret_s
 
 /* ---- the flags ---- */
 
+/* A key as a flag, or a flag as a key: data_dir, data-dir. */
+static void respell(const char *name, char from, char to, char *ret_name, size_t size)
+{
+    snprintf(ret_name, size, "%s", name);
+    for (char *at = ret_name; *at; at++)
+        *at = *at == from ? to : *at;
+}
+
 static void print_help(void)
 {
     printf("usage: firnd [--config FILE] [--KEY VALUE ...]\n\n"
@@ -221,21 +244,17 @@ static void print_help(void)
            "  --version\n  --help\n",
            CONFIG_DEFAULT_FILE, CONFIG_DEFAULT_FILE);
     for (size_t i = 0; i < KEY_COUNT; i++) {
-        char flag[64];
-        snprintf(flag, sizeof(flag), "%s", keys[i].name);
-        for (char *at = flag; *at; at++)
-            *at = *at == '_' ? '-' : *at;
+        char flag[FLAG_SIZE];
+        respell(keys[i].name, '_', '-', flag, sizeof(flag));
         printf("  --%-21s %s\n", flag, keys[i].help);
     }
 }
 
-static void make_flags(struct option flags[KEY_COUNT + 4], char names[KEY_COUNT][32])
+static void make_flags(struct option flags[KEY_COUNT + 4], char names[KEY_COUNT][FLAG_SIZE])
 {
     memset(flags, 0, (KEY_COUNT + 4) * sizeof(*flags));
     for (int i = 0; i < KEY_COUNT; i++) {
-        snprintf(names[i], sizeof(names[i]), "%s", keys[i].name);
-        for (char *at = names[i]; *at; at++)
-            *at = *at == '_' ? '-' : *at;
+        respell(keys[i].name, '_', '-', names[i], sizeof(names[i]));
         flags[i] = (struct option){names[i], required_argument, NULL, FIRST_FLAG + i};
     }
     flags[KEY_COUNT] = (struct option){"config", required_argument, NULL, 'c'};
@@ -243,11 +262,27 @@ static void make_flags(struct option flags[KEY_COUNT + 4], char names[KEY_COUNT]
     flags[KEY_COUNT + 2] = (struct option){"version", no_argument, NULL, 'v'};
 }
 
+/* @flag: getopt_long()'s ':' or '?' for @word */
+static int refuse_flag(int flag, const char *word, struct error *error)
+{
+    char key[FLAG_SIZE], flag_meant[FLAG_SIZE];
+
+    if (flag == ':')
+        return error_set(error, -EINVAL, "%s: needs a value; firnd --help lists the flags", word);
+    respell(word + strspn(word, "-"), '-', '_', key, sizeof(key));
+    key[strcspn(key, "=")] = '\0';
+    const char *near = nearest_key(key);
+    if (!near)
+        return error_set(error, -EINVAL, "%s: no such flag; firnd --help lists the flags", word);
+    respell(near, '_', '-', flag_meant, sizeof(flag_meant));
+    return error_set(error, -EINVAL, "%s: no such flag; did you mean --%s?", word, flag_meant);
+}
+
 static int parse_flags(int argc, char **argv, struct spoken *flags_said, const char **ret_file,
                        struct error *error)
 {
     struct option flags[KEY_COUNT + 4];
-    char names[KEY_COUNT][32];
+    char names[KEY_COUNT][FLAG_SIZE];
     int flag;
 
     make_flags(flags, names);
@@ -271,8 +306,7 @@ static int parse_flags(int argc, char **argv, struct spoken *flags_said, const c
         else if (flag >= FIRST_FLAG)
             flags_said->values[flag - FIRST_FLAG] = optarg;
         else
-            return error_set(error, -EINVAL, "%s: %s; firnd --help lists the flags",
-                             argv[optind - 1], flag == ':' ? "needs a value" : "no such flag");
+            return refuse_flag(flag, argv[optind - 1], error);
     }
     if (optind < argc)
         return error_set(error, -EINVAL, "\"%s\" is not a flag; firnd --help lists them",

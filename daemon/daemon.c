@@ -73,6 +73,8 @@ static int on_drain_deadline(sd_event_source *source, uint64_t usec, void *conte
 
     (void)source;
     (void)usec;
+    if (!daemon->registry) /* the goodbye is said */
+        return 0;
     log_warning("not everything was handed over within %llu s; the workers that are left are ended",
                 daemon->config->drain_timeout_ns / NS_PER_SECOND);
     for (struct job *job = daemon->jobs; job; job = job->next)

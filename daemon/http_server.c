@@ -302,18 +302,23 @@ int http_server_start(struct daemon *daemon, struct http_server **ret_server, st
         return status;
     }
     server->daemon = daemon;
-    server->mhd = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server,
-        MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_IDLE_S,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
-        MHD_OPTION_END);
+    errno = 0;
+    server->mhd =
+        MHD_start_daemon(/* nobody else may listen there: no address reuse */
+                         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+                         server, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
+                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_IDLE_S,
+                         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
     if (!server->mhd) {
+        int cause = errno ? errno : EIO;
         file_reader_stop(server->files);
         free(server);
-        return error_set(error, -EADDRINUSE,
-                         "http: cannot listen at %s: is another firnd running there?",
-                         daemon->config->http);
+        return error_set(error, -cause, "http: cannot listen at %s: %s%s", daemon->config->http,
+                         strerror(cause),
+                         cause == EADDRINUSE      ? "; is another firnd running there?"
+                         : cause == EADDRNOTAVAIL ? "; it must be an address of this node"
+                                                  : "");
     }
     status = watch(server);
     if (status) {

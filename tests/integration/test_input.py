@@ -140,6 +140,10 @@ class Input(JobTest):
                                  capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual(run.returncode, 1, run.stderr)
             self.assertIn(f"another firnd uses {folder}", run.stderr)
+        run = subprocess.run([*node.command(), "--node", "z", "--data-dir", cluster.folder + "/z", "--run-dir",
+                              cluster.folder + "/run-z"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn(f"cannot listen at {node.http}: Address already in use", run.stderr)
 
     def test_etcd_is_not_there(self):
         if not os.path.exists(BIN + "/firnctl"):

@@ -238,7 +238,8 @@ static void test_mistakes_in_the_file(void **state)
         {"device: gpu\n", "firnd.yaml:1: device:"},
         {"link_port: 70000\n", "firnd.yaml:1: link_port:"},
         {"failure_timeout_ms: 99\n", "firnd.yaml:1: failure_timeout_ms: \"99\" is not"},
-        {"cluster: a\n# slot: 1\nslot: 1\n", "firnd.yaml:3: slot: no such key"},
+        {"cluster: a\n# slot: 1\nslot: 1\n",
+         "firnd.yaml:3: slot: no such key; did you mean slots?"},
         {"slots: 1\nslots: 2\n", "already seen: slots"},
         {"node: Not A Name\n", "firnd.yaml:1: node: \"Not A Name\" is not a name"},
         {"slots: 1\ncluster: ../x\n", "firnd.yaml:2: cluster: \"../x\" is not a name"},
@@ -271,6 +272,9 @@ static void test_mistakes_in_flags(void **state)
     check_refused("", FLAGS("--slots", "x"), "slots: \"x\" is not a number from 1 to 64");
     check_refused("", FLAGS("--slots", "-1"), "slots: \"-1\" is not a number");
     check_refused("", FLAGS("--slat", "1"), "--slat: no such flag");
+    check_refused("", FLAGS("--datadir=/x"),
+                  "--datadir=/x: no such flag; did you mean --data-dir?");
+    check_refused("", FLAGS("--frobnicate"), "firnd --help lists the flags");
     check_refused("", FLAGS("--slots"), "--slots: needs a value");
     check_refused("", FLAGS("--data-dir", "--run-dir", "/run"),
                   "--data-dir: needs a value, and \"--run-dir\" looks like the next flag");
