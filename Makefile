@@ -13,7 +13,7 @@ RATE    ?= 20
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL: # what is made runs in parallel by itself
-.PHONY: build build-asan packages test test-parts test-clusters sim-soak asan tsan chaos demo bench gpu-check lint format install deb clean help
+.PHONY: build build-asan packages test test-parts test-clusters sim-soak asan tsan chaos demo bench gpu-check lint format install uninstall deb clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -82,6 +82,10 @@ format: packages ## rewrite all C files in the tree's format
 install: build ## install into $(DESTDIR)$(PREFIX)
 	DESTDIR=$(DESTDIR) cmake --install build
 
+uninstall: ## remove what the last install from here has put there; configuration and data stay
+	@test -f build/install_manifest.txt || { echo "nothing was installed from here" >&2; exit 1; }
+	@sed 's|^|$(DESTDIR)|' build/install_manifest.txt | xargs -d '\n' rm -fv
+
 deb: packages ## build a Debian package in build/deb/
 	@cmake --preset deb --log-level=NOTICE
 	@cmake --build build/deb --parallel $(JOBS)
@@ -91,4 +95,4 @@ clean: ## remove build/
 	rm -rf build
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
