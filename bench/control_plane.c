@@ -44,7 +44,7 @@
 #define ALONE       2 /* processes with one node each: n0000 and n0001 */
 #define JOB         "wide"
 #define DEADLINE_NS (40 * NS_PER_SECOND)
-#define STEADY_NS   (10 * NS_PER_SECOND)
+#define STEADY_S    10
 #define SETTLE_NS   (2 * NS_PER_SECOND) /* what the phase before has left to do */
 #define MIB         1048576.0
 #define RETRY_NS    (50 * NS_PER_MS)
@@ -52,6 +52,7 @@
 
 struct crowd {
     unsigned node_count, process_count;
+    unsigned steady_s; /* how long a phase without changes lasts */
     struct scratch scratch;
     struct etcd_process etcd;
     struct many_state *states; /* of the processes; shared with them */
@@ -439,7 +440,7 @@ static void stay_quiet(struct crowd *crowd, struct measure *measure, const char 
 
     wait_for(crowd, SETTLE_NS);
     from = cost_now(crowd);
-    wait_for(crowd, STEADY_NS);
+    wait_for(crowd, crowd->steady_s * NS_PER_SECOND);
     to = cost_now(crowd);
     report(measure, crowd, phase, &from, &to);
     report_requests(measure, crowd, &from, &to);
@@ -489,9 +490,9 @@ static void run_phases(struct crowd *crowd, struct measure *measure)
            crowd->node_count, whole, whole <= AIM_SECONDS ? "within" : "OVER", AIM_SECONDS);
 }
 
-static void measure_crowd(struct measure *measure, unsigned node_count)
+static void measure_crowd(struct measure *measure, unsigned node_count, unsigned steady_s)
 {
-    struct crowd crowd = {.node_count = node_count};
+    struct crowd crowd = {.node_count = node_count, .steady_s = steady_s};
     struct error error = {0};
 
     /* What firnds write lies in memory: a thousand of them do not share a disk in earnest. */
@@ -525,6 +526,7 @@ static void allow_many_connections(void)
 
 static const struct usage_option known[] = {
     {"--nodes", "N", "only this many (10, 100, then 1000)"},
+    {"--steady", "SECONDS", "how long a phase without changes lasts (10)"},
 };
 
 int main(int argc, char **argv)
@@ -532,6 +534,7 @@ int main(int argc, char **argv)
     static const unsigned sizes[] = {10, 100, 1000};
     usage_check(argc, argv, known, ARRAY_COUNT(known));
     unsigned only = measure_count(argc, argv, "--nodes", 1);
+    unsigned steady_s = measure_count(argc, argv, "--steady", STEADY_S);
     bool one_size = measure_option(argc, argv, "--nodes", NULL) != NULL;
     struct measure *measure = measure_begin(
         "control_plane", "many nodes against one etcd, all on this machine", argc, argv);
@@ -540,8 +543,8 @@ int main(int argc, char **argv)
     if (one_size && only < PROCESSES)
         measure_die("--nodes: %u at least", (unsigned)PROCESSES);
     if (one_size)
-        measure_crowd(measure, only);
+        measure_crowd(measure, only, steady_s);
     for (size_t i = 0; !one_size && i < ARRAY_COUNT(sizes); i++)
-        measure_crowd(measure, sizes[i]);
+        measure_crowd(measure, sizes[i], steady_s);
     return measure_end(measure);
 }

@@ -1,6 +1,7 @@
 /*
  * Many nodes in one process: the real firnd (registration, election, watch, mirror, jobs, agent,
- * leader) on one event loop, with paper workers (bench/paper_worker.h) and no HTTP.
+ * leader), each on an event loop of its own as in a process of its own, with paper workers
+ * (bench/paper_worker.h) and no HTTP.
  *
  * A process of nodes is forked by the benchmark and told by signals that the kernel drops no matter
  * when they come: a gate (a pipe) opens the storm; what it has reached lies in shared memory.

@@ -136,7 +136,7 @@ static uint64_t now_ns(void *context)
 
 int event_loop_init(struct event_loop *loop)
 {
-    int status = sd_event_default(&loop->event);
+    int status = sd_event_new(&loop->event);
 
     loop->loop = (struct loop){
         .context = loop,
