@@ -333,7 +333,7 @@ static void carry_out(struct job *job, const struct agent_action *action)
         }
         break;
     case AGENT_REPORT:
-        write_report(job, action->report);
+        write_report(job, agent_last_report(job->agent));
         break;
     case AGENT_SLOT_BAD:
         take_slot_out(job, action->slot, action->text);
@@ -344,20 +344,20 @@ static void carry_out(struct job *job, const struct agent_action *action)
 static void feed(struct job *job, struct agent_event *event)
 {
     const struct loop *loop = &job->daemon->loop.loop;
-    AUTO_FREE struct agent_actions *actions = calloc(1, sizeof(*actions));
+    AUTO_FREE struct agent_actions *actions = malloc(sizeof(*actions)); /* large, and hardly used */
 
     event->now_ns = loop->now_ns(loop->context);
-    if (!actions || agent_step(job->agent, event, actions)) {
+    if (!actions) {
         log_error("job %s: no memory to follow what happened; looking again soon", job->name);
         if (loop->timer_set(loop->context, job->tick, event->now_ns + NS_PER_SECOND / 10))
             log_error("a timer failed");
         return;
     }
+    agent_step(job->agent, event, actions);
     for (unsigned i = 0; i < actions->count; i++)
         carry_out(job, &actions->list[i]);
     if (loop->timer_set(loop->context, job->tick, actions->wake_at_ns))
         log_error("job %s: its timer failed", job->name);
-    agent_actions_done(actions);
 }
 
 static void on_tick(void *context)

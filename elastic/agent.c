@@ -28,16 +28,17 @@
 struct agent *agent_new(const char *job, const char *node, uint64_t failure_timeout_ns)
 {
     struct agent *agent = calloc(1, sizeof(*agent));
-    struct node_report *reported = calloc(1, sizeof(*reported));
-    if (agent == NULL || reported == NULL) {
-        free(agent);
-        free(reported);
+    if (agent == NULL)
+        return NULL;
+    agent->reported = calloc(1, sizeof(*agent->reported));
+    agent->draft = calloc(1, sizeof(*agent->draft));
+    if (agent->reported == NULL || agent->draft == NULL) {
+        agent_free(agent);
         return NULL;
     }
     snprintf(agent->job, sizeof(agent->job), "%s", job);
     snprintf(agent->node, sizeof(agent->node), "%s", node);
     agent->failure_timeout_ns = failure_timeout_ns;
-    agent->reported = reported;
     return agent;
 }
 
@@ -48,6 +49,7 @@ void agent_free(struct agent *agent)
     plan_free(agent->plan);
     plan_free(agent->next);
     free(agent->reported);
+    free(agent->draft);
     free(agent);
 }
 
@@ -57,13 +59,6 @@ bool agent_idle(const struct agent *agent)
         if (agent->slots[index].process != PROCESS_NONE)
             return false;
     return true;
-}
-
-void agent_actions_done(struct agent_actions *actions)
-{
-    for (unsigned i = 0; i < actions->count; i++)
-        free(actions->list[i].report);
-    actions->count = 0;
 }
 
 int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot)
@@ -127,7 +122,6 @@ static struct agent_action *emit(struct agent_actions *actions, enum agent_actio
     action->type = type;
     action->slot = slot;
     action->plan = NULL;
-    action->report = NULL;
     action->text[0] = '\0';
     return action;
 }
@@ -533,22 +527,22 @@ static bool somebody_is_unknown(const struct agent *agent)
     return false;
 }
 
-/* Into an action when there is news; @report is taken. */
-static void report_news(struct agent *agent, struct node_report *report,
-                        struct agent_actions *actions)
+static void report_news(struct agent *agent, struct agent_actions *actions)
 {
-    if (agent->plan != NULL && !somebody_is_unknown(agent)) {
-        agent_fill_report(agent, report);
-        if (agent_report_news(agent, report)) {
-            agent->reported->generation = report->generation;
-            agent->reported->worker_count = report->worker_count;
-            memcpy(agent->reported->workers, report->workers,
-                   report->worker_count * sizeof(report->workers[0]));
-            emit(actions, AGENT_REPORT, 0)->report = report;
-            return;
-        }
-    }
-    free(report);
+    struct node_report *draft = agent->draft;
+    if (agent->plan == NULL || somebody_is_unknown(agent))
+        return;
+    agent_fill_report(agent, draft);
+    if (!agent_report_news(agent, draft))
+        return;
+    agent->draft = agent->reported;
+    agent->reported = draft;
+    emit(actions, AGENT_REPORT, 0);
+}
+
+const struct node_report *agent_last_report(const struct agent *agent)
+{
+    return agent->reported;
 }
 
 static void take_event(struct agent *agent, const struct agent_event *event, struct plan *plan,
@@ -581,23 +575,16 @@ static void take_event(struct agent *agent, const struct agent_event *event, str
     }
 }
 
-int agent_step(struct agent *agent, const struct agent_event *event,
-               struct agent_actions *ret_actions)
+void agent_step(struct agent *agent, const struct agent_event *event,
+                struct agent_actions *ret_actions)
 {
     assert(event->slot < REPORT_WORKERS_MAX);
     bool carries_plan =
         (event->type == AGENT_PLAN || event->type == AGENT_NEXT) && event->plan != NULL;
-    struct plan *plan = carries_plan ? plan_copy(event->plan) : NULL;
-    struct node_report *report = malloc(sizeof(*report));
-    if (report == NULL || (carries_plan && plan == NULL)) {
-        free(report);
-        plan_free(plan);
-        return -ENOMEM;
-    }
+    struct plan *plan = carries_plan ? plan_share(event->plan) : NULL;
     ret_actions->count = 0;
     ret_actions->wake_at_ns = UINT64_MAX;
     take_event(agent, event, plan, ret_actions);
     converge(agent, event->now_ns, ret_actions);
-    report_news(agent, report, ret_actions);
-    return 0;
+    report_news(agent, ret_actions);
 }

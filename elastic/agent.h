@@ -51,7 +51,7 @@ enum agent_action_type {
     AGENT_SEND_SWITCH,
     AGENT_SEND_STOP, /* to `slot`; PREPARE/SWITCH carry `plan` (borrowed from the agent) */
     AGENT_KILL,      /* SIGKILL what runs on `slot` (it ignored STOP, or is fenced) */
-    AGENT_REPORT,    /* write `report` under generation report.generation */
+    AGENT_REPORT,    /* write agent_last_report() under its generation */
     AGENT_SLOT_BAD,  /* died again and again: take `slot` out of service with `text` */
 };
 
@@ -59,7 +59,6 @@ struct agent_action {
     enum agent_action_type type;
     unsigned slot;
     const struct plan *plan;
-    struct node_report *report; /* owned by the action */
     char text[REPORT_TEXT_SIZE];
 };
 
@@ -69,7 +68,6 @@ struct agent_actions {
     struct agent_action list[AGENT_ACTIONS_MAX];
     uint64_t wake_at_ns; /* feed AGENT_TICK by then; UINT64_MAX: never */
 };
-void agent_actions_done(struct agent_actions *actions);
 
 struct agent;
 /**
@@ -87,12 +85,15 @@ struct agent *agent_new(const char *job, const char *node, uint64_t failure_time
 void agent_free(struct agent *agent);
 /**
  * agent_step() - account for @event, say what is to be done now
+ * @event: its plan is shared, so it must not change any more (plan_share())
+ * @ret_actions: only the first `count` are written
  *
- * Plans in the actions are borrowed from the agent until the next agent_step();
- * agent_actions_done() frees the reports. Plans older than the one in force are ignored. Return: 0
- * or -ENOMEM (nothing changed: feed the event again)
+ * Plans in the actions are borrowed from the agent until it gets another one of that kind. Plans
+ * older than the one in force are ignored.
  */
-int agent_step(struct agent *agent, const struct agent_event *event,
-               struct agent_actions *ret_actions) CHECK_RESULT;
+void agent_step(struct agent *agent, const struct agent_event *event,
+                struct agent_actions *ret_actions);
+/** agent_last_report() - what this node has to say by now; borrowed until the next agent_step() */
+const struct node_report *agent_last_report(const struct agent *agent);
 /** agent_idle() - no worker of this job is left here */
 bool agent_idle(const struct agent *agent);

@@ -38,7 +38,8 @@ struct agent {
     int plan_ranks[REPORT_WORKERS_MAX]; /* of this node's slots in `plan`, -1: none; a plan may */
     int next_ranks[REPORT_WORKERS_MAX]; /* have thousands of workers. And in `next` */
     struct agent_slot slots[REPORT_WORKERS_MAX];
-    struct node_report *reported; /* what was written last, of reported->generation */
+    struct node_report *reported; /* what was said last, of reported->generation */
+    struct node_report *draft;    /* what would be said now; only read once it is filled */
 };
 
 /** agent_rank() - rank of @slot of this node in @plan, which is one of the agent's; -1: none */

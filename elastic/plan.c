@@ -13,7 +13,7 @@ struct plan *plan_new(void)
 
 void plan_free(struct plan *plan)
 {
-    if (plan == NULL)
+    if (plan == NULL || plan->shares-- > 0)
         return;
     free(plan->workers);
     free(plan->stage_first_unit);
@@ -23,6 +23,14 @@ void plan_free(struct plan *plan)
     free(plan->histories);
     free(plan->stores);
     free(plan);
+}
+
+struct plan *plan_share(const struct plan *plan)
+{
+    struct plan *shared =
+        (struct plan *)(uintptr_t)plan; /* counting owners changes nothing of it */
+    shared->shares++;
+    return shared;
 }
 
 /* A copy of @count elements into *ret_copy; an array that is not there stays NULL. */
@@ -46,6 +54,7 @@ struct plan *plan_copy(const struct plan *plan)
     if (copy == NULL)
         return NULL;
     *copy = *plan;
+    copy->shares = 0;
     copy->workers = NULL;
     copy->stage_first_unit = copy->replica_first_lane = NULL;
     copy->shadows = NULL;

@@ -141,12 +141,17 @@ struct plan {
 
     unsigned slow_count;
     struct plan_slow slow[PLAN_SLOW_MAX];
+
+    unsigned shares; /* by plan_share(): owners beside the first */
 };
 
-/** plan_free() - contents and plan; NULL allowed. Plans are heap objects because of their arrays.
- */
+/** plan_free() - contents and plan, once for plan_new() and for each plan_share(); NULL allowed.
+ * Plans are heap objects because of their arrays. */
 void plan_free(struct plan *plan);
 struct plan *plan_new(void); /* zeroed; NULL when memory is short */
+/** plan_share() - the same plan once more, for somebody who only reads it, as all do from now on: a
+ * copy of one with a thousand workers takes longer than anything else that is done with it */
+struct plan *plan_share(const struct plan *plan);
 struct plan *plan_copy(const struct plan *plan);
 
 /**

@@ -27,6 +27,12 @@ static inline void fake_spawn(struct cluster *cluster, unsigned node, unsigned s
     worker->act_at_ns = cluster_delay(cluster, 80);
 }
 
+static inline void take_report(struct node_report *written, const struct node_report *report)
+{
+    if (written->generation <= report->generation)
+        memcpy(written, report, sizeof(*written));
+}
+
 static inline void carry_out(struct cluster *cluster, unsigned index, struct agent_actions *actions)
 {
     struct fake_node *node = &cluster->nodes[index];
@@ -46,8 +52,7 @@ static inline void carry_out(struct cluster *cluster, unsigned index, struct age
                 fake_told(cluster, worker, action);
             break;
         case AGENT_REPORT:
-            if (cluster->reports[index]->generation <= action->report->generation)
-                memcpy(cluster->reports[index], action->report, sizeof(*action->report));
+            take_report(cluster->reports[index], agent_last_report(node->agent));
             cluster->report_version++;
             break;
         case AGENT_SLOT_BAD:
@@ -56,14 +61,13 @@ static inline void carry_out(struct cluster *cluster, unsigned index, struct age
         }
     }
     node->agent_wake_ns = actions->wake_at_ns;
-    agent_actions_done(actions);
 }
 
 static inline void feed(struct cluster *cluster, unsigned index, struct agent_event *event)
 {
     static struct agent_actions actions;
     event->now_ns = cluster->now_ns;
-    assert_int_equal(agent_step(cluster->nodes[index].agent, event, &actions), 0);
+    agent_step(cluster->nodes[index].agent, event, &actions);
     carry_out(cluster, index, &actions);
 }
 

@@ -74,6 +74,21 @@ static void test_copy_is_its_own(void **state)
     plan_free(NULL);
 }
 
+static void test_shared_until_the_last_owner_lets_go(void **state)
+{
+    (void)state;
+    struct plan *plan = sample_plan();
+    struct plan *shared = plan_share(plan);
+    struct plan *copy = plan_copy(shared); /* is its own, however many share what it was made of */
+    assert_ptr_equal(shared, plan);
+    assert_ptr_not_equal(copy, plan);
+    plan_free(plan);
+    assert_int_equal(shared->moves[2].unit, 5);
+    assert_same_json(shared, copy);
+    plan_free(shared);
+    plan_free(copy);
+}
+
 static void test_empty_plan(void **state)
 {
     (void)state;
@@ -512,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_copy_is_its_own),
+        cmocka_unit_test(test_shared_until_the_last_owner_lets_go),
         cmocka_unit_test(test_empty_plan),
         cmocka_unit_test(test_sentence_with_broken_utf8_still_travels),
         cmocka_unit_test(test_find),
