@@ -85,6 +85,7 @@ static int compare_seats(const void *a, const void *b)
 static int check_workers(const struct plan *plan, struct error *error)
 {
     unsigned total = plan->worker_count + plan->donor_count;
+    bool ascending = true; /* mostly they are: then nothing is to be sorted */
     AUTO_FREE const struct plan_worker **seats = calloc((size_t)total + 1, sizeof(*seats));
     if (seats == NULL)
         return error_set(error, -ENOMEM, "no memory to check %u workers", total);
@@ -97,7 +98,10 @@ static int check_workers(const struct plan *plan, struct error *error)
         if (seats[i]->slot >= PLAN_SLOTS_MAX)
             return error_set(error, -EINVAL, "workers[%u]: slot %u is over %d", i, seats[i]->slot,
                              PLAN_SLOTS_MAX - 1);
+        ascending = ascending && (i == 0 || compare_seats(&seats[i - 1], &seats[i]) < 0);
     }
+    if (ascending)
+        return 0;
     qsort(seats, total, sizeof(*seats), compare_seats);
     for (unsigned i = 1; i < total; i++)
         if (compare_seats(&seats[i - 1], &seats[i]) == 0)

@@ -10,7 +10,7 @@
 
 /* ---- writing ---- */
 
-static unsigned shared_length(const char *before, const char *text)
+static unsigned shared_begin(const char *before, const char *text)
 {
     unsigned length = 0;
     while (length < SHARED_MAX && before[length] != '\0' && before[length] == text[length])
@@ -18,10 +18,22 @@ static unsigned shared_length(const char *before, const char *text)
     return length;
 }
 
+/* Of what is behind the first @begin characters of both. */
+static unsigned shared_end(const char *before, const char *text, size_t begin)
+{
+    size_t before_length = strlen(before), text_length = strlen(text);
+    size_t most = MIN(MIN(before_length, text_length) - begin, (size_t)SHARED_MAX);
+    unsigned length = 0;
+    while (length < most && before[before_length - 1 - length] == text[text_length - 1 - length])
+        length++;
+    return length;
+}
+
 static int pack_word(const char *before, const char *word, struct bytes *text)
 {
-    unsigned shared = shared_length(before, word);
-    return bytes_append_format(text, "%c%s", (int)('a' + shared), word + shared);
+    unsigned begin = shared_begin(before, word), end = shared_end(before, word, begin);
+    return bytes_append_format(text, "%c%c%.*s", (int)('a' + begin), (int)('a' + end),
+                               (int)(strlen(word) - begin - end), word + begin);
 }
 
 static int pack_worker(const struct plan_worker *before, const struct plan_worker *worker,
@@ -71,19 +83,28 @@ static bool take_word(struct cursor *cursor, char separator, const char **ret_wo
     return *cursor->at++ == separator;
 }
 
-/* A letter for what is shared with @before, then the rest. */
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* Two letters for what is shared with @before, then what stands between. */
 static bool take_text(struct cursor *cursor, const char *before, char *ret_text, size_t size)
 {
     const char *word;
     size_t length;
-    if (!take_word(cursor, ' ', &word, &length) || length == 0 || word[0] < 'a' || word[0] > 'z')
+    if (!take_word(cursor, ' ', &word, &length) || length < 2 || !is_letter(word[0]) ||
+        !is_letter(word[1]))
         return false;
-    size_t shared = (size_t)(word[0] - 'a'), rest = length - 1;
-    if (shared > strlen(before) || shared + rest >= size || memchr(word, '\0', length) != NULL)
+    size_t begin = (size_t)(word[0] - 'a'), end = (size_t)(word[1] - 'a'), between = length - 2;
+    size_t before_length = strlen(before);
+    if (begin + end > before_length || begin + between + end >= size ||
+        memchr(word, '\0', length) != NULL)
         return false;
-    memcpy(ret_text, before, shared);
-    memcpy(ret_text + shared, word + 1, rest);
-    ret_text[shared + rest] = '\0';
+    memcpy(ret_text, before, begin);
+    memcpy(ret_text + begin, word + 2, between);
+    memcpy(ret_text + begin + between, before + before_length - end, end);
+    ret_text[begin + between + end] = '\0';
     return true;
 }
 

@@ -2,17 +2,19 @@
  * The workers of a plan as one text.
  *
  * Every node of a job reads the whole plan, so its size counts by the square of the nodes; and
- * nearly all of it are names and addresses that begin alike. A worker takes four words with a blank
- * between them, and a comma separates two workers:
+ * nearly all of it are names and addresses that begin and end alike. A worker takes four words with
+ * a blank between them, and a comma separates two workers:
  *
- *   an0001 0 a10.0.0.1:7600 1f,f2 0 hc.1:7600 20
+ *   aan0001 0 aa10.0.0.1:7600 1f,ea2 0 hf2 20
  *
- *   node, link address   the first letter says how many characters (a: none, b: 1, ... z: 25) are
- *                        those of the worker before; what follows is the rest
+ *   node, link address   two letters say how many characters (a: none, b: 1, ... z: 25) at the
+ *                        beginning and at the end are those of the worker before; what follows
+ *                        stands between these
  *   slot                 decimal
  *   instance             hexadecimal without leading zeros
  *
- * A thousand workers are about 25 KB instead of 105, and are read in one pass without a tree.
+ * A thousand workers are 11 KB to 30, by their instances, instead of 105, and are read in one pass
+ * without a tree.
  */
 #pragma once
 

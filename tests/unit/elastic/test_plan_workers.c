@@ -51,6 +51,8 @@ static void test_every_kind_comes_back(void **state)
         worker("a", 63, "127.0.0.1:7663", UINT64_MAX), /* the same node again */
         worker("aa", 1, "127.0.0.1:7663", 1),          /* one begins with the other */
         worker("a", 9, "127.0.0.1:7", 0xfedcba9876543210),
+        worker("aaa", 1, "127.0.0.1:7", 1), /* may begin and end alike at once */
+        worker("aa", 1, "127.0.0.0.1:7", 1),
         worker("zz", 10, "[fd00:1234:5678:9abc:def0::1]:7600", 16), /* nothing shared */
         worker("zz", 11, "[fd00:1234:5678:9abc:def0::2]:7600", 16), /* more than fits a letter */
         worker(longest, 0, longest, 5),
@@ -72,7 +74,7 @@ static void test_thousand_are_small(void **state)
         snprintf(address, sizeof(address), "10.%u.%u.1:7600", i / 250, i % 250);
         workers[i] = worker(node, 0, address, 0x9e3779b97f4a7c15 * (i + 1));
     }
-    assert_comes_back(workers, MANY, 40 * MANY);
+    assert_comes_back(workers, MANY, 30 * MANY);
     free(workers);
 }
 
@@ -102,22 +104,27 @@ static void test_damage_is_refused(void **state)
         const char *text;
         unsigned worker;
     } cases[] = {
-        {"n0 0 ah:1 0", 0}, /* shares with nobody */
-        {"A0 0 ah:1 0", 0}, /* no such letter */
-        {"an0 0 ah:1", 0},  /* words are missing */
-        {"an0", 0},
-        {"an0 0 ah:1 ", 0}, /* an empty word */
-        {"an0  ah:1 0", 0},
-        {"an0 64 ah:1 0", 0}, /* more slots than a node has */
-        {"an0 -1 ah:1 0", 0},
-        {"an0 007 ah:1 0", 0},
-        {"an0 0 ah:1 10000000000000000", 0}, /* 65 bits */
-        {"an0 0 ah:1 F", 0},
-        {"an0 0 ah:1 0 0", 0}, /* a word too many */
-        {"an0 0 ah:1 0,", 1},  /* nobody behind the comma */
-        {",an0 0 ah:1 0", 0},
-        {"an0 0 ah:1 0,d 1 b 0", 1}, /* shares more than there is */
-        {"an0 0 ah:1 0,,c 1 b 0", 1},
+        {"ba0 0 aah:1 0", 0}, /* shares with nobody */
+        {"ab0 0 aah:1 0", 0},
+        {"Aan0 0 aah:1 0", 0}, /* no such letter */
+        {"aAn0 0 aah:1 0", 0},
+        {"a 0 aah:1 0", 0},  /* one letter alone */
+        {"aan0 0 aah:1", 0}, /* words are missing */
+        {"aan0", 0},
+        {"aan0 0 aah:1 ", 0}, /* an empty word */
+        {"aan0  aah:1 0", 0},
+        {"aan0 64 aah:1 0", 0}, /* more slots than a node has */
+        {"aan0 -1 aah:1 0", 0},
+        {"aan0 007 aah:1 0", 0},
+        {"aan0 0 aah:1 10000000000000000", 0}, /* 65 bits */
+        {"aan0 0 aah:1 F", 0},
+        {"aan0 0 aah:1 0 0", 0}, /* a word too many */
+        {"aan0 0 aah:1 0,", 1},  /* nobody behind the comma */
+        {",aan0 0 aah:1 0", 0},
+        {"aan0 0 aah:1 0,da 1 ba 0", 1}, /* share more than there is */
+        {"aan0 0 aah:1 0,ad 1 ba 0", 1},
+        {"aan0 0 aah:1 0,bcx 1 ba 0", 1},
+        {"aan0 0 aah:1 0,,ca 1 ba 0", 1},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct error error = {0};
@@ -128,8 +135,8 @@ static void test_damage_is_refused(void **state)
             fail_msg("\"%s\": \"%s\"", cases[i].text, error.text);
     }
     struct error error = {0};
-    assert_int_equal(unpack("an\0 0 ah:1 0", 12, &error), -EINVAL);
-    assert_int_equal(unpack("an0 0 ah:1 0,c 1 d 0", 20, &error), 0);
+    assert_int_equal(unpack("aan\0 0 aah:1 0", 14, &error), -EINVAL);
+    assert_int_equal(unpack("aan0 0 aah:1 0,bb 1 da 0", 24, &error), 0);
 }
 
 /* Words that grow past their room by sharing with what was there before. */
@@ -138,7 +145,7 @@ static void test_growing_words_are_refused(void **state)
     (void)state;
     struct bytes text CLEANUP(bytes_done) = {0};
     struct error error = {0};
-    assert_int_equal(bytes_append_format(&text, "a%063d 0 ah:1 0,z%039d 0 ah:1 0", 1, 1), 0);
+    assert_int_equal(bytes_append_format(&text, "aa%063d 0 aah:1 0,zz%014d 0 aah:1 0", 1, 1), 0);
     assert_int_equal(unpack((const char *)text.data, text.size_bytes, &error), -EINVAL);
     assert_non_null(strstr(error.text, "at worker 1:"));
 }
