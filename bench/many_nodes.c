@@ -14,9 +14,10 @@
 #include "daemon/memory.h"
 #include "daemon/reconcile.h"
 
-#define TURN_MS   5                /* a look at the gate at least so often */
-#define LOOK_NS   (10 * NS_PER_MS) /* between two looks at all nodes, which take a while */
-#define TURNS_MAX 64               /* nodes that are served in one turn */
+#define TURN_MS 5 /* a look around at least so often */
+#define LOOK_NS                                                                                    \
+    (10 * NS_PER_MS) /* between two looks at the gate and at all nodes, which take a while */
+#define TURNS_MAX 64 /* nodes that are served in one turn */
 
 struct node {
     struct config config;
@@ -190,20 +191,21 @@ int many_nodes_run(const struct many_options *options, struct many_state *state)
     if (!nodes || nodes_ready < 0 || read(options->gate, &open, 1) != 1 ||
         start_all(nodes, options, nodes_ready) < 0)
         return 1;
-    while (!gate_gone(options->gate)) {
+    while (true) {
         const uint64_t one = 1;
         if (serve_ready(nodes_ready) < 0)
-            return 1;
-        bool told = break_if_told(nodes, state, &broken);
-        told |= resign_if_told(nodes, options->count, state);
-        if (told && serve_all(nodes, options->count) < 0)
             return 1;
         if (clock_monotonic_ns() - looked_ns < LOOK_NS)
             continue;
         looked_ns = clock_monotonic_ns();
+        if (gate_gone(options->gate))
+            return 0;
+        bool told = break_if_told(nodes, state, &broken);
+        told |= resign_if_told(nodes, options->count, state);
+        if (told && serve_all(nodes, options->count) < 0)
+            return 1;
         if (publish(nodes, options->count, state) &&
             write(options->news, &one, sizeof(one)) != sizeof(one))
             return 1;
     }
-    return 0;
 }

@@ -14,6 +14,7 @@
 #include "daemon/events.h"
 #include "daemon/fencing.h"
 #include "daemon/job_folder.h"
+#include "daemon/meanings.h"
 #include "daemon/recording.h"
 #include "daemon/suspicion.h"
 #include "daemon/sweeping.h"
@@ -373,10 +374,8 @@ static struct plan *decode_plan(const struct job *job, const struct mirror_entry
 {
     struct error error = {0};
     struct plan *plan = NULL;
-    AUTO_JSON json_t *tree = NULL;
 
-    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, &error) ||
-        plan_decode(tree, &plan, &error))
+    if (meaning_of_plan(&job->daemon->mirror, entry, &plan, &error))
         log_error("job %s: the plan at %s is not understood: %s", job->name, entry->key,
                   error.text);
     return plan;

@@ -17,10 +17,10 @@
 #define RETRY_NS (NS_PER_SECOND / 5)
 
 /*
- * A look at a job of a thousand nodes takes tens of milliseconds, and as many reports may come one
- * by one: after each look the leader rests for some times as long as that took.
+ * A look at a job of a thousand nodes takes milliseconds, and as many reports may come one by one:
+ * after each look the leader rests for some times as long as that took.
  */
-#define REST_SHARE 3
+#define REST_SHARE 10
 
 /* One job as its leader remembers it. */
 struct led {

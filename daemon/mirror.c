@@ -3,11 +3,18 @@
 #include <errno.h>
 #include <string.h>
 
+static void forget_meaning(struct mirror_entry *entry)
+{
+    if (entry->meaning)
+        entry->forget(entry->meaning);
+    entry->meaning = NULL;
+}
+
 static void entry_done(struct mirror_entry *entry)
 {
+    forget_meaning(entry);
     free(entry->key);
     free(entry->value);
-    free(entry->meaning);
 }
 
 void mirror_done(struct mirror *mirror)
@@ -114,12 +121,14 @@ const struct mirror_entry *mirror_find(const struct mirror *mirror, const char *
                                                                        : NULL;
 }
 
-void mirror_keep(const struct mirror *mirror, const struct mirror_entry *entry, void *meaning)
+void mirror_keep(const struct mirror *mirror, const struct mirror_entry *entry, void *meaning,
+                 void (*forget)(void *meaning))
 {
     struct mirror_entry *kept = &mirror->entries[entry - mirror->entries];
 
-    free(kept->meaning);
+    forget_meaning(kept);
     kept->meaning = meaning;
+    kept->forget = forget;
 }
 
 size_t mirror_range(const struct mirror *mirror, const char *prefix,

@@ -10,6 +10,7 @@ struct mirror_entry {
     char *key, *value;
     int64_t create_revision, mod_revision, lease;
     void *meaning; /* of the value, for whoever decoded it: mirror_keep(); NULL: nobody has */
+    void (*forget)(void *meaning); /* frees it */
 };
 
 struct mirror {
@@ -27,9 +28,10 @@ int mirror_apply(struct mirror *mirror, const struct kv_event *event,
 
 /** mirror_find() - NULL when there is no such key; valid until the next change */
 const struct mirror_entry *mirror_find(const struct mirror *mirror, const char *key);
-/** mirror_keep() - @meaning (malloc'ed, taken) of @entry's value stays with it until the value
- * changes, so that what did not change is decoded once */
-void mirror_keep(const struct mirror *mirror, const struct mirror_entry *entry, void *meaning);
+/** mirror_keep() - @meaning (taken, ended by @forget) of @entry's value stays with it until the
+ * value changes, so that what did not change is decoded once (daemon/meanings.h) */
+void mirror_keep(const struct mirror *mirror, const struct mirror_entry *entry, void *meaning,
+                 void (*forget)(void *meaning));
 /** mirror_range() - entries whose keys begin with @prefix: *ret_first and the count that is
  * returned */
 size_t mirror_range(const struct mirror *mirror, const char *prefix,

@@ -34,17 +34,17 @@ const char *refused_unasked(const struct refused_checkpoints *refused, int64_t r
 }
 
 const struct worker_report *refused_witness(const struct plan *plan,
-                                            const struct node_report *reports,
+                                            const struct node_report *const *reports,
                                             unsigned report_count)
 {
     if (!plan || plan->source != PLAN_SOURCE_CHECKPOINT)
         return NULL;
     for (unsigned i = 0; i < report_count; i++)
-        for (unsigned k = 0; k < reports[i].worker_count; k++) {
-            const struct worker_report *worker = &reports[i].workers[k];
+        for (unsigned k = 0; k < reports[i]->worker_count; k++) {
+            const struct worker_report *worker = &reports[i]->workers[k];
             if (worker->phase == WORKER_STUCK && worker->checkpoint_lost &&
                 worker->generation == plan->generation &&
-                plan_find(plan, reports[i].node, worker->slot) >= 0)
+                plan_find(plan, reports[i]->node, worker->slot) >= 0)
                 return worker;
         }
     return NULL;

@@ -40,5 +40,5 @@ const char *refused_unasked(const struct refused_checkpoints *refused, int64_t r
  * Return: its report, of the generation of @plan; NULL: nobody has said so
  */
 const struct worker_report *refused_witness(const struct plan *plan,
-                                            const struct node_report *reports,
+                                            const struct node_report *const *reports,
                                             unsigned report_count);

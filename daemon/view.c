@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "daemon/meanings.h"
 #include "membership/keys.h"
 
 bool view_job_over(const char *state)
@@ -51,14 +51,11 @@ static int read_plan(const struct mirror *mirror, const char *cluster, const cha
                      struct error *error)
 {
     const struct mirror_entry *entry = find_leaf(mirror, cluster, job, leaf);
-    AUTO_JSON json_t *tree = NULL;
-    int status;
 
     if (!entry)
         return 0;
     *ret_revision = entry->mod_revision;
-    status = parse_entry(entry, &tree, error);
-    return status ? status : plan_decode(tree, ret_plan, error);
+    return meaning_of_plan(mirror, entry, ret_plan, error);
 }
 
 static int read_desired(struct view *view, const struct mirror *mirror, const char *cluster,
@@ -235,7 +232,7 @@ static const struct known_node *know_node(const struct mirror *mirror,
         return NULL;
     take_node(&known->node, name, &record);
     known->drain_deadline_unix_ns = record.drain_deadline_unix_ns;
-    mirror_keep(mirror, entry, known);
+    mirror_keep(mirror, entry, known, free);
     return known;
 }
 
@@ -266,32 +263,14 @@ static int read_nodes(struct view *view, const struct mirror *mirror, const char
 }
 
 /* Of one generation, as far as they are understood. */
-static void add_reports(struct view *view, const struct mirror_entry *entries, size_t count)
+static void add_reports(struct view *view, const struct mirror *mirror,
+                        const struct mirror_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        AUTO_JSON json_t *tree = NULL;
-        if (!parse_entry(&entries[i], &tree, NULL) &&
-            !node_report_decode(tree, &view->reports[view->view.report_count], NULL))
-            view->view.report_count++;
+        const struct node_report *report = meaning_of_report(mirror, &entries[i]);
+        if (report)
+            view->reports[view->view.report_count++] = report;
     }
-}
-
-/*
- * A report is more than a megabyte, of which a node with few slots fills a page or two. So their
- * room is mapped: what nobody touches does not exist, unless a huge page came under it.
- */
-static int map_reports(struct view *view, size_t count)
-{
-    size_t size_bytes = count * sizeof(*view->reports);
-    void *room = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (room == MAP_FAILED)
-        return -ENOMEM;
-    (void)madvise(room, size_bytes, MADV_NOHUGEPAGE); /* a kernel without them refuses */
-    view->view.reports = view->reports = room;
-    view->reports_bytes = size_bytes;
-    return 0;
 }
 
 static int read_reports(struct view *view, const struct mirror *mirror, const char *cluster,
@@ -308,11 +287,14 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
                 mirror, keys_report(prefix, cluster, job, plans[i]->generation, ""), &entries[i]);
         total += counts[i];
     }
-    int status = total > 0 ? map_reports(view, total) : 0;
-    for (size_t i = 0; !status && i < ARRAY_COUNT(plans); i++)
+    view->reports = calloc(total + 1, sizeof(const struct node_report *));
+    if (!view->reports)
+        return -ENOMEM;
+    view->view.reports = view->reports;
+    for (size_t i = 0; i < ARRAY_COUNT(plans); i++)
         if (counts[i] > 0)
-            add_reports(view, entries[i], counts[i]);
-    return status;
+            add_reports(view, mirror, entries[i], counts[i]);
+    return 0;
 }
 
 /* A checkpoint whose copies have all gone with their nodes is not lost: the nodes may come back.
@@ -421,7 +403,6 @@ void view_free(struct view *view)
     plan_free(view->plan);
     plan_free(view->next);
     free(view->nodes);
-    if (view->reports)
-        munmap(view->reports, view->reports_bytes);
+    free(view->reports);
     free(view);
 }

@@ -1,6 +1,6 @@
 /*
- * A job's view for the leader, taken from the mirror (elastic/leader.h says what it means). Owns
- * what it points to.
+ * A job's view for the leader, taken from the mirror (elastic/leader.h says what it means). It is
+ * valid until the mirror changes.
  */
 #pragma once
 
@@ -16,9 +16,8 @@ struct view {
     int64_t plan_revision, next_revision; /* mod revisions; 0: absent */
     int64_t checkpoint_revision;          /* of the record of view.checkpoint */
     struct leader_node *nodes;
-    struct node_report *reports;
-    size_t reports_bytes;      /* of their mapping */
-    struct state_record state; /* empty state: none written yet */
+    const struct node_report **reports; /* each borrowed from the mirror */
+    struct state_record state;          /* empty state: none written yet */
 };
 
 /** view_make() - @refused: checkpoints that are passed over, may be NULL. 0; -ENOENT (the job has

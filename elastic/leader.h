@@ -76,7 +76,7 @@ struct leader_view {
     bool finished;                   /* the job's last step is committed and checkpointed */
     const struct leader_node *nodes; /* alive (leased) */
     unsigned node_count;
-    const struct node_report
+    const struct node_report *const
         *reports; /* for generation plan->generation (and next's preparedness) */
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */

@@ -110,7 +110,7 @@ static unsigned list_members(const struct leader_view *view, struct roster_membe
     qsort(members, count, sizeof(*members), compare_members);
     unsigned ranked = count;
     for (unsigned r = 0; r < view->report_count; r++) {
-        const struct node_report *node = &view->reports[r];
+        const struct node_report *node = view->reports[r];
         for (unsigned w = 0; node->generation == plan->generation && w < node->worker_count; w++) {
             struct roster_member member = {.node_name = node->node,
                                            .slot = node->workers[w].slot,
@@ -160,7 +160,7 @@ int roster_init(struct roster *roster, const struct leader_view *view)
     if (view->plan != NULL) {
         room += (size_t)view->plan->worker_count + view->plan->donor_count;
         for (unsigned r = 0; r < view->report_count; r++)
-            room += view->reports[r].worker_count;
+            room += view->reports[r]->worker_count;
     }
     roster->members = calloc(room, sizeof(*roster->members));
     roster->nodes = calloc((size_t)view->node_count + 1, sizeof(const struct leader_node *));

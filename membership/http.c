@@ -79,9 +79,7 @@ int http_client_new(const struct loop *loop, const struct http_client_options *o
     if (client == NULL)
         return -ENOMEM;
     client->loop = loop;
-    int r = http_pool_new(loop, &client->pool);
-    if (r == 0)
-        r = copy_text(options->ca_file, &client->ca_file);
+    int r = copy_text(options->ca_file, &client->ca_file);
     if (r == 0)
         r = copy_text(options->certificate_file, &client->certificate_file);
     if (r == 0)

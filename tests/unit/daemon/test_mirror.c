@@ -152,9 +152,9 @@ static void test_meaning_goes_with_its_value(void **state)
 
     assert_int_equal(apply(&mirror, false, "a", "1", 1), 0);
     assert_int_equal(apply(&mirror, false, "b", "1", 2), 0);
-    mirror_keep(&mirror, mirror_find(&mirror, "a"), new_meaning('A'));
-    mirror_keep(&mirror, mirror_find(&mirror, "b"), new_meaning('?'));
-    mirror_keep(&mirror, mirror_find(&mirror, "b"), new_meaning('B'));
+    mirror_keep(&mirror, mirror_find(&mirror, "a"), new_meaning('A'), free);
+    mirror_keep(&mirror, mirror_find(&mirror, "b"), new_meaning('?'), free);
+    mirror_keep(&mirror, mirror_find(&mirror, "b"), new_meaning('B'), free);
     assert_int_equal(apply(&mirror, false, "aa", "1", 3), 0); /* comes between them */
     assert_int_equal(*(char *)mirror_find(&mirror, "a")->meaning, 'A');
     assert_null(mirror_find(&mirror, "aa")->meaning);

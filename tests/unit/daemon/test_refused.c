@@ -69,28 +69,29 @@ static void test_only_a_worker_of_the_plan_is_a_witness(void **state)
 {
     struct plan *plan = sample_plan();
     AUTO_FREE struct node_report *report = one_report(plan);
+    const struct node_report *seen = report;
     struct worker_report *worker = &report->workers[0];
 
     (void)state;
     plan->source = PLAN_SOURCE_CHECKPOINT;
-    assert_ptr_equal(refused_witness(plan, report, 1), worker);
-    assert_null(refused_witness(NULL, report, 1));
+    assert_ptr_equal(refused_witness(plan, &seen, 1), worker);
+    assert_null(refused_witness(NULL, &seen, 1));
     assert_null(refused_witness(plan, NULL, 0));
 
     worker->checkpoint_lost = false;
-    assert_null(refused_witness(plan, report, 1));
+    assert_null(refused_witness(plan, &seen, 1));
     worker->checkpoint_lost = true;
     worker->phase = WORKER_DEAD;
-    assert_null(refused_witness(plan, report, 1));
+    assert_null(refused_witness(plan, &seen, 1));
     worker->phase = WORKER_STUCK;
     worker->generation--; /* it speaks of the plan before */
-    assert_null(refused_witness(plan, report, 1));
+    assert_null(refused_witness(plan, &seen, 1));
     worker->generation++;
     worker->slot = 63;
-    assert_null(refused_witness(plan, report, 1));
+    assert_null(refused_witness(plan, &seen, 1));
     worker->slot = plan->workers[0].slot;
     plan->source = PLAN_SOURCE_MEMORY;
-    assert_null(refused_witness(plan, report, 1));
+    assert_null(refused_witness(plan, &seen, 1));
     plan_free(plan);
 }
 

@@ -188,9 +188,9 @@ static void test_plans_and_reports(void **state)
     assert_int_equal(view->plan_revision, 2);
     assert_int_equal(view->next_revision, 3);
     assert_int_equal(view->view.report_count, 3);
-    assert_string_equal(view->view.reports[0].node, "a");
-    assert_string_equal(view->view.reports[1].node, "b");
-    assert_int_equal(view->view.reports[2].generation, 8);
+    assert_string_equal(view->view.reports[0]->node, "a");
+    assert_string_equal(view->view.reports[1]->node, "b");
+    assert_int_equal(view->view.reports[2]->generation, 8);
     view_free(view);
     mirror_done(&mirror);
 }

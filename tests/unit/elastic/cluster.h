@@ -129,7 +129,7 @@ static inline void judge_stragglers(const struct cluster *cluster, struct leader
 }
 
 static inline void build_view(struct cluster *cluster, struct leader_view *view,
-                              struct leader_node *nodes, struct node_report *reports)
+                              struct leader_node *nodes, const struct node_report **reports)
 {
     memset(view, 0, sizeof(*view));
     view->now_ns = cluster->now_ns;
@@ -152,12 +152,8 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
     view->progress_step = cluster->committed_ever;
     for (unsigned i = 0; i < cluster->node_count; i++) {
         const struct fake_node *from = &cluster->nodes[i];
-        if (cluster->plan != NULL && cluster->reports[i]->generation == cluster->plan->generation) {
-            struct node_report *report = &reports[view->report_count++];
-            memcpy(report, cluster->reports[i], offsetof(struct node_report, workers));
-            memcpy(report->workers, cluster->reports[i]->workers,
-                   report->worker_count * sizeof(report->workers[0]));
-        }
+        if (cluster->plan != NULL && cluster->reports[i]->generation == cluster->plan->generation)
+            reports[view->report_count++] = cluster->reports[i];
         if (from->lease_until_ns <= cluster->now_ns)
             continue;
         struct leader_node *node = &nodes[view->node_count++];
@@ -296,7 +292,7 @@ static inline uint64_t view_fingerprint(const struct cluster *cluster)
 static inline void leader_tick(struct cluster *cluster)
 {
     static struct leader_node nodes[CLUSTER_NODES];
-    static struct node_report reports[CLUSTER_NODES];
+    static const struct node_report *reports[CLUSTER_NODES];
     if (cluster->quiet_leader || cluster->now_ns < cluster->leader_at_ns ||
         (view_fingerprint(cluster) == cluster->leader_saw &&
          cluster->now_ns < cluster->leader_wake_ns))

@@ -105,7 +105,7 @@ static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
 {
     (void)state;
     static struct leader_node nodes[CLUSTER_NODES];
-    static struct node_report reports[CLUSTER_NODES];
+    static const struct node_report *reports[CLUSTER_NODES];
     struct cluster *cluster = cluster_new(1, 3, 2);
     struct leader_view view;
     struct leader_decision decision;
@@ -505,7 +505,7 @@ static void the_same_view_gives_the_same_decision(void **state)
 {
     (void)state;
     static struct leader_node nodes[CLUSTER_NODES];
-    static struct node_report reports[CLUSTER_NODES];
+    static const struct node_report *reports[CLUSTER_NODES];
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
     cluster->quiet_leader = true;
     cluster->nodes[0].draining = true;

@@ -23,6 +23,7 @@
 static struct job_spec spec;
 static struct leader_node nodes[NODES];
 static struct node_report reports[NODES];
+static const struct node_report *const report_list[NODES] = {&reports[0], &reports[1], &reports[2]};
 static struct leader_view view;
 static struct leader_memory memory;
 static struct leader_decision decision;
@@ -79,7 +80,7 @@ static inline int setup(void **state)
                                 .plan = plan,
                                 .nodes = nodes,
                                 .node_count = NODES,
-                                .reports = reports,
+                                .reports = report_list,
                                 .report_count = NODES,
                                 .checkpoint = {.step = 4, .path = "/checkpoint"},
                                 .progress_step = 9};

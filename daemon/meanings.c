@@ -1,0 +1,71 @@
+#include "daemon/meanings.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/json.h"
+
+static void forget_plan(void *meaning)
+{
+    plan_free(meaning);
+}
+
+int meaning_of_plan(const struct mirror *mirror, const struct mirror_entry *entry,
+                    struct plan **ret_plan, struct error *error)
+{
+    AUTO_JSON json_t *tree = NULL;
+    struct plan *plan = entry->meaning;
+    int status = 0;
+
+    if (!plan) {
+        status = json_parse(entry->value, strlen(entry->value), entry->key, &tree, error);
+        if (!status)
+            status = plan_decode(tree, &plan, error);
+        if (status)
+            return status;
+        mirror_keep(mirror, entry, plan, forget_plan);
+    }
+    *ret_plan = plan_share(plan);
+    return 0;
+}
+
+static void forget_report(void *meaning)
+{
+    munmap(meaning, sizeof(struct node_report));
+}
+
+/*
+ * A report is more than a megabyte, of which a node with few slots fills a page or two. So its room
+ * is mapped: what nobody touches does not exist, unless a huge page came under it.
+ */
+static struct node_report *new_report(void)
+{
+    struct node_report *report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (report == MAP_FAILED)
+        return NULL;
+    (void)madvise(report, sizeof(*report), MADV_NOHUGEPAGE); /* a kernel without them refuses */
+    return report;
+}
+
+const struct node_report *meaning_of_report(const struct mirror *mirror,
+                                            const struct mirror_entry *entry)
+{
+    AUTO_JSON json_t *tree = NULL;
+    struct node_report *report = entry->meaning;
+
+    if (report)
+        return report;
+    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL))
+        return NULL;
+    report = new_report();
+    if (report && node_report_decode(tree, report, NULL)) {
+        forget_report(report);
+        return NULL;
+    }
+    if (report)
+        mirror_keep(mirror, entry, report, forget_report);
+    return report;
+}

@@ -1,0 +1,20 @@
+/*
+ * What values of the mirror mean, decoded when somebody first asks and kept until they change: a
+ * leader looks at a job again and again, and of a thousand reports few are new.
+ */
+#pragma once
+
+#include "daemon/mirror.h"
+#include "elastic/plan.h"
+#include "elastic/report.h"
+
+/** meaning_of_plan() - the plan at @entry
+ * @ret_plan: shared (plan_share()), the caller's to free
+ * Return: 0; -EINVAL (not understood: @error); -ENOMEM */
+int meaning_of_plan(const struct mirror *mirror, const struct mirror_entry *entry,
+                    struct plan **ret_plan, struct error *error) CHECK_RESULT;
+
+/** meaning_of_report() - the report at @entry
+ * Return: borrowed until the mirror changes; NULL: it is not understood, or memory is short */
+const struct node_report *meaning_of_report(const struct mirror *mirror,
+                                            const struct mirror_entry *entry);
