@@ -48,6 +48,7 @@
 #define SETTLE_NS   (2 * NS_PER_SECOND) /* what the phase before has left to do */
 #define MIB         1048576.0
 #define RETRY_NS    (50 * NS_PER_MS)
+#define LOOK_NS     (20 * NS_PER_MS) /* between two looks at all reports */
 #define AIM_SECONDS 3.0
 
 struct crowd {
@@ -307,12 +308,22 @@ static void await_crowd(struct crowd *crowd, const char *what, uint64_t wanted,
     }
 }
 
+static void wait_for(struct crowd *crowd, uint64_t duration_ns)
+{
+    bool never = false;
+
+    if (poll_loop_run(crowd->loop, &never, clock_monotonic_ns() + duration_ns) != -ETIMEDOUT)
+        measure_die("the loop ended early");
+}
+
 /* Every worker is in a generation from @wanted on, and etcd knows it of every node. */
 static void await_generation(struct crowd *crowd, const char *what, uint64_t wanted)
 {
     await_crowd(crowd, what, wanted, all_running);
-    while (reports(crowd, total(crowd).generation).running_count < crowd->node_count)
+    while (reports(crowd, total(crowd).generation).running_count < crowd->node_count) {
+        wait_for(crowd, LOOK_NS); /* the answer has as many reports as there are nodes */
         await_crowd(crowd, what, wanted, all_running);
+    }
 }
 
 /* ---- what it costs ---- */
@@ -422,14 +433,6 @@ static void submit(struct crowd *crowd)
         .wish = RECORD_RUNNING, .stages = stages, .replicas = crowd->node_count / stages};
 
     put_job(crowd, job_tree(crowd->node_count / stages), desired_record_encode(&desired));
-}
-
-static void wait_for(struct crowd *crowd, uint64_t duration_ns)
-{
-    bool never = false;
-
-    if (poll_loop_run(crowd->loop, &never, clock_monotonic_ns() + duration_ns) != -ETIMEDOUT)
-        measure_die("the loop ended early");
 }
 
 /* A while in which nothing changes; @what it is for one node, which @leads. */
