@@ -18,9 +18,12 @@
 
 /*
  * A look at a job of a thousand nodes takes milliseconds, and as many reports may come one by one:
- * after each look the leader rests for some times as long as that took.
+ * after each look the leader rests for some times as long as that took, longer while nobody would
+ * notice.
  */
-#define REST_SHARE 10
+#define REST_SHARE     3
+#define REST_SHARE_MAX 10
+#define UNNOTICED_NS   (NS_PER_SECOND / 20)
 
 /* One job as its leader remembers it. */
 struct led {
@@ -337,6 +340,11 @@ static bool leads(const struct daemon *daemon)
     return daemon->election && election_leads(daemon->election) && !daemon->partial;
 }
 
+static uint64_t rest_ns(uint64_t took_ns)
+{
+    return MAX(REST_SHARE * took_ns, MIN(REST_SHARE_MAX * took_ns, UNNOTICED_NS));
+}
+
 static void consider(struct led *led)
 {
     struct daemon *daemon = led->leading->daemon;
@@ -364,7 +372,7 @@ static void consider(struct led *led)
         decide(led, view);
     view_free(view);
     uint64_t ended_ns = daemon->loop.loop.now_ns(&daemon->loop);
-    led->rests_until_ns = ended_ns + REST_SHARE * (ended_ns - begun_ns);
+    led->rests_until_ns = ended_ns + rest_ns(ended_ns - begun_ns);
 }
 
 static void on_timer(void *context)
