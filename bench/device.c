@@ -184,13 +184,12 @@ static size_t widest_f32(const struct device_rig *rig)
 
 static void make_buffers(struct device_rig *rig)
 {
-    size_t widest = MAX((size_t)4 * rig->spec.width, (size_t)rig->spec.vocab);
+    size_t widest = MAX((size_t)4 * rig->spec.width, model_logits_stride(&rig->spec));
     size_t size_bytes = rig->rows * widest * rig->kernel->activation_size;
 
     rig->a = device_rig_memory(rig, size_bytes);
     rig->b = device_rig_memory(rig, size_bytes);
-    rig->c =
-        device_rig_memory(rig, MAX(size_bytes, (size_t)16 * rig->spec.width * rig->spec.width));
+    rig->c = device_rig_memory(rig, MAX(size_bytes, widest_f32(rig) * sizeof(float)));
     for (unsigned i = 0; i < 4; i++)
         rig->f32[i] = device_rig_memory(rig, widest_f32(rig) * sizeof(float));
     rig->tokens = device_rig_memory(rig, rig->rows * sizeof(int32_t));

@@ -89,7 +89,7 @@ static void run_gelu(const struct device_rig *rig)
 static void run_classifier(const struct device_rig *rig)
 {
     rig->kernel->cross_entropy_fused(rig->device, rig->f32[0], rig->a, rig->tokens, 1.0f, rig->rows,
-                                     rig->spec.vocab);
+                                     rig->spec.vocab, model_logits_stride(&rig->spec));
 }
 
 static void run_attention(const struct device_rig *rig)
@@ -194,6 +194,26 @@ static void run_product_backward(const struct device_rig *rig)
                                  rig->c, wide_shape(rig));
 }
 
+static struct kernel_linear head_shape(const struct device_rig *rig)
+{
+    return (struct kernel_linear){.rows = rig->rows,
+                                  .in = rig->spec.width,
+                                  .out = rig->spec.vocab,
+                                  .layout = KERNEL_WEIGHT_OUT_IN,
+                                  .out_stride = model_logits_stride(&rig->spec)};
+}
+
+static void run_head(const struct device_rig *rig)
+{
+    rig->kernel->linear_forward(rig->device, rig->b, rig->a, rig->c, NULL, head_shape(rig));
+}
+
+static void run_head_backward(const struct device_rig *rig)
+{
+    rig->kernel->linear_backward(rig->device, rig->b, rig->f32[0], NULL, rig->a, rig->b, rig->c,
+                                 head_shape(rig));
+}
+
 static void bandwidth(struct device_rig *rig, const char *name, operation run, double bytes)
 {
     double rate = bytes / seconds_of(rig, run);
@@ -244,6 +264,8 @@ void device_operations(struct device_rig *rig)
     measure_bandwidths(rig);
     rate(rig, "product", run_product, 8 * n * c * c);
     rate(rig, "product, backward", run_product_backward, 16 * n * c * c);
+    rate(rig, "head", run_head, 2 * n * c * rig->spec.vocab);
+    rate(rig, "head, backward", run_head_backward, 4 * n * c * rig->spec.vocab);
     rate(rig, "attention, own kernels", run_attention, 2 * attention);
     rate(rig, "attention, own kernels, backward", run_attention_backward, 5 * attention);
     if (rig->kernel->attention_prepare(rig->device, attention_shape(rig)) < 0)

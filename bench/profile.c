@@ -119,8 +119,8 @@ TIMED(PROFILE_RESIDUAL, residual,
       (d, output, a, b, count))
 TIMED(PROFILE_CROSS_ENTROPY, cross_entropy_fused,
       (device_pointer d, float *losses, void *logits, const int32_t *targets, float scale,
-       size_t rows, size_t vocab),
-      (d, losses, logits, targets, scale, rows, vocab))
+       size_t rows, size_t vocab, size_t stride),
+      (d, losses, logits, targets, scale, rows, vocab, stride))
 TIMED(PROFILE_ADAMW, adamw,
       (device_pointer d, const struct kernel_adamw_tensor *tensors, size_t count,
        const struct kernel_adamw *options),

@@ -62,6 +62,13 @@ static double forward_flops(const struct job_spec *spec, unsigned unit, double t
     return products;
 }
 
+/* model/unit.h: logits have rows of whole lines. */
+static double logits_stride(double vocab)
+{
+    const double align = 64;
+    return ceil(vocab / align) * align;
+}
+
 /* Kept from forward to backward, with the stream that enters: activations of @size bytes, and
  * tokens, statistics and losses of 4. */
 static double activation_bytes(const struct job_spec *spec, unsigned unit, double tokens,
@@ -73,7 +80,7 @@ static double activation_bytes(const struct job_spec *spec, unsigned unit, doubl
     if (unit == 0)
         return tokens * words;
     if (unit == last)
-        return tokens * (size * (2 * width + vocab) + norm + 2 * words);
+        return tokens * (size * (2 * width + logits_stride(vocab)) + norm + 2 * words);
     struct widths widths = widths_of(spec, unit);
     double heads = unit % 2 == 1 ? spec->model.heads : 0;
     return tokens * (size * (2 * width + widths.wide + widths.mixed) + norm + words * heads);

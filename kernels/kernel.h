@@ -2,10 +2,10 @@
  * The tensor operations of a transformer behind one table of functions, one table a backend.
  *
  * Memory: every tensor pointer is device memory of the backend that the table belongs to (host
- * memory for "cpu"), row-major and contiguous, and begins at a multiple of 16 bytes. Parameters,
- * gradients, optimizer state and statistics are f32. Activations have kernel->activation_size bytes
- * an element (f32 on cpu, bf16 or f32 on cuda), hence `void *`. A `weight` has the same type as the
- * activations.
+ * memory for "cpu"), row-major and contiguous but for rows with a stride, and begins at a multiple
+ * of 16 bytes. Parameters, gradients, optimizer state and statistics are f32. Activations have
+ * kernel->activation_size bytes an element (f32 on cpu, bf16 or f32 on cuda), hence `void *`. A
+ * `weight` has the same type as the activations.
  *
  * Exactness (the contract that elasticity rests on): the result of a call depends only on its
  * arguments and on the device's thread count; never on addresses, on what else the process holds
@@ -67,7 +67,16 @@ enum kernel_weight {
 struct kernel_linear {
     size_t rows, in, out; /* N, I, O */
     enum kernel_weight layout;
+    /* Elements from one row of the output, or of its gradient, to the next: rows that begin at
+     * aligned places where O is odd. What lies between two rows is neither read nor written.
+     * 0: O. */
+    size_t out_stride;
 };
+
+static inline size_t kernel_linear_stride(const struct kernel_linear *shape)
+{
+    return shape->out_stride == 0 ? shape->out : shape->out_stride;
+}
 
 struct kernel_attention {
     size_t batch, context, width, heads; /* B, T, C, H; C divisible by H: D = C / H */
@@ -215,7 +224,7 @@ struct kernel {
     /* output (N,O) = input (N,I) * weight + bias (O); bias may be NULL */
     void (*linear_forward)(struct kernel_device *device, void *output, const void *input,
                            const void *weight, const void *bias, struct kernel_linear shape);
-    /* before (N,O) as linear_forward() makes it, output = GELU of it */
+    /* before (N,O) as linear_forward() makes it, output = GELU of it; rows without a stride */
     void (*linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
                                 const void *input, const void *weight, const void *bias,
                                 struct kernel_linear shape);
@@ -271,12 +280,14 @@ struct kernel {
     void (*residual)(struct kernel_device *device, void *output, const void *a, const void *b,
                      size_t count);
 
-    /* losses (N) f32 from logits (N,V), targets (N) i32 */
+    /* losses (N) f32 from logits (N,V), targets (N) i32; the rows of the logits begin @stride >= V
+       elements apart, and what lies between two rows is neither read nor written */
     void (*cross_entropy_forward)(struct kernel_device *device, float *losses, const void *logits,
-                                  const int32_t *targets, size_t rows, size_t vocab);
+                                  const int32_t *targets, size_t rows, size_t vocab, size_t stride);
     /* the same, and logits become their own gradient times @scale, in place */
     void (*cross_entropy_fused)(struct kernel_device *device, float *losses, void *logits,
-                                const int32_t *targets, float scale, size_t rows, size_t vocab);
+                                const int32_t *targets, float scale, size_t rows, size_t vocab,
+                                size_t stride);
 
     /* one AdamW step on several flat tensors, with their weights */
     void (*adamw)(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,

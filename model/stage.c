@@ -64,7 +64,7 @@ static struct activations carve_activations(struct carver *carver, const struct 
         kept.mean = carve_words(carver, rows, 1);
     kept.rstd = carve_words(carver, rows, 1);
     if (kind == UNIT_HEAD) {
-        kept.logits = carve(carver, rows, spec->vocab);
+        kept.logits = carve(carver, rows, model_logits_stride(spec));
         kept.losses = carve_words(carver, rows, 1);
         return kept;
     }
@@ -333,25 +333,29 @@ double stage_loss_sum(struct stage *stage, unsigned slot)
     return sum;
 }
 
-/* By pieces of the scratch: a backend whose activations are not f32 needs room to make f32 of them.
- */
+/* A row at a time and by pieces of the scratch: a backend whose activations are not f32 needs room
+ * to make f32 of them. */
 void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
 {
     const struct activations *head = head_activations(stage, slot);
     const struct kernel *kernel = stage->kernel;
-    size_t count = stage->rows * stage->spec.vocab, piece;
-    size_t room = stage->rows * stage_scratch_wide_width(&stage->spec) * kernel->activation_size /
-                  sizeof(float);
+    size_t vocab = stage->spec.vocab, stride = model_logits_stride(&stage->spec), piece;
+    size_t room_bytes =
+        stage->rows * stage_scratch_wide_width(&stage->spec) * kernel->activation_size;
+    size_t room = room_bytes / BUFFER_ALIGN * BUFFER_ALIGN / sizeof(float);
 
+    assert(room > 0);
     assert(!stage_slot_of(stage, slot)->kept); /* else they are their own gradient */
-    for (size_t done = 0; done < count; done += piece) {
-        const char *logits = (const char *)head->logits + done * kernel->activation_size;
-        piece = MIN(count - done, room);
-        kernel->values(stage->device, stage->scratch_wide, logits, piece);
-        kernel->download(stage->device, ret_logits + done, stage->scratch_wide,
-                         piece * sizeof(float));
-        /* A failure is sticky: the caller's next synchronize() says it. */
-        int r = kernel->synchronize(stage->device, NULL);
-        (void)r;
-    }
+    for (size_t row = 0; row < stage->rows; row++)
+        for (size_t done = 0; done < vocab; done += piece) {
+            const char *logits =
+                (const char *)head->logits + (row * stride + done) * kernel->activation_size;
+            piece = MIN(vocab - done, room);
+            kernel->values(stage->device, stage->scratch_wide, logits, piece);
+            kernel->download(stage->device, ret_logits + row * vocab + done, stage->scratch_wide,
+                             piece * sizeof(float));
+        }
+    /* A failure is sticky: the caller's next synchronize() says it. */
+    int r = kernel->synchronize(stage->device, NULL);
+    (void)r;
 }

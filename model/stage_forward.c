@@ -131,10 +131,11 @@ static void forward_loss(const struct forward *f, const int32_t *targets, bool k
 
     if (keep)
         s->kernel->cross_entropy_fused(s->device, f->kept->losses, f->kept->logits, targets,
-                                       loss_scale, s->rows, s->spec.vocab);
+                                       loss_scale, s->rows, s->spec.vocab,
+                                       model_logits_stride(&s->spec));
     else
         s->kernel->cross_entropy_forward(s->device, f->kept->losses, f->kept->logits, targets,
-                                         s->rows, s->spec.vocab);
+                                         s->rows, s->spec.vocab, model_logits_stride(&s->spec));
 }
 
 void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,

@@ -11,7 +11,8 @@ struct activations {
     void *wide;     /* (N,W) of struct unit_widths: q|k|v, turned; before the MLP's activation */
     void *mixed;    /* (N,M): attention's output; after the activation */
     float *log_sum; /* attention: (B,H,T) */
-    void *logits;   /* head: (N,V); their gradient after a forward with keep */
+    void *logits;   /* head: (N,V), rows model_logits_stride() apart; their gradient after a forward
+                       with keep */
     float *losses;  /* head: (N) */
 };
 
@@ -142,5 +143,6 @@ static inline struct kernel_linear stage_head_shape(const struct stage *stage)
     return (struct kernel_linear){.rows = stage->rows,
                                   .in = stage->spec.width,
                                   .out = stage->spec.vocab,
-                                  .layout = KERNEL_WEIGHT_OUT_IN};
+                                  .layout = KERNEL_WEIGHT_OUT_IN,
+                                  .out_stride = model_logits_stride(&stage->spec)};
 }

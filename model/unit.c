@@ -67,6 +67,11 @@ const struct unit_tensor *model_unit_part(const struct unit_layout *layout, enum
     return NULL;
 }
 
+size_t model_logits_stride(const struct model_spec *spec)
+{
+    return ((size_t)spec->vocab + MODEL_LOGITS_ALIGN - 1) / MODEL_LOGITS_ALIGN * MODEL_LOGITS_ALIGN;
+}
+
 struct unit_widths model_unit_widths(const struct model_spec *spec, enum unit_kind kind)
 {
     size_t head_width = model_head_width(spec), kv_width = model_kv_heads(spec) * head_width;

@@ -81,6 +81,14 @@ struct unit_widths {
 /** model_unit_widths() - @kind is UNIT_ATTENTION or UNIT_MLP */
 struct unit_widths model_unit_widths(const struct model_spec *spec, enum unit_kind kind);
 
+/* Logits have rows of whole 128-byte lines in bf16: aligned ones, as matrix units and 16-byte
+   accesses want them, also of a vocabulary such as GPT-2's 50,257. */
+#define MODEL_LOGITS_ALIGN 64 /* elements */
+
+/** model_logits_stride() - elements from one row of logits to the next: the vocabulary, rounded up
+ */
+size_t model_logits_stride(const struct model_spec *spec);
+
 /** model_frozen_units() - units below the boundary when @frozen_layers layers are frozen: 0, or the
     embedding and both sublayers of each frozen layer */
 unsigned model_frozen_units(const struct model_spec *spec, unsigned frozen_layers);

@@ -65,7 +65,7 @@ void model_unit_cost(const struct model_spec *spec, unsigned unit, unsigned batc
     case UNIT_HEAD:
         add_linear(ret_cost, n, c, spec->vocab);
         /* input, its norm, logits, losses, targets */
-        kept = stream + stream + statistics + rows * spec->vocab + 2 * rows;
+        kept = stream + stream + statistics + rows * model_logits_stride(spec) + 2 * rows;
         ret_cost->boundary_bytes = 0; /* nothing leaves the last unit */
         break;
     }

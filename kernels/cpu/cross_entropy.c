@@ -22,7 +22,7 @@ struct cross_entropy {
     float *gradients; /* NULL, or the logits once more */
     const int32_t *targets;
     float scale;
-    size_t vocab;
+    size_t vocab, stride; /* elements of a row, and from one to the next */
 };
 
 /* @exponentials: NULL, or where they go; may be @row itself */
@@ -41,8 +41,8 @@ static float sum_block(float *exponentials, const float *row, float highest, siz
 
 static void entropy_row(const struct cross_entropy *ce, size_t row)
 {
-    const float *logits = ce->logits + row * ce->vocab;
-    float *gradients = ce->gradients ? ce->gradients + row * ce->vocab : NULL;
+    const float *logits = ce->logits + row * ce->stride;
+    float *gradients = ce->gradients ? ce->gradients + row * ce->stride : NULL;
     int32_t target = ce->targets[row];
     assert(target >= 0 && (size_t)target < ce->vocab);
 
@@ -68,15 +68,16 @@ static void entropy_share(const void *context, size_t begin, size_t end,
 
 void OPERATION(cross_entropy_forward)(struct kernel_device *device, float *losses,
                                       const void *logits, const int32_t *targets, size_t rows,
-                                      size_t vocab)
+                                      size_t vocab, size_t stride)
 {
-    struct cross_entropy ce = {losses, logits, NULL, targets, 0.0f, vocab};
+    struct cross_entropy ce = {losses, logits, NULL, targets, 0.0f, vocab, stride};
     device_for(device, rows, 1, entropy_share, &ce);
 }
 
 void OPERATION(cross_entropy_fused)(struct kernel_device *device, float *losses, void *logits,
-                                    const int32_t *targets, float scale, size_t rows, size_t vocab)
+                                    const int32_t *targets, float scale, size_t rows, size_t vocab,
+                                    size_t stride)
 {
-    struct cross_entropy ce = {losses, logits, logits, targets, scale, vocab};
+    struct cross_entropy ce = {losses, logits, logits, targets, scale, vocab, stride};
     device_for(device, rows, 1, entropy_share, &ce);
 }

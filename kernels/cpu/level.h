@@ -59,9 +59,10 @@ void OPERATION(residual)(struct kernel_device *device, void *output, const void 
                          size_t count);
 void OPERATION(cross_entropy_forward)(struct kernel_device *device, float *losses,
                                       const void *logits, const int32_t *targets, size_t rows,
-                                      size_t vocab);
+                                      size_t vocab, size_t stride);
 void OPERATION(cross_entropy_fused)(struct kernel_device *device, float *losses, void *logits,
-                                    const int32_t *targets, float scale, size_t rows, size_t vocab);
+                                    const int32_t *targets, float scale, size_t rows, size_t vocab,
+                                    size_t stride);
 void OPERATION(adamw)(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,
                       size_t tensor_count, const struct kernel_adamw *options);
 void OPERATION(weights)(struct kernel_device *device, void *weights, const float *parameters,

@@ -33,12 +33,15 @@ static void columns_share(const void *context, size_t begin, size_t end,
     blas_multiply(&p);
 }
 
-/* The matrices of a layer are contiguous. */
+/* Matrices of which nothing is said are contiguous. */
 static void multiply(struct kernel_device *device, struct blas_product p)
 {
-    p.left_stride = p.left_transposed ? p.m : p.k;
-    p.right_stride = p.right_transposed ? p.k : p.n;
-    p.result_stride = p.n;
+    if (p.left_stride == 0)
+        p.left_stride = p.left_transposed ? p.m : p.k;
+    if (p.right_stride == 0)
+        p.right_stride = p.right_transposed ? p.k : p.n;
+    if (p.result_stride == 0)
+        p.result_stride = p.n;
     p.alpha = 1.0f;
     if (p.m > p.n)
         device_for(device, p.m, GRAIN, rows_share, &p);
@@ -51,7 +54,7 @@ struct bias {
     const float *bias;
     float *d_bias;
     const float *d_output;
-    size_t rows, width;
+    size_t rows, width, stride; /* of the output and its gradient */
 };
 
 static void fill_share(const void *context, size_t begin, size_t end,
@@ -60,7 +63,7 @@ static void fill_share(const void *context, size_t begin, size_t end,
     const struct bias *b = context;
     (void)scratch;
     for (size_t row = begin; row < end; row++)
-        memcpy(b->output + row * b->width, b->bias, b->width * sizeof(float));
+        memcpy(b->output + row * b->stride, b->bias, b->width * sizeof(float));
 }
 
 /* A column's rows are added in index order, so the bits do not depend on the thread count. */
@@ -68,7 +71,7 @@ static void sum_columns(const struct bias *b, size_t column, size_t left)
 {
     vec sum = vec_zero();
     for (size_t row = 0; row < b->rows; row++)
-        sum = vec_add(sum, vec_load_part(b->d_output + row * b->width + column, left, 0.0f));
+        sum = vec_add(sum, vec_load_part(b->d_output + row * b->stride + column, left, 0.0f));
     vec before = vec_load_part(b->d_bias + column, left, 0.0f);
     vec_store_part(b->d_bias + column, vec_add(before, sum), left);
 }
@@ -90,9 +93,13 @@ void OPERATION(linear_forward)(struct kernel_device *device, void *output, const
                              .right = weight,
                              .right_transposed = shape.layout == KERNEL_WEIGHT_OUT_IN,
                              .beta = bias ? 1.0f : 0.0f,
-                             .result = output};
+                             .result = output,
+                             .result_stride = kernel_linear_stride(&shape)};
     if (bias) {
-        struct bias b = {.output = output, .bias = bias, .width = shape.out};
+        struct bias b = {.output = output,
+                         .bias = bias,
+                         .width = shape.out,
+                         .stride = kernel_linear_stride(&shape)};
         device_for(device, shape.rows, ROW_GRAIN, fill_share, &b);
     }
     multiply(device, p);
@@ -104,6 +111,7 @@ void OPERATION(linear_gelu_forward)(struct kernel_device *device, void *output, 
                                     const void *input, const void *weight, const void *bias,
                                     struct kernel_linear shape)
 {
+    assert(kernel_linear_stride(&shape) == shape.out);
     OPERATION(linear_forward)(device, before, input, weight, bias, shape);
     OPERATION(gelu_forward)(device, output, before, shape.rows * shape.out);
 }
@@ -115,6 +123,7 @@ static void input_gradient(struct kernel_device *device, float *d_input, const f
                              .n = shape->in,
                              .k = shape->out,
                              .left = d_output,
+                             .left_stride = kernel_linear_stride(shape),
                              .right = weight,
                              .right_transposed = shape->layout == KERNEL_WEIGHT_IN_OUT,
                              .result = d_input};
@@ -133,6 +142,8 @@ static void weight_gradient(struct kernel_device *device, float *d_weight, const
                              .left_transposed = true,
                              .beta = 1.0f,
                              .result = d_weight};
+
+    *(in_out ? &p.right_stride : &p.left_stride) = kernel_linear_stride(shape);
     multiply(device, p);
 }
 
@@ -145,8 +156,11 @@ void OPERATION(linear_backward)(struct kernel_device *device, void *d_input, flo
     if (d_weight)
         weight_gradient(device, d_weight, d_output, input, &shape);
     if (d_bias) {
-        struct bias b = {
-            .d_bias = d_bias, .d_output = d_output, .rows = shape.rows, .width = shape.out};
+        struct bias b = {.d_bias = d_bias,
+                         .d_output = d_output,
+                         .rows = shape.rows,
+                         .width = shape.out,
+                         .stride = kernel_linear_stride(&shape)};
         device_for(device, shape.out, GRAIN, sum_share, &b);
     }
 }

@@ -21,12 +21,12 @@ __device__ inline void take(float x, float *highest, float *sum)
 template <typename T, bool ALIGNED, bool GRADIENT>
 __global__ void __launch_bounds__(ROW_THREADS)
     cross_entropy_kernel(float *losses, T *logits, const int32_t *targets, float scale,
-                         size_t vocab)
+                         size_t vocab, size_t stride)
 {
     constexpr int LANES = lanes_of<T>::count;
     __shared__ float scratch[ROW_THREADS / WARP];
     size_t row = blockIdx.x, target = (size_t)targets[row];
-    T *x = logits + row * vocab;
+    T *x = logits + row * stride;
     float v[LANES], highest = -INFINITY, sum = 0.0f;
     float target_logit = to_float(x[target]);
 
@@ -61,37 +61,39 @@ __global__ void __launch_bounds__(ROW_THREADS)
 
 template <typename T, bool GRADIENT>
 static void launch(struct kernel_device *device, float *losses, T *logits, const int32_t *targets,
-                   float scale, size_t rows, size_t vocab)
+                   float scale, size_t rows, size_t vocab, size_t stride)
 {
     if (rows == 0)
         return;
-    if (vocab % lanes_of<T>::count == 0)
+    if (stride % lanes_of<T>::count == 0)
         LAUNCH((cross_entropy_kernel<T, true, GRADIENT>), (unsigned)rows, ROW_THREADS, 0,
-               device_stream(device), losses, logits, targets, scale, vocab);
+               device_stream(device), losses, logits, targets, scale, vocab, stride);
     else
         LAUNCH((cross_entropy_kernel<T, false, GRADIENT>), (unsigned)rows, ROW_THREADS, 0,
-               device_stream(device), losses, logits, targets, scale, vocab);
+               device_stream(device), losses, logits, targets, scale, vocab, stride);
     DEVICE_LAUNCHED(device, "cross_entropy");
 }
 
 template <typename T>
 void cuda_cross_entropy_forward(struct kernel_device *device, float *losses, const void *logits,
-                                const int32_t *targets, size_t rows, size_t vocab)
+                                const int32_t *targets, size_t rows, size_t vocab, size_t stride)
 {
-    launch<T, false>(device, losses, (T *)logits, targets, 0.0f, rows, vocab); /* only reads */
+    launch<T, false>(device, losses, (T *)logits, targets, 0.0f, rows, vocab,
+                     stride); /* only reads */
 }
 
 template <typename T>
 void cuda_cross_entropy_fused(struct kernel_device *device, float *losses, void *logits,
-                              const int32_t *targets, float scale, size_t rows, size_t vocab)
+                              const int32_t *targets, float scale, size_t rows, size_t vocab,
+                              size_t stride)
 {
-    launch<T, true>(device, losses, (T *)logits, targets, scale, rows, vocab);
+    launch<T, true>(device, losses, (T *)logits, targets, scale, rows, vocab, stride);
 }
 
 #define INSTANTIATE(T)                                                                             \
     template void cuda_cross_entropy_forward<T>(struct kernel_device *, float *, const void *,     \
-                                                const int32_t *, size_t, size_t);                  \
+                                                const int32_t *, size_t, size_t, size_t);          \
     template void cuda_cross_entropy_fused<T>(struct kernel_device *, float *, void *,             \
-                                              const int32_t *, float, size_t, size_t);
+                                              const int32_t *, float, size_t, size_t, size_t);
 INSTANTIATE(float)
 INSTANTIATE(bfloat)

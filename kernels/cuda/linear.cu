@@ -37,6 +37,7 @@ void cuda_linear_forward(struct kernel_device *device, void *output, const void 
 {
     struct product p = forward_product<T>(input, weight, &shape);
     p.result = output;
+    p.result_leading = kernel_linear_stride(&shape);
     p.bias = bias;
     p.epilogue = bias ? PRODUCT_BIAS : PRODUCT_PLAIN;
     product_run(device, &p);
@@ -47,17 +48,17 @@ void cuda_linear_gelu_forward(struct kernel_device *device, void *output, void *
                               const void *input, const void *weight, const void *bias,
                               struct kernel_linear shape)
 {
-    if (shape.out % EPILOGUE_ALIGN != 0) {
-        cuda_linear_forward<T>(device, before, input, weight, bias, shape);
-        cuda_gelu_forward<T>(device, output, before, shape.rows * shape.out);
-        return;
-    }
     struct product p = forward_product<T>(input, weight, &shape);
     p.result = output;
     p.before = before;
     p.bias = bias;
     p.epilogue = PRODUCT_GELU;
-    product_run(device, &p);
+    if (shape.out % EPILOGUE_ALIGN == 0 && product_is_known(device, &p)) {
+        product_run(device, &p);
+        return;
+    }
+    cuda_linear_forward<T>(device, before, input, weight, bias, shape);
+    cuda_gelu_forward<T>(device, output, before, shape.rows * shape.out);
 }
 
 /* d_input^T (I,N) = weight (I,O) d_output^T (O,N) */
@@ -72,6 +73,7 @@ static void input_gradient(struct kernel_device *device, void *d_input, const vo
     p.left = weight;
     p.left_transposed = shape->layout == KERNEL_WEIGHT_IN_OUT;
     p.right = d_output;
+    p.right_leading = kernel_linear_stride(shape);
     p.result = d_input;
     p.bf16_inputs = p.bf16_result = is_bf16<T>();
     product_run(device, &p);
@@ -90,6 +92,7 @@ static void weight_gradient(struct kernel_device *device, float *d_weight, const
     p.left = in_out ? d_output : input;
     p.right = in_out ? input : d_output;
     p.right_transposed = true;
+    *(in_out ? &p.left_leading : &p.right_leading) = kernel_linear_stride(shape);
     p.result = d_weight;
     p.accumulate = true;
     p.bf16_inputs = is_bf16<T>();
@@ -99,12 +102,12 @@ static void weight_gradient(struct kernel_device *device, float *d_weight, const
 template <typename T, bool ALIGNED> struct bias_terms {
     static constexpr int LANES = lanes_of<T>::count, COUNT = 1;
     const T *d_output;
-    size_t width;
+    size_t stride;
 
     __device__ void add(float (&sum)[COUNT][LANES], size_t row, size_t column, size_t left) const
     {
         float d[LANES];
-        load_pack<T, ALIGNED>(d, d_output + row * width + column, left, 0.0f);
+        load_pack<T, ALIGNED>(d, d_output + row * stride + column, left, 0.0f);
 #pragma unroll
         for (int i = 0; i < LANES; i++)
             sum[0][i] += d[i];
@@ -115,11 +118,13 @@ template <typename T>
 static void bias_gradient(struct kernel_device *device, float *d_bias, const void *d_output,
                           const struct kernel_linear *shape)
 {
-    if (shape->out % lanes_of<T>::count == 0) {
-        bias_terms<T, true> terms = {(const T *)d_output, shape->out};
+    size_t stride = kernel_linear_stride(shape);
+
+    if (stride % lanes_of<T>::count == 0) {
+        bias_terms<T, true> terms = {(const T *)d_output, stride};
         sum_columns(device, terms, d_bias, nullptr, shape->rows, shape->out, "linear_backward");
     } else {
-        bias_terms<T, false> terms = {(const T *)d_output, shape->out};
+        bias_terms<T, false> terms = {(const T *)d_output, stride};
         sum_columns(device, terms, d_bias, nullptr, shape->rows, shape->out, "linear_backward");
     }
 }

@@ -71,10 +71,11 @@ void cuda_residual(struct kernel_device *device, void *output, const void *a, co
                    size_t count);
 template <typename T>
 void cuda_cross_entropy_forward(struct kernel_device *device, float *losses, const void *logits,
-                                const int32_t *targets, size_t rows, size_t vocab);
+                                const int32_t *targets, size_t rows, size_t vocab, size_t stride);
 template <typename T>
 void cuda_cross_entropy_fused(struct kernel_device *device, float *losses, void *logits,
-                              const int32_t *targets, float scale, size_t rows, size_t vocab);
+                              const int32_t *targets, float scale, size_t rows, size_t vocab,
+                              size_t stride);
 template <typename T>
 void cuda_weights(struct kernel_device *device, void *weights, const float *parameters,
                   size_t count);

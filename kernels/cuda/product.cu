@@ -8,7 +8,7 @@
 #define ALIGNMENT_BYTES 16u
 
 struct product_choice {
-    size_t m, n, k;
+    size_t m, n, k, left_leading, right_leading, result_leading;
     unsigned flags; /* everything else that the choice depends on */
     bool known;     /* false: cuBLASLt has no algorithm */
     cublasLtMatmulAlgo_t algorithm;
@@ -36,6 +36,19 @@ void product_cache_free(struct product_cache *cache)
     free(cache);
 }
 
+static struct product with_leading(const struct product *asked)
+{
+    struct product p = *asked;
+
+    if (p.left_leading == 0)
+        p.left_leading = p.left_transposed ? p.k : p.m;
+    if (p.right_leading == 0)
+        p.right_leading = p.right_transposed ? p.n : p.k;
+    if (p.result_leading == 0)
+        p.result_leading = p.m;
+    return p;
+}
+
 static unsigned flags_of(const struct product *p)
 {
     return (unsigned)p->left_transposed | (unsigned)p->right_transposed << 1 |
@@ -58,7 +71,7 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t matmul, const struct pro
 {
     cublasLtEpilogue_t epilogue =
         p->epilogue == PRODUCT_BIAS ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    int64_t leading = (int64_t)p->m;
+    int64_t leading = (int64_t)p->result_leading;
     cublasStatus_t status;
 
     if (p->epilogue == PRODUCT_PLAIN)
@@ -75,10 +88,10 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t matmul, const struct pro
 }
 
 static cublasStatus_t make_layout(cublasLtMatrixLayout_t *ret_layout, bool bf16, size_t rows,
-                                  size_t columns)
+                                  size_t columns, size_t leading)
 {
     return cublasLtMatrixLayoutCreate(ret_layout, bf16 ? CUDA_R_16BF : CUDA_R_32F, rows, columns,
-                                      (int64_t)rows);
+                                      (int64_t)leading);
 }
 
 static cublasStatus_t operation_init(struct operation *o, const struct kernel_device *device,
@@ -98,12 +111,12 @@ static cublasStatus_t operation_init(struct operation *o, const struct kernel_de
         status = set_epilogue(o->matmul, p);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = make_layout(&o->left, p->bf16_inputs, p->left_transposed ? p->k : p->m,
-                             p->left_transposed ? p->m : p->k);
+                             p->left_transposed ? p->m : p->k, p->left_leading);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = make_layout(&o->right, p->bf16_inputs, p->right_transposed ? p->n : p->k,
-                             p->right_transposed ? p->k : p->n);
+                             p->right_transposed ? p->k : p->n, p->right_leading);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = make_layout(&o->result, p->bf16_result, p->m, p->n);
+        status = make_layout(&o->result, p->bf16_result, p->m, p->n, p->result_leading);
     return status;
 }
 
@@ -160,30 +173,49 @@ static void choose(struct kernel_device *device, const struct operation *o,
         (void)cublasLtMatmulPreferenceDestroy(preference);
 }
 
+static bool chosen_for(const struct product_choice *choice, const struct product *p)
+{
+    return choice->m == p->m && choice->n == p->n && choice->k == p->k &&
+           choice->left_leading == p->left_leading && choice->right_leading == p->right_leading &&
+           choice->result_leading == p->result_leading && choice->flags == flags_of(p);
+}
+
 static const struct product_choice *choice_of(struct kernel_device *device, const struct product *p,
                                               const struct operation *o)
 {
     struct product_cache *cache = device->cache;
-    unsigned flags = flags_of(p);
 
-    for (unsigned i = 0; i < cache->count; i++) {
-        const struct product_choice *choice = &cache->choices[i];
-        if (choice->m == p->m && choice->n == p->n && choice->k == p->k && choice->flags == flags)
-            return choice;
-    }
+    for (unsigned i = 0; i < cache->count; i++)
+        if (chosen_for(&cache->choices[i], p))
+            return &cache->choices[i];
     if (cache->count == SHAPES_MAX) /* more shapes than any model has: ask again and again */
         cache->count--;
     struct product_choice *choice = &cache->choices[cache->count++];
     choice->m = p->m;
     choice->n = p->n;
     choice->k = p->k;
-    choice->flags = flags;
+    choice->left_leading = p->left_leading;
+    choice->right_leading = p->right_leading;
+    choice->result_leading = p->result_leading;
+    choice->flags = flags_of(p);
     choose(device, o, choice);
     return choice;
 }
 
-void product_run(struct kernel_device *device, const struct product *p)
+bool product_is_known(struct kernel_device *device, const struct product *asked)
 {
+    const struct product p = with_leading(asked);
+    struct operation o;
+    bool known =
+        operation_init(&o, device, &p) == CUBLAS_STATUS_SUCCESS && choice_of(device, &p, &o)->known;
+
+    operation_done(&o);
+    return known;
+}
+
+void product_run(struct kernel_device *device, const struct product *asked)
+{
+    const struct product all = with_leading(asked), *p = &all;
     struct operation o;
     float one = 1.0f, beta = p->accumulate ? 1.0f : 0.0f;
     const struct product_choice *choice;

@@ -8,7 +8,7 @@
  * alignments are declared, not looked up from addresses. Then the heuristic's first answer is a
  * function of shape, device and library version. It is asked once for each shape and kept with its
  * configuration, which describe() tells. Shapes for which cuBLASLt knows nothing are computed by a
- * plain kernel, again by shape alone.
+ * plain kernel, again by shape alone; where only GELU is unknown, GELU goes by itself.
  */
 #pragma once
 
@@ -17,9 +17,11 @@
 enum product_epilogue { PRODUCT_PLAIN, PRODUCT_BIAS, PRODUCT_GELU };
 
 /* result (m,n) = left (m,k) right (k,n) [+ result], column-major as in BLAS; a transposed side is
-   stored as (k,m) or (n,k). Leading dimensions are the stored numbers of rows. */
+   stored as (k,m) or (n,k). */
 struct product {
     size_t m, n, k;
+    /* Elements from one stored column to the next; 0: the stored number of rows. */
+    size_t left_leading, right_leading, result_leading;
     bool left_transposed, right_transposed;
     bool bf16_inputs, bf16_result; /* else f32 */
     bool accumulate;
@@ -27,13 +29,18 @@ struct product {
     const void *left, *right;
     void *result;
     const void *bias; /* (m), of the result's type; PRODUCT_BIAS and PRODUCT_GELU */
-    void *before;     /* PRODUCT_GELU: (m,n), what GELU was applied to */
+    void *before;     /* PRODUCT_GELU: what GELU was applied to, as the result lies */
 };
 
 void product_run(struct kernel_device *device, const struct product *product);
 
+/** product_is_known() - whether cuBLASLt has an algorithm for it, with its epilogue; the answer is
+ * kept as any choice is. GELU is asked for only where it has: product_plain() makes none. */
+bool product_is_known(struct kernel_device *device, const struct product *product);
+
 /** product_describe() - the algorithm of each shape so far, one line each; cut off at @size */
 void product_describe(const struct kernel_device *device, char *ret_text, size_t size);
 
-/** product_plain() - the kernel for shapes that cuBLASLt does not know */
+/** product_plain() - the kernel for shapes that cuBLASLt does not know; leading dimensions are set
+ */
 void product_plain(struct kernel_device *device, const struct product *product);

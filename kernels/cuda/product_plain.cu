@@ -1,6 +1,5 @@
 /* A thread an element of the result, the inner dimension in index order: slow, and right for any
  * shape. */
-#include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/product.cuh"
 
 #define TILE 16
@@ -17,18 +16,17 @@ static __global__ void __launch_bounds__(TILE *TILE) product_kernel(struct produ
     for (size_t column = (size_t)blockIdx.y * TILE + threadIdx.x / TILE; column < p.n;
          column += (size_t)gridDim.y * TILE) {
         float sum = 0.0f;
-        for (size_t i = 0; i < p.k; i++)
-            sum += to_float(left[p.left_transposed ? row * p.k + i : i * p.m + row]) *
-                   to_float(right[p.right_transposed ? i * p.n + column : column * p.k + i]);
-        size_t place = column * p.m + row;
+        for (size_t i = 0; i < p.k; i++) {
+            size_t a = p.left_transposed ? row * p.left_leading + i : i * p.left_leading + row;
+            size_t b =
+                p.right_transposed ? i * p.right_leading + column : column * p.right_leading + i;
+            sum += to_float(left[a]) * to_float(right[b]);
+        }
+        size_t place = column * p.result_leading + row;
         if (p.epilogue != PRODUCT_PLAIN)
             sum += to_float(((const Out *)p.bias)[row]);
         if (p.accumulate)
             sum += to_float(result[place]);
-        if (p.epilogue == PRODUCT_GELU) {
-            ((Out *)p.before)[place] = from_float<Out>(sum);
-            sum = gelu(sum);
-        }
         result[place] = from_float<Out>(sum);
     }
 }
@@ -37,6 +35,7 @@ void product_plain(struct kernel_device *device, const struct product *p)
 {
     unsigned columns = blocks_for(p->n, TILE);
     dim3 grid(blocks_for(p->m, TILE), columns < 65535u ? columns : 65535u);
+    assert(p->epilogue != PRODUCT_GELU);
 
     if (!p->bf16_inputs)
         LAUNCH((product_kernel<float, float>), grid, TILE * TILE, 0, device_stream(device), *p);

@@ -208,10 +208,11 @@ static void linear_forward(struct kernel_device *d, void *output, const void *in
 {
     void *x = activations_in(input, shape.rows * shape.in);
     void *w = activations_in(weight, shape.in * shape.out);
-    void *b = activations_in(bias, shape.out), *result = activations_new(shape.rows * shape.out);
+    size_t count = shape.rows * kernel_linear_stride(&shape);
+    void *b = activations_in(bias, shape.out), *result = activations_in(output, count);
 
     inner->linear_forward(d, result, x, w, b, shape);
-    activations_out(output, result, shape.rows * shape.out);
+    activations_out(output, result, count);
     drop(x);
     drop(w);
     drop(b);
@@ -240,7 +241,7 @@ static void linear_backward(struct kernel_device *d, void *d_input, float *d_wei
 {
     size_t inputs = shape.rows * shape.in, weights = shape.in * shape.out;
     void *x = activations_in(input, inputs), *w = activations_in(weight, weights);
-    void *g = activations_in(d_output, shape.rows * shape.out);
+    void *g = activations_in(d_output, shape.rows * kernel_linear_stride(&shape));
     void *dx = d_input ? activations_new(inputs) : NULL;
     float *dw = d_weight ? values_in(d_weight, weights) : NULL;
     float *db = d_bias ? values_in(d_bias, shape.out) : NULL;
@@ -376,28 +377,29 @@ static void residual(struct kernel_device *d, void *output, const void *a, const
 }
 
 static void cross_entropy_forward(struct kernel_device *d, float *losses, const void *logits,
-                                  const int32_t *targets, size_t rows, size_t vocab)
+                                  const int32_t *targets, size_t rows, size_t vocab, size_t stride)
 {
-    void *x = activations_in(logits, rows * vocab);
+    void *x = activations_in(logits, rows * stride);
     int32_t *on_device = tokens_in(targets, rows);
     float *result = values_in(NULL, rows);
 
-    inner->cross_entropy_forward(d, result, x, on_device, rows, vocab);
+    inner->cross_entropy_forward(d, result, x, on_device, rows, vocab, stride);
     values_out(losses, result, rows);
     drop(x);
     drop(on_device);
 }
 
 static void cross_entropy_fused(struct kernel_device *d, float *losses, void *logits,
-                                const int32_t *targets, float scale, size_t rows, size_t vocab)
+                                const int32_t *targets, float scale, size_t rows, size_t vocab,
+                                size_t stride)
 {
-    void *x = activations_in(logits, rows * vocab);
+    void *x = activations_in(logits, rows * stride);
     int32_t *on_device = tokens_in(targets, rows);
     float *result = values_in(NULL, rows);
 
-    inner->cross_entropy_fused(d, result, x, on_device, scale, rows, vocab);
+    inner->cross_entropy_fused(d, result, x, on_device, scale, rows, vocab, stride);
     values_out(losses, result, rows);
-    activations_out(logits, x, rows * vocab);
+    activations_out(logits, x, rows * stride);
     drop(on_device);
 }
 

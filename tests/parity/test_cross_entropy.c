@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -11,11 +12,39 @@
 #include "parity/tensor.h"
 
 struct entropy {
-    size_t rows, vocab;
+    size_t rows, vocab, stride;
     const int32_t *targets;
     float scale;
     struct tensor logits, losses;
 };
+
+/* Logits whose rows are @stride apart, with NaN between them. */
+static struct tensor spread_logits(const struct entropy *e)
+{
+    struct tensor spread = tensor_poison(e->rows * e->stride);
+    for (size_t row = 0; row < e->rows; row++)
+        memcpy(spread.f32 + row * e->stride, e->logits.f32 + row * e->vocab,
+               e->vocab * sizeof(float));
+    return spread;
+}
+
+/* The results of rows that are apart are those of rows that are not; the NaN stays. */
+static void check_apart(const struct backend *backend, const struct entropy *e,
+                        struct tensor *spread)
+{
+    struct tensor losses = tensor_poison(e->rows);
+
+    backend->kernel->cross_entropy_fused(backend->device, losses.f32, spread->f32, e->targets,
+                                         e->scale, e->rows, e->vocab, e->stride);
+    assert_memory_equal(losses.f32, e->losses.f32, e->rows * sizeof(float));
+    for (size_t row = 0; row < e->rows; row++) {
+        const float *gradient = spread->f32 + row * e->stride;
+        assert_memory_equal(gradient, e->logits.f32 + row * e->vocab, e->vocab * sizeof(float));
+        for (size_t column = e->vocab; column < e->stride; column++)
+            assert_true(isnan(gradient[column]));
+    }
+    tensor_free(&losses);
+}
 
 static double loss(const void *context)
 {
@@ -27,26 +56,31 @@ static double loss(const void *context)
     return sum;
 }
 
-static void check_shape(const struct backend *backend, size_t rows, size_t vocab, float deviation,
-                        size_t every)
+static void check_shape(const struct backend *backend, size_t rows, size_t vocab, size_t stride,
+                        float deviation, size_t every)
 {
     const struct kernel *k = backend->kernel;
     int32_t *targets = tokens_random(rows, 1, vocab);
     struct entropy e = {.rows = rows,
                         .vocab = vocab,
+                        .stride = stride,
                         .targets = targets,
                         .scale = 0.25f,
                         .logits = tensor_random(rows * vocab, 2, deviation),
                         .losses = tensor_poison(rows)};
-    struct tensor fused = tensor_poison(rows);
+    struct tensor fused = tensor_poison(rows), spread = spread_logits(&e);
 
-    k->cross_entropy_forward(backend->device, e.losses.f32, e.logits.f32, targets, rows, vocab);
+    k->cross_entropy_forward(backend->device, e.losses.f32, e.logits.f32, targets, rows, vocab,
+                             vocab);
     loss(&e);
     assert_tensor(&e.losses, 1e-6);
 
-    k->cross_entropy_fused(backend->device, fused.f32, e.logits.f32, targets, e.scale, rows, vocab);
+    k->cross_entropy_fused(backend->device, fused.f32, e.logits.f32, targets, e.scale, rows, vocab,
+                           vocab);
     assert_memory_equal(fused.f32, e.losses.f32, rows * sizeof(float));
     assert_gradient(loss, &e, e.logits.f64, e.logits.f32, NULL, rows * vocab, every, 1e-6);
+    check_apart(backend, &e, &spread);
+    tensor_free(&spread);
     tensor_free(&e.logits);
     tensor_free(&e.losses);
     tensor_free(&fused);
@@ -55,10 +89,11 @@ static void check_shape(const struct backend *backend, size_t rows, size_t vocab
 
 static void check_entropy(const struct backend *backend)
 {
-    check_shape(backend, 1, 1, 1, 1);
-    check_shape(backend, 5, 37, 1, 1);
-    check_shape(backend, 2, 5003, 0.1f, 571); /* every exponential counts */
-    check_shape(backend, 3, 5003, 30, 571);   /* several blocks; exponentials far below 1 */
+    check_shape(backend, 1, 1, 1, 1, 1);
+    check_shape(backend, 5, 37, 64, 1, 1);
+    check_shape(backend, 2, 5003, 5005, 0.1f, 571); /* every exponential counts */
+    check_shape(backend, 3, 5003, 5056, 30, 571);   /* several blocks; exponentials far below 1 */
+    check_shape(backend, 2, 50257, 50304, 2, 9973);
 }
 
 static void check_not_a_number(const struct backend *backend)
@@ -66,7 +101,8 @@ static void check_not_a_number(const struct backend *backend)
     float logits[20] = {1, 2, NAN, 3}, loss_of_row;
     const int32_t target = 1;
 
-    backend->kernel->cross_entropy_forward(backend->device, &loss_of_row, logits, &target, 1, 20);
+    backend->kernel->cross_entropy_forward(backend->device, &loss_of_row, logits, &target, 1, 20,
+                                           20);
     assert_true(isnan(loss_of_row));
 }
 

@@ -111,7 +111,7 @@ static void test_rounding_is_philox(void **state)
 static void test_products_that_no_library_knows(void **state)
 {
     (void)state;
-    const struct kernel_linear shape = {9, 12, 16, KERNEL_WEIGHT_OUT_IN};
+    const struct kernel_linear shape = {9, 12, 16, KERNEL_WEIGHT_OUT_IN, 0};
     const struct kernel *kernel = firn_cuda_backend()->f32, *table;
     struct kernel_device *device = opened(kernel);
     struct tensor input = tensor_random(9 * 12, 1, 1), weight = tensor_random(12 * 16, 2, 1);

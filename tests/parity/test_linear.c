@@ -1,6 +1,8 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -80,6 +82,63 @@ static void check_shape(const struct backend *backend, struct kernel_linear shap
     tensor_free(&l.d_output);
 }
 
+/* The rows of @to, @stride apart, become those of @from; what lies between them stays. */
+static void spread_rows(float *to, const float *from, size_t rows, size_t width, size_t stride)
+{
+    for (size_t row = 0; row < rows; row++)
+        memcpy(to + row * stride, from + row * width, width * sizeof(float));
+}
+
+static void assert_spread(const float *spread, const float *rows_of, size_t rows, size_t width,
+                          size_t stride)
+{
+    for (size_t row = 0; row < rows; row++) {
+        assert_memory_equal(spread + row * stride, rows_of + row * width, width * sizeof(float));
+        for (size_t column = width; column < stride; column++)
+            assert_true(isnan(spread[row * stride + column]));
+    }
+}
+
+/* Rows that are apart: the bits of rows that are not, and the NaN between them is let alone. */
+static void check_stride(const struct backend *backend, struct kernel_linear shape, size_t stride)
+{
+    const struct kernel *k = backend->kernel;
+    size_t rows = shape.rows, weights = shape.in * shape.out;
+    struct kernel_linear apart = shape;
+    struct tensor input = tensor_random(rows * shape.in, 1, 1);
+    struct tensor weight = tensor_random(weights, 2, 0.2f), bias = tensor_random(shape.out, 3, 1);
+    struct tensor output = tensor_poison(rows * shape.out), spread = tensor_poison(rows * stride);
+    struct tensor d_input[2] = {tensor_poison(rows * shape.in), tensor_poison(rows * shape.in)};
+    struct tensor d_weight[2] = {tensor_random(weights, 5, 1), tensor_random(weights, 5, 1)};
+    struct tensor d_bias[2] = {tensor_random(shape.out, 6, 1), tensor_random(shape.out, 6, 1)};
+
+    apart.out_stride = stride;
+    for (unsigned with_bias = 0; with_bias < 2; with_bias++) {
+        const float *b = with_bias ? bias.f32 : NULL;
+        k->linear_forward(backend->device, output.f32, input.f32, weight.f32, b, shape);
+        k->linear_forward(backend->device, spread.f32, input.f32, weight.f32, b, apart);
+        assert_spread(spread.f32, output.f32, rows, shape.out, stride);
+    }
+    spread_rows(spread.f32, output.f32, rows, shape.out, stride);
+    k->linear_backward(backend->device, d_input[0].f32, d_weight[0].f32, d_bias[0].f32, output.f32,
+                       input.f32, weight.f32, shape);
+    k->linear_backward(backend->device, d_input[1].f32, d_weight[1].f32, d_bias[1].f32, spread.f32,
+                       input.f32, weight.f32, apart);
+    assert_memory_equal(d_input[0].f32, d_input[1].f32, d_input[0].count * sizeof(float));
+    assert_memory_equal(d_weight[0].f32, d_weight[1].f32, d_weight[0].count * sizeof(float));
+    assert_memory_equal(d_bias[0].f32, d_bias[1].f32, d_bias[0].count * sizeof(float));
+    tensor_free(&input);
+    tensor_free(&weight);
+    tensor_free(&bias);
+    tensor_free(&output);
+    tensor_free(&spread);
+    for (unsigned i = 0; i < 2; i++) {
+        tensor_free(&d_input[i]);
+        tensor_free(&d_weight[i]);
+        tensor_free(&d_bias[i]);
+    }
+}
+
 /* The pair of a product and GELU is what each alone makes. */
 static void check_gelu(const struct backend *backend, struct kernel_linear shape)
 {
@@ -105,13 +164,21 @@ static void check_gelu(const struct backend *backend, struct kernel_linear shape
 
 static void check_linear(const struct backend *backend)
 {
-    check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_IN_OUT}, 1);
-    check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_OUT_IN}, 1);
-    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_IN_OUT}, 5003);
-    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_OUT_IN}, 5003);
-    check_shape(backend, (struct kernel_linear){300, 20, 17, KERNEL_WEIGHT_IN_OUT}, 311);
-    check_gelu(backend, (struct kernel_linear){21, 12, 48, KERNEL_WEIGHT_IN_OUT});
-    check_gelu(backend, (struct kernel_linear){21, 12, 13, KERNEL_WEIGHT_OUT_IN});
+    check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_IN_OUT, 0}, 1);
+    check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_OUT_IN, 0}, 1);
+    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_IN_OUT, 0}, 5003);
+    check_shape(backend, (struct kernel_linear){33, 140, 270, KERNEL_WEIGHT_OUT_IN, 0}, 5003);
+    check_shape(backend, (struct kernel_linear){300, 20, 17, KERNEL_WEIGHT_IN_OUT, 0}, 311);
+    check_gelu(backend, (struct kernel_linear){21, 12, 48, KERNEL_WEIGHT_IN_OUT, 0});
+    check_gelu(backend, (struct kernel_linear){21, 12, 13, KERNEL_WEIGHT_OUT_IN, 0});
+}
+
+static void check_strides(const struct backend *backend)
+{
+    check_stride(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_IN_OUT, 0}, 16);
+    check_stride(backend, (struct kernel_linear){33, 20, 37, KERNEL_WEIGHT_OUT_IN, 0}, 64);
+    check_stride(backend, (struct kernel_linear){150, 6, 13, KERNEL_WEIGHT_OUT_IN, 0}, 15);
+    check_stride(backend, (struct kernel_linear){2, 3, 50257, KERNEL_WEIGHT_OUT_IN, 0}, 50304);
 }
 
 static void test_linear(void **state)
@@ -120,8 +187,15 @@ static void test_linear(void **state)
     backend_each(check_linear);
 }
 
+static void test_rows_apart(void **state)
+{
+    (void)state;
+    backend_each(check_strides);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear),
+                                       cmocka_unit_test(test_rows_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

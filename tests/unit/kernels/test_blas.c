@@ -28,7 +28,7 @@ static int count_threads(void)
 static void *compute(void *argument)
 {
     struct kernel_options options = {.thread_count = THREADS};
-    struct kernel_linear linear = {SIZE, SIZE, SIZE, KERNEL_WEIGHT_IN_OUT};
+    struct kernel_linear linear = {SIZE, SIZE, SIZE, KERNEL_WEIGHT_IN_OUT, 0};
     const struct kernel *k = kernel_cpu();
     struct kernel_device *device;
     void *a, *b, *c, *log_sum;

@@ -110,7 +110,7 @@ static void linear(const struct call *c, struct kernel_linear shape)
 #define LINEAR(name, rows, in, out, layout)                                                        \
     static void name(const struct call *c)                                                         \
     {                                                                                              \
-        linear(c, (struct kernel_linear){rows, in, out, layout});                                  \
+        linear(c, (struct kernel_linear){rows, in, out, layout, 0});                               \
     }
 #define LINEAR_COUNTS(rows, in, out)                                                               \
     {                                                                                              \
@@ -186,9 +186,10 @@ static void cross_entropy(const struct call *c)
 {
     int32_t targets[ROWS];
     draw_tokens(targets, ROWS);
-    c->kernel->cross_entropy_forward(c->device, c->buffer[0], c->buffer[2], targets, ROWS, VOCAB);
+    c->kernel->cross_entropy_forward(c->device, c->buffer[0], c->buffer[2], targets, ROWS, VOCAB,
+                                     VOCAB);
     c->kernel->cross_entropy_fused(c->device, c->buffer[1], c->buffer[2], targets, 0.1f, ROWS,
-                                   VOCAB);
+                                   VOCAB, VOCAB);
 }
 
 static void adamw(const struct call *c)
