@@ -54,14 +54,15 @@ template <> struct weight_store<bfloat> {
     static __device__ void store(void *weights, size_t index, size_t left, const float (&p)[LANES],
                                  const adamw_factors &f, uint64_t stream)
     {
-        bfloat *to = (bfloat *)weights + index;
+        bfloat rounded[LANES];
         struct philox_words_4 random = {};
         if (f.stochastic)
             random = philox_device(f.key, index / LANES, f.step << 20 | stream);
 #pragma unroll
         for (int i = 0; i < LANES; i++)
-            if ((size_t)i < left)
-                to[i] = f.stochastic ? round_stochastically(p[i], random.word[i]) : to_bfloat(p[i]);
+            rounded[i] =
+                f.stochastic ? round_stochastically(p[i], random.word[i]) : to_bfloat(p[i]);
+        store_four((bfloat *)weights + index, rounded, left);
     }
 };
 

@@ -114,7 +114,7 @@ __device__ inline void tile_store(bfloat *to, size_t stride, const mma_sum (&sum
         for (int n = 0; n < DEPTH / 8; n++) {
             uint32_t pair = mma_pack(sums[n].at[half * 2] * factors[half],
                                      sums[n].at[half * 2 + 1] * factors[half]);
-            memcpy(to + (size_t)row * stride + n * 8 + sum_column(0), &pair, sizeof(pair));
+            *(uint32_t *)(to + (size_t)row * stride + n * 8 + sum_column(0)) = pair;
         }
     }
 }

@@ -262,6 +262,7 @@ int cuda_event_new(struct kernel_device *device, struct kernel_event **ret_event
     if (event == NULL)
         return -ENOMEM;
     if (cudaEventCreateWithFlags(&event->event, cudaEventDisableTiming) != cudaSuccess) {
+        (void)cudaGetLastError(); /* told here, and not a failure of the next launch */
         free(event);
         return -ENOMEM;
     }

@@ -82,16 +82,11 @@ template <typename To, typename From> struct cast_map {
 
     __device__ void load(input &in, size_t index, size_t left) const
     {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            in.x[i] = (size_t)i < left ? to_float(from[index + i]) : 0.0f;
+        load_four(in.x, from + index, left);
     }
     __device__ void store(input &in, size_t index, size_t left) const
     {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if ((size_t)i < left)
-                to[index + i] = from_float<To>(in.x[i]);
+        store_four(to + index, in.x, left);
     }
 };
 

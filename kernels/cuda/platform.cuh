@@ -125,6 +125,53 @@ __device__ inline void store_pack(T *to, const float (&values)[lanes_of<T>::coun
             to[i] = from_float<T>(values[i]);
 }
 
+/**
+ * load_four() - the elements at @from, a multiple of four of them from aligned memory: one access
+ * of what four take; past @left elements 0
+ */
+__device__ inline void load_four(float (&ret)[4], const float *from, size_t left)
+{
+    load_pack<float, true>(ret, from, left, 0.0f);
+}
+__device__ inline void load_four(float (&ret)[4], const bfloat *from, size_t left)
+{
+    bfloat values[4] = {};
+    if (left >= 4) {
+        uint64_t bits = *(const uint64_t *)from;
+        memcpy(values, &bits, sizeof(bits));
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        ret[i] = left >= 4 ? to_float(values[i]) : (size_t)i < left ? to_float(from[i]) : 0.0f;
+}
+
+/** store_four() - the first @left of them; as load_four() */
+__device__ inline void store_four(float *to, const float (&values)[4], size_t left)
+{
+    store_pack<float, true>(to, values, left);
+}
+__device__ inline void store_four(bfloat *to, const bfloat (&values)[4], size_t left)
+{
+    if (left >= 4) {
+        uint64_t bits;
+        memcpy(&bits, values, sizeof(bits));
+        *(uint64_t *)to = bits;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if ((size_t)i < left)
+            to[i] = values[i];
+}
+__device__ inline void store_four(bfloat *to, const float (&values)[4], size_t left)
+{
+    bfloat rounded[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        rounded[i] = to_bfloat(values[i]);
+    store_four(to, rounded, left);
+}
+
 /** warp_sum() - the same bits in every lane: a butterfly of additions, which commute */
 template <typename T> __device__ inline T warp_sum(T x)
 {
