@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/clock.h"
 #include "worker/memory.h"
 #include "worker/pipeline.h"
@@ -122,12 +121,13 @@ static int make_stage(struct engine *engine, struct error *error)
 
 static int begin_arena(struct engine *engine, struct error *error)
 {
-    const struct memory_need need = memory_need(engine->state, engine->plan, engine->rank);
-    size_t size_bytes;
+    const struct memory_need need =
+        memory_need(engine->state, engine->plan, engine->rank, reduction_on_device(engine));
+    size_t size_bytes = memory_arena_bytes(&need);
 
-    if (checked_add(memory_arena_bytes(&need), reduction_arena_bytes(engine), &size_bytes))
-        return error_set(error, -ENOMEM, "no device has what a generation needs");
-    return arena_begin(engine->state->arena, size_bytes, error);
+    return size_bytes == SIZE_MAX
+               ? error_set(error, -ENOMEM, "no device has what a generation needs")
+               : arena_begin(engine->state->arena, size_bytes, error);
 }
 
 int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,

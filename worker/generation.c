@@ -101,7 +101,8 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
         return 0;
     if (plan->source != PLAN_SOURCE_MEMORY)
         state_drop_all(trainer->state);
-    const struct memory_need need = memory_need(trainer->state, plan, rank);
+    bool sums_on_device = trainer->kernel->host_memory || nccl_use_is_offered(&trainer->nccl);
+    const struct memory_need need = memory_need(trainer->state, plan, rank, sums_on_device);
     int status = memory_check(trainer->state, &need, error);
     if (!status)
         memory_make_room(trainer->state, &need);

@@ -5,6 +5,7 @@
 #include "comm/tree.h"
 #include "elastic/schedule.h"
 #include "worker/gradients.h"
+#include "worker/reduction.h"
 
 /* A worker that is new learns from its givers what is frozen; the plan knows it, or less of it. */
 static unsigned frozen_units(const struct state *state, const struct plan *plan)
@@ -96,12 +97,15 @@ static size_t activations_bytes(const struct state *state, const struct plan *pl
     return arena_part_bytes(stage_memory_bytes(&options));
 }
 
-struct memory_need memory_need(const struct state *state, const struct plan *plan, unsigned rank)
+struct memory_need memory_need(const struct state *state, const struct plan *plan, unsigned rank,
+                               bool sums_on_device)
 {
     return (struct memory_need){
         .state_bytes = new_state_bytes(state, plan, rank),
         .gradient_bytes = gradients_bytes(state, plan, rank) + tie_bytes(state, plan, rank),
         .activation_bytes = activations_bytes(state, plan, rank),
+        .reduction_bytes =
+            sums_on_device ? reduction_room_bytes(state, plan, rank, frozen_units(state, plan)) : 0,
     };
 }
 
@@ -113,7 +117,8 @@ static size_t add_bytes(size_t a, size_t b)
 
 size_t memory_arena_bytes(const struct memory_need *need)
 {
-    return add_bytes(need->gradient_bytes, need->activation_bytes);
+    return add_bytes(add_bytes(need->gradient_bytes, need->activation_bytes),
+                     need->reduction_bytes);
 }
 
 int memory_check(const struct state *state, const struct memory_need *need, struct error *error)
@@ -128,12 +133,12 @@ int memory_check(const struct state *state, const struct memory_need *need, stru
         return 0;
     return error_set(error, -ENOMEM,
                      "the device has %.0f MiB free of %.0f MiB, but this worker's part needs %.0f "
-                     "MiB more for parameters and optimizer, %.0f MiB for gradients and %.0f MiB "
-                     "for activations: give the job more or larger devices, or a smaller "
-                     "train.micro_batch",
+                     "MiB more for parameters and optimizer, %.0f MiB for gradients, %.0f MiB for "
+                     "activations and %.0f MiB for sums of other replicas: give the job more or "
+                     "larger devices, or a smaller train.micro_batch",
                      (double)free_bytes / mib, (double)total_bytes / mib,
                      (double)need->state_bytes / mib, (double)need->gradient_bytes / mib,
-                     (double)need->activation_bytes / mib);
+                     (double)need->activation_bytes / mib, (double)need->reduction_bytes / mib);
 }
 
 void memory_make_room(struct state *state, const struct memory_need *need)

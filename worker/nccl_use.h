@@ -18,6 +18,11 @@ struct nccl_use {
  * the system looks for libraries. A CPU slot does not look. What stands in the way is logged.
  */
 void nccl_use_init(struct nccl_use *use, const struct kernel *kernel, struct kernel_device *device);
+/** nccl_use_is_offered() - to the next generation */
+static inline bool nccl_use_is_offered(const struct nccl_use *use)
+{
+    return use->offer.nccl_version != 0;
+}
 /** nccl_use_done() - after the routes; zeroed memory is allowed */
 void nccl_use_done(struct nccl_use *use);
 /** nccl_use_give_up() - until this process ends */

@@ -60,36 +60,31 @@ static struct carrier *carrier_of(const struct engine *engine)
     return engine->routes->carriers[ROUTE_REDUCTION];
 }
 
-/* The sums are made away from where the gradients lie. */
-static bool on_host(const struct engine *engine)
+bool reduction_on_device(const struct engine *engine)
 {
-    return engine->plan->replica_count > 1 && !engine->state->kernel->host_memory &&
-           !carrier_of(engine)->operations->device_memory;
+    return engine->plan->replica_count == 1 || engine->state->kernel->host_memory ||
+           carrier_of(engine)->operations->device_memory;
 }
 
-/* The replicas of the stage; the lists are owned. */
-static int group_init(struct engine *engine, struct reduce_group *ret_group)
+/* The replicas of @rank's stage; the lists are owned. */
+static int group_init(const struct state *state, const struct plan *plan, unsigned rank,
+                      struct reduce_group *ret_group)
 {
-    const struct plan *plan = engine->plan;
     unsigned *ranks = calloc(plan->replica_count, sizeof(*ranks));
     struct tree_span *lanes = calloc(plan->replica_count, sizeof(*lanes));
 
     *ret_group = (struct reduce_group){
-        .carrier = carrier_of(engine),
-        .lanes = engine->state->spec->train.lanes,
+        .lanes = state->spec->train.lanes,
         .member_count = plan->replica_count,
-        .self = engine->replica,
+        .self = rank / plan->stage_count,
         .ranks = ranks,
         .lane_ranges = lanes,
-        .add = on_host(engine) ? add_on_host : add_on_device,
-        .memory = on_host(engine) ? NULL : &device_memory,
-        .context = engine->state,
     };
     if (!ranks || !lanes)
         return -ENOMEM;
     for (unsigned replica = 0; replica < plan->replica_count; replica++) {
         unsigned first = plan->replica_first_lane[replica];
-        ranks[replica] = plan_rank(plan, replica, engine->stage_index);
+        ranks[replica] = plan_rank(plan, replica, rank % plan->stage_count);
         lanes[replica] = (struct tree_span){first, plan->replica_first_lane[replica + 1] - first};
     }
     return 0;
@@ -101,18 +96,19 @@ static void group_done(struct reduce_group *group)
     free((void *)(uintptr_t)group->lane_ranges);
 }
 
-size_t reduction_arena_bytes(struct engine *engine)
+size_t reduction_room_bytes(const struct state *state, const struct plan *plan, unsigned rank,
+                            unsigned trained_from)
 {
     CLEANUP(group_done) struct reduce_group group;
-    unsigned end = engine->first_unit + engine->unit_count;
+    unsigned stage = rank % plan->stage_count;
     size_t sum = 0;
 
-    if (group_init(engine, &group))
+    if (group_init(state, plan, rank, &group))
         return SIZE_MAX;
-    for (unsigned unit = MAX(engine->first_unit, engine->trained_from); group.memory && unit < end;
-         unit++) {
+    for (unsigned unit = MAX(plan->stage_first_unit[stage], trained_from);
+         unit < plan->stage_first_unit[stage + 1]; unit++) {
         size_t part_bytes =
-            arena_part_bytes(reduce_scratch_bytes(&group, engine->state->units[unit].layout.count));
+            arena_part_bytes(reduce_scratch_bytes(&group, state->units[unit].layout.count));
         if (checked_add(sum, part_bytes, &sum))
             return SIZE_MAX;
     }
@@ -144,7 +140,7 @@ static int make_unit(struct reduction *reduction, const struct reduce_group *gro
 
     for (unsigned i = 0; i < reduction->own_count; i++)
         sums->places[i] = subtrees[i];
-    int status = on_host(engine) ? copy_subtrees(reduction, unit, sums) : 0;
+    int status = reduction_on_device(engine) ? 0 : copy_subtrees(reduction, unit, sums);
     return status
                ? status
                : reduce_bucket_new(group, engine->state->units[unit].layout.count, &sums->bucket);
@@ -156,10 +152,15 @@ static int make_units(struct reduction *reduction)
     struct engine *engine = reduction->engine;
     unsigned end = engine->first_unit + engine->unit_count;
     struct tree_span subtrees[TREE_SUBTREES_MAX];
-    int status = group_init(engine, &group);
+    bool on_device = reduction_on_device(engine);
+    int status = group_init(engine->state, engine->plan, engine->rank, &group);
 
     if (status)
         return status;
+    group.carrier = carrier_of(engine);
+    group.add = on_device ? add_on_device : add_on_host;
+    group.memory = on_device ? &device_memory : NULL;
+    group.context = engine->state;
     reduction->units = calloc(engine->unit_count, sizeof(*reduction->units));
     if (!reduction->units)
         return -ENOMEM;

@@ -16,12 +16,15 @@ struct reduction;
 /** reduction_new() - for the trained units of the engine's stage, whose gradients and departures
  * are there; -ENOMEM */
 int reduction_new(struct engine *engine, struct reduction **ret_reduction) CHECK_RESULT;
+/** reduction_on_device() - whether the sums of @engine, which has its routes, are made there */
+bool reduction_on_device(const struct engine *engine);
+/** reduction_room_bytes() - what reduction_new() takes of the arena for @rank where sums are made
+ * on the device: room for what the other replicas send, for each unit from @trained_from on.
+ * SIZE_MAX: more than there can be, or no memory to find out */
+size_t reduction_room_bytes(const struct state *state, const struct plan *plan, unsigned rank,
+                            unsigned trained_from);
 /** reduction_free() - gives up what is begun, which fails its carrier; before the gradients go.
  * NULL allowed */
-/** reduction_arena_bytes() - what reduction_new() will take of the arena, once @engine has its
- * place and its routes: nothing but where sums are made on the device. SIZE_MAX: more than there
- * can be, or no memory to find out */
-size_t reduction_arena_bytes(struct engine *engine);
 void reduction_free(struct reduction *reduction);
 
 /** reduction_begin() - this replica's sums of @unit are complete: they travel */

@@ -59,7 +59,7 @@ static struct plan *plan_of_one(const struct tiny_state *tiny)
 
 static size_t sum_of(const struct memory_need *need)
 {
-    return need->state_bytes + need->gradient_bytes + need->activation_bytes;
+    return need->state_bytes + memory_arena_bytes(need);
 }
 
 static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute recompute)
@@ -73,7 +73,7 @@ static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute rec
     struct plan *plan = plan_of_one(&tiny);
     plan->recompute = recompute;
     plan->frozen_layers = frozen_layers;
-    const struct memory_need need = memory_need(tiny.state, plan, 0);
+    const struct memory_need need = memory_need(tiny.state, plan, 0, true);
     assert_int_equal(state_initialize(tiny.state, 0, 0, &error), 0);
     tiny.state->freeze.frozen_layers = frozen_layers;
     for (unsigned unit = 0; unit < tiny.state->unit_count; unit++)
@@ -83,7 +83,7 @@ static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute rec
         fail_msg("%s", error.text);
     parts = false;
     assert_int_equal(taken_bytes, sum_of(&need));
-    const struct memory_need more = memory_need(tiny.state, plan, 0);
+    const struct memory_need more = memory_need(tiny.state, plan, 0, true);
     assert_int_equal(more.state_bytes, 0); /* all of it is held now */
     engine_free(engine);
     plan_free(plan);
@@ -106,16 +106,18 @@ static void test_recomputation_takes_less(void **state)
     (void)state;
     begin(&tiny, true);
     struct plan *plan = plan_of_one(&tiny);
-    size_t all = memory_need(tiny.state, plan, 0).activation_bytes;
+    size_t all = memory_need(tiny.state, plan, 0, true).activation_bytes;
     plan->recompute = PLAN_RECOMPUTE_FULL;
-    assert_true(memory_need(tiny.state, plan, 0).activation_bytes < all);
+    assert_true(memory_need(tiny.state, plan, 0, true).activation_bytes < all);
     plan_free(plan);
     tiny_state_done(&tiny);
 }
 
 static void test_what_does_not_fit_says_the_numbers(void **state)
 {
-    const struct memory_need need = {(size_t)30 << 20, (size_t)20 << 20, (size_t)10 << 20};
+    const struct memory_need need = {.state_bytes = (size_t)30 << 20,
+                                     .gradient_bytes = (size_t)20 << 20,
+                                     .activation_bytes = (size_t)10 << 20};
     struct tiny_state tiny;
     struct error error = {0};
 
@@ -127,11 +129,40 @@ static void test_what_does_not_fit_says_the_numbers(void **state)
     assert_int_equal(memory_check(tiny.state, &need, &error), -ENOMEM);
     assert_non_null(strstr(error.text, "60 MiB free of 80 MiB"));
     assert_non_null(strstr(error.text, "30 MiB more for parameters and optimizer, 20 MiB for "
-                                       "gradients and 10 MiB for activations"));
+                                       "gradients, 10 MiB for activations and 0 MiB for sums"));
     const struct memory_need endless = {.activation_bytes = SIZE_MAX, .state_bytes = 1};
     assert_int_equal(memory_check(tiny.state, &endless, &error), -ENOMEM);
     tiny.state->kernel = kernel_cpu(); /* nobody knows: it may fit */
     assert_int_equal(memory_check(tiny.state, &need, &error), 0);
+    tiny_state_done(&tiny);
+}
+
+/* With other replicas, where sums are made on the device: what they send needs room as well. */
+static void test_room_for_the_sums_of_others_counts(void **state)
+{
+    struct tiny_state tiny;
+    struct error error = {0};
+
+    (void)state;
+    begin(&tiny, false);
+    struct plan *plan = plan_of_one(&tiny);
+    assert_int_equal(memory_need(tiny.state, plan, 0, true).reduction_bytes, 0);
+    plan->replica_count = 2;
+    free(plan->replica_first_lane);
+    plan->replica_first_lane = calloc(3, sizeof(unsigned));
+    plan->replica_first_lane[1] = 3;
+    plan->replica_first_lane[2] = tiny.spec.train.lanes;
+    const struct memory_need apart = memory_need(tiny.state, plan, 0, false);
+    const struct memory_need need = memory_need(tiny.state, plan, 0, true);
+    assert_int_equal(apart.reduction_bytes, 0);
+    assert_true(need.reduction_bytes > 0);
+    assert_int_equal(memory_arena_bytes(&need), memory_arena_bytes(&apart) + need.reduction_bytes);
+    free_bytes = sum_of(&need);
+    assert_int_equal(memory_check(tiny.state, &need, &error), 0);
+    free_bytes--;
+    assert_int_equal(memory_check(tiny.state, &need, &error), -ENOMEM);
+    assert_int_equal(memory_check(tiny.state, &apart, &error), 0);
+    plan_free(plan);
     tiny_state_done(&tiny);
 }
 
@@ -170,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_an_arena_in_the_way_goes),
         cmocka_unit_test(test_what_is_said_is_what_is_taken),
         cmocka_unit_test(test_recomputation_takes_less),
+        cmocka_unit_test(test_room_for_the_sums_of_others_counts),
         cmocka_unit_test(test_what_does_not_fit_says_the_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

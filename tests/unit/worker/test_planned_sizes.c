@@ -100,7 +100,7 @@ static void compare_stages(const struct job_spec *job, enum job_precision precis
     plan->replica_first_lane[1] = spec.train.lanes;
     planner_units(&spec, 0, &rates, units);
     for (unsigned rank = 0; rank < 2; rank++) {
-        const struct memory_need need = memory_need(state, plan, rank);
+        const struct memory_need need = memory_need(state, plan, rank, true);
         double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);
         double planned = (double)planner_stage_bytes(units, plan->stage_first_unit[rank],
                                                      plan->stage_first_unit[rank + 1], 2 - rank,
