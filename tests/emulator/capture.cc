@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include <memory>
 #include <vector>
 
 struct emulator_stream {
@@ -47,6 +48,16 @@ bool capture_takes(cudaStream_t stream, const std::function<void()> &call)
     if (stream != capturing || stream == nullptr)
         return false;
     captured->calls.push_back(call);
+    return true;
+}
+
+bool emulator_take_call(void *stream, void (*call)(void *context), void *context,
+                        void (*drop)(void *context))
+{
+    if (stream != capturing || stream == nullptr)
+        return false;
+    std::shared_ptr<void> kept(context, drop);
+    captured->calls.push_back([call, kept] { call(kept.get()); });
     return true;
 }
 

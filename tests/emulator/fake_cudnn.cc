@@ -38,16 +38,20 @@ struct descriptor {
     descriptor *graph;
 };
 
+struct handle {
+    void *stream;
+};
+
 #define GREED 40000
 
 static enum fake_cudnn_manner manner;
-static void (*reach_memory)(bool open);
+static struct fake_cudnn_device device;
 static unsigned runs;
 
-extern "C" void fake_cudnn_behave(enum fake_cudnn_manner wanted, void (*reach)(bool open))
+extern "C" void fake_cudnn_behave(enum fake_cudnn_manner wanted, struct fake_cudnn_device emulated)
 {
     manner = wanted;
-    reach_memory = reach;
+    device = emulated;
 }
 
 extern "C" unsigned fake_cudnn_runs(void)
@@ -152,7 +156,9 @@ template <typename F> static void each(const int64_t *size, F visit)
 /* ---- operations ---- */
 
 struct execution {
+    const descriptor *graph;
     std::map<int64_t, void *> pointers;
+    std::map<int64_t, float> numbers; /* tensors by value: as they were when it was asked for */
     values_by_name values;
 
     tensor at(const descriptor *operation, int attribute)
@@ -287,6 +293,38 @@ static void run_graph(execution &run, const descriptor *graph)
     }
 }
 
+/* The caller's memory is the host's, and his own again when the call returns. */
+static void keep_numbers(execution &run)
+{
+    for (size_t i = 0; i < operation_count(run.graph); i++)
+        for (int attribute : {751, 752, 753, 758, 1520, 1521, 1522, 1610, 1611, 2200, 2201}) {
+            const descriptor *operation = value_of<const descriptor *>(run.graph, 801, i);
+            if (operation->attributes.count(attribute) == 0)
+                continue;
+            const descriptor *t = value_of<const descriptor *>(operation, attribute);
+            int64_t name = value_of<int64_t>(t, 906);
+            if (!value_of<bool>(t, 908) || run.numbers.count(name) != 0)
+                continue;
+            memcpy(&run.numbers[name], run.pointers.at(name), sizeof(float));
+            run.pointers[name] = &run.numbers[name];
+        }
+}
+
+static void execute(void *context)
+{
+    execution *run = (execution *)context;
+
+    runs++;
+    device.reach(true);
+    run_graph(*run, run->graph);
+    device.reach(false);
+}
+
+static void drop_execution(void *context)
+{
+    delete (execution *)context;
+}
+
 /* Two bytes a score of the first product for a backward, as on Hopper; forward needs none. */
 static int64_t workspace_of(const descriptor *graph)
 {
@@ -323,19 +361,22 @@ extern "C" int cudnnCreate(void **ret_handle)
 {
     if (manner == FAKE_CUDNN_NO_DEVICE)
         return REFUSED;
-    *ret_handle = new char;
+    *ret_handle = new handle{nullptr};
     return GOOD;
 }
 
-extern "C" int cudnnDestroy(void *handle)
+extern "C" int cudnnDestroy(void *handle_)
 {
-    delete (char *)handle;
+    delete (handle *)handle_;
     return GOOD;
 }
 
-extern "C" int cudnnSetStream(void *handle, void *stream)
+extern "C" int cudnnSetStream(void *handle_, void *stream)
 {
-    return handle != nullptr && stream != nullptr ? GOOD : BAD;
+    if (handle_ == nullptr || stream == nullptr)
+        return BAD;
+    ((handle *)handle_)->stream = stream;
+    return GOOD;
 }
 
 extern "C" int cudnnBackendCreateDescriptor(int kind, void **ret_descriptor)
@@ -424,20 +465,21 @@ extern "C" int cudnnBackendGetAttribute(void *descriptor_, int attribute, int, i
     }
 }
 
-extern "C" int cudnnBackendExecute(void *handle, void *plan, void *pack)
+extern "C" int cudnnBackendExecute(void *handle_, void *plan, void *pack)
 {
     const descriptor *p = (const descriptor *)plan, *memory = (const descriptor *)pack;
-    execution run;
 
-    if (handle == nullptr || !p->finished || !memory->finished)
+    if (handle_ == nullptr || !p->finished || !memory->finished)
         return BAD;
-    for (size_t i = 0; i < memory->attributes.at(1000).size() / sizeof(int64_t); i++)
-        run.pointers[value_of<int64_t>(memory, 1000, i)] = value_of<void *>(memory, 1001, i);
     if (workspace_of(p->graph) > 0 && value_of<void *>(memory, 1003) == nullptr)
         return BAD;
-    runs++;
-    reach_memory(true);
-    run_graph(run, p->graph);
-    reach_memory(false);
+    execution *run = new execution{p->graph, {}, {}, {}};
+    for (size_t i = 0; i < memory->attributes.at(1000).size() / sizeof(int64_t); i++)
+        run->pointers[value_of<int64_t>(memory, 1000, i)] = value_of<void *>(memory, 1001, i);
+    keep_numbers(*run);
+    if (device.take(((handle *)handle_)->stream, execute, run, drop_execution))
+        return GOOD;
+    execute(run);
+    drop_execution(run);
     return GOOD;
 }

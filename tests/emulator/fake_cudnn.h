@@ -1,6 +1,7 @@
 /*
  * What a test can ask of the stand-in for cuDNN. It keeps descriptors, answers the heuristic with
- * two engines, of which the first is not deterministic, and computes graphs operation by operation.
+ * two engines, of which the first is not deterministic, and computes graphs operation by operation,
+ * at once or at each replay of the capture that its stream is in.
  */
 #pragma once
 
@@ -16,8 +17,17 @@ enum fake_cudnn_manner {
     FAKE_CUDNN_NO_DEVICE,  /* cudnnCreate() fails */
 };
 
-/* The library's symbol "fake_cudnn_behave": @reach opens and closes the device's memory. */
-typedef void (*fake_cudnn_behave_function)(enum fake_cudnn_manner manner, void (*reach)(bool open));
+/* What it needs of the emulator that it runs beside: emulator_reach_memory(), emulator_take_call().
+ */
+struct fake_cudnn_device {
+    void (*reach)(bool open);
+    bool (*take)(void *stream, void (*call)(void *context), void *context,
+                 void (*drop)(void *context));
+};
+
+/* The library's symbol "fake_cudnn_behave" */
+typedef void (*fake_cudnn_behave_function)(enum fake_cudnn_manner manner,
+                                           struct fake_cudnn_device device);
 
 /* The library's symbol "fake_cudnn_runs": how many graphs ran so far. */
 typedef unsigned (*fake_cudnn_runs_function)(void);

@@ -2,6 +2,7 @@
  * What a stage calls in every step is recorded once and replayed, with the same bits: through
  * several lanes, layers that freeze, and where the device cannot record.
  */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include "base/log.h"
 #include "bench/rig.h"
 #include "emulator/emulator.h"
+#include "emulator/fake_cudnn.h"
 #include "kernels/cuda/backend.h"
 
 #define STEPS 4
@@ -120,6 +122,37 @@ static void test_what_cannot_be_recorded_is_called(void **state)
     assert_int_equal(run.warnings, 2); /* once an engine */
 }
 
+/* A step that cuDNN's attention is part of: it computes at each replay what it computes when it is
+ * called, as often, on what lies there then. */
+static void test_cudnn_is_recorded(void **state)
+{
+    const struct kernel *kernel = firn_cuda_backend()->bf16;
+    void *library = dlopen(FAKE_CUDNN, RTLD_NOW);
+    fake_cudnn_behave_function behave;
+    fake_cudnn_runs_function runs;
+
+    (void)state;
+    assert_non_null(library);
+    *(void **)&behave = dlsym(library, "fake_cudnn_behave");
+    *(void **)&runs = dlsym(library, "fake_cudnn_runs");
+    behave(FAKE_CUDNN_SOUND, (struct fake_cudnn_device){emulator_reach_memory, emulator_take_call});
+    assert_int_equal(setenv("FIRN_CUDNN_LIBRARY", FAKE_CUDNN, 1), 0);
+    unsigned before = runs();
+    struct run called = train(kernel, "off");
+    unsigned of_calls = runs() - before;
+    struct run replayed = train(kernel, "on");
+    unsigned of_replays = runs() - before - of_calls;
+    assert_int_equal(unsetenv("FIRN_CUDNN_LIBRARY"), 0);
+    /* more than its trials: two layers forward and backward, each lane of each step but what
+       freezes */
+    assert_true(of_calls > 2 * STEPS * LANES);
+    assert_int_equal(of_replays, of_calls);
+    assert_true(replayed.replays > STEPS * LANES - 2);
+    assert_int_equal(replayed.warnings, 0);
+    assert_true(hash128_equal(called.digest, replayed.digest));
+    dlclose(library);
+}
+
 int main(void)
 {
     if (EMULATOR_JUMPS_ARE_SLOW) {
@@ -129,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replays_have_the_same_bits),
         cmocka_unit_test(test_what_cannot_be_recorded_is_called),
+        cmocka_unit_test(test_cudnn_is_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

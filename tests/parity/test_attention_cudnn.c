@@ -34,7 +34,7 @@ static struct kernel_device *opened(const struct kernel *kernel, enum fake_cudnn
 
     assert_non_null(library);
     *(void **)&behave = dlsym(library, "fake_cudnn_behave");
-    behave(manner, emulator_reach_memory);
+    behave(manner, (struct fake_cudnn_device){emulator_reach_memory, emulator_take_call});
     if (kernel->open(&(struct kernel_options){.index = 0}, &device, &error) < 0)
         fail_msg("%s", error.text);
     return device;
