@@ -69,6 +69,17 @@ static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
     return 0;
 }
 
+static struct slot_measured measured_of(const struct node_record *record)
+{
+    return (struct slot_measured){
+        .flops_per_second = {[JOB_PRECISION_BF16] = record->rates.bf16_flops,
+                             [JOB_PRECISION_TF32] = record->rates.tf32_flops,
+                             [JOB_PRECISION_F32] = record->rates.f32_flops},
+        .memory_bytes_per_second = record->rates.memory_bytes,
+        .link_bytes_per_second = record->rates.link_bytes,
+    };
+}
+
 static int ask_slots(const struct arguments *arguments, struct dry_run *run, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
@@ -94,6 +105,7 @@ static int ask_slots(const struct arguments *arguments, struct dry_run *run, str
             slot->memory_bytes = record->slots[s].memory_bytes;
             slot->speed = record->slots[s].speed;
             slot->gpu = !strcmp(record->slots[s].kind, "cuda");
+            slot->measured = measured_of(record);
         }
     }
     if (!run->slot_count)

@@ -13,12 +13,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define ANSWER_NS (5 * NS_PER_SECOND)
-
 /* Until the line is whole, the worker ends, or time is up. */
-static size_t read_line(int descriptor, char *line, size_t size)
+static size_t read_line(int descriptor, uint64_t patience_ns, char *line, size_t size)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + ANSWER_NS;
+    uint64_t deadline_ns = clock_monotonic_ns() + patience_ns;
     size_t used = 0;
 
     while (used + 1 < size && !memchr(line, '\n', used)) {
@@ -35,9 +33,10 @@ static size_t read_line(int descriptor, char *line, size_t size)
     return used;
 }
 
-static int spawn_worker(const char *program, const char *device, int output, pid_t *ret_pid)
+static int spawn_worker(const char *program, const char *question, const char *device, int output,
+                        pid_t *ret_pid)
 {
-    const char *const arguments[] = {program, "identity", device, NULL};
+    const char *const arguments[] = {program, question, device, NULL};
     posix_spawn_file_actions_t actions;
     int status = posix_spawn_file_actions_init(&actions);
 
@@ -51,7 +50,8 @@ static int spawn_worker(const char *program, const char *device, int output, pid
     return -status;
 }
 
-void arithmetic_ask(const char *program, const char *device, char *ret_line, size_t size)
+void arithmetic_ask(const char *program, const char *question, const char *device,
+                    uint64_t patience_ns, char *ret_line, size_t size)
 {
     int ends[2], outcome = 0;
     pid_t pid = -1;
@@ -59,10 +59,10 @@ void arithmetic_ask(const char *program, const char *device, char *ret_line, siz
     ret_line[0] = '\0';
     if (pipe2(ends, O_CLOEXEC))
         return;
-    int status = spawn_worker(program, device, ends[1], &pid);
+    int status = spawn_worker(program, question, device, ends[1], &pid);
     close(ends[1]);
     if (!status && pid > 0) {
-        size_t length = read_line(ends[0], ret_line, size);
+        size_t length = read_line(ends[0], patience_ns, ret_line, size);
         ret_line[length] = '\0';
         kill(pid, SIGKILL); /* it has said what it was asked, or hangs */
         while (waitpid(pid, &outcome, 0) < 0 && errno == EINTR)
@@ -80,7 +80,8 @@ void arithmetic_describe(const struct config *config, const char *device, struct
     self->arithmetic[0] = '\0';
     if (!self->slot_count || !config->worker[0])
         return;
-    arithmetic_ask(config->worker, device, kernels, sizeof(kernels));
+    arithmetic_ask(config->worker, "identity", device, ARITHMETIC_ANSWER_NS, kernels,
+                   sizeof(kernels));
     if (!kernels[0])
         log_warning("%s does not say what it computes with: this node shares jobs only with others "
                     "that do not, either",

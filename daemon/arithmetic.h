@@ -4,14 +4,17 @@
  */
 #pragma once
 
+#include "base/clock.h"
 #include "daemon/daemon.h"
 
-#define ARITHMETIC_SIZE 64
+#define ARITHMETIC_SIZE      96 /* of a worker's word; a GPU's may have 44 letters of its name */
+#define ARITHMETIC_ANSWER_NS (5 * NS_PER_SECOND)
 
-/** arithmetic_ask() - what @program (firn-worker) has for @device ("cpu", "cuda"), in its own
- * words;
- * "": it does not drive one, or does not answer */
-void arithmetic_ask(const char *program, const char *device, char *ret_line, size_t size);
+/** arithmetic_ask() - what @program (firn-worker) answers to @question ("identity", "rates") about
+ * @device ("cpu", "cuda"), one line in its own words; "": it does not drive one, does not answer
+ * within @patience_ns, or says more than there is room for */
+void arithmetic_ask(const char *program, const char *question, const char *device,
+                    uint64_t patience_ns, char *ret_line, size_t size);
 
 /**
  * arithmetic_describe() - fill @self->arithmetic, once its slots are known

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "daemon/arithmetic.h"
 #include "daemon/earlier_report.h"
 #include "daemon/fencing.h"
 #include "daemon/following.h"
@@ -180,7 +179,7 @@ int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
 
     describe_self(daemon);
     if (!status)
-        arithmetic_describe(daemon->config, inventory_device(daemon->inventory), &daemon->self);
+        inventory_describe(daemon->inventory);
     if (!status)
         status = open_store(daemon, error);
     return status ? status : start_membership(daemon, takeover);

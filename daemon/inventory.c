@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "daemon/arithmetic.h"
 #include "daemon/daemon.h"
+#include "daemon/gpu_rates.h"
 #include "daemon/gpu_slots.h"
 #include "daemon/nvml.h"
 
@@ -52,7 +53,7 @@ static int ask_worker(const struct inventory *inventory, struct error *error)
     unsigned count = inventory->gpus.count;
     char kernels[ARITHMETIC_SIZE];
 
-    arithmetic_ask(worker, "cuda", kernels, sizeof(kernels));
+    arithmetic_ask(worker, "identity", "cuda", ARITHMETIC_ANSWER_NS, kernels, sizeof(kernels));
     return kernels[0] ? 0
                       : error_set(error, -ENOTSUP, "%u GPU%s here, but %s drives none", count,
                                   count == 1 ? " is" : "s are", worker);
@@ -132,6 +133,15 @@ int inventory_open(struct daemon *daemon, struct inventory **ret_inventory, stru
 const char *inventory_device(const struct inventory *inventory)
 {
     return inventory->nvml ? "cuda" : "cpu";
+}
+
+void inventory_describe(const struct inventory *inventory)
+{
+    struct daemon *daemon = inventory->daemon;
+
+    arithmetic_describe(daemon->config, inventory_device(inventory), &daemon->self);
+    if (inventory->nvml)
+        gpu_rates_describe(daemon->config, &inventory->gpus, &daemon->self);
 }
 
 void inventory_excuse(struct inventory *inventory)

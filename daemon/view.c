@@ -201,6 +201,13 @@ static void take_node(struct leader_node *node, const char *name, const struct n
     snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", record->arithmetic);
     snprintf(node->http, sizeof(node->http), "%s", record->http);
     snprintf(node->domain, sizeof(node->domain), "%s", record->domain);
+    node->measured = (struct slot_measured){
+        .flops_per_second = {[JOB_PRECISION_BF16] = record->rates.bf16_flops,
+                             [JOB_PRECISION_TF32] = record->rates.tf32_flops,
+                             [JOB_PRECISION_F32] = record->rates.f32_flops},
+        .memory_bytes_per_second = record->rates.memory_bytes,
+        .link_bytes_per_second = record->rates.link_bytes,
+    };
     for (unsigned slot = 0; slot < node->slot_count; slot++)
         node->slots[slot] = (struct leader_slot){
             .index = slot,

@@ -52,6 +52,7 @@ struct leader_node {
     bool draining;
     uint64_t drain_deadline_ns; /* when a draining one goes; 0: nobody says */
     unsigned slot_count;
+    struct slot_measured measured; /* of each of its slots */
     struct leader_slot slots[REPORT_WORKERS_MAX];
 };
 

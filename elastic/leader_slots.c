@@ -39,6 +39,7 @@ int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
         return -EINVAL;
     added->slot = slot;
     added->instance = instance;
+    added->measured = node->measured;
     for (unsigned i = 0; i < node->slot_count; i++)
         if (node->slots[i].index == slot) {
             added->memory_bytes = node->slots[i].memory_bytes;

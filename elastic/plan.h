@@ -22,7 +22,7 @@
 #include "elastic/step_record.h"
 
 #define PLAN_KEY_HEX_SIZE    65
-#define PLAN_ARITHMETIC_SIZE 96 /* what a node computes with: backend, library, processor */
+#define PLAN_ARITHMETIC_SIZE 128 /* what a node computes with: backend, library, processor */
 #define PLAN_REASON_SIZE     256
 #define PLAN_RANKS_MAX       (2 * JOB_DEVICES_MAX) /* workers and donors */
 #define PLAN_SLOTS_MAX       64                    /* of one node: REPORT_WORKERS_MAX */

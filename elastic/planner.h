@@ -31,6 +31,7 @@ struct planner_slot {
     size_t memory_bytes; /* 0: not limited */
     double speed;        /* relative, 1 = the reference of its kind */
     bool gpu;
+    struct slot_measured measured;
     /* what the worker there holds now (0 units: nothing), to keep state where it is */
     unsigned held_first_unit, held_unit_count;
     uint64_t instance;
@@ -81,10 +82,9 @@ int planner_predict(const struct planner_input *input, const struct plan *plan,
                     double *ret_seconds) CHECK_RESULT;
 
 /**
- * planner_job() - what a plan of @spec is made from before anything is measured: units on a
- * reference slot, lanes, the reference link
- * @slots: borrowed by @ret_input. The reference is a GPU where all of them are GPUs, else a CPU
- * slot, which needs more memory
+ * planner_job() - what a plan of @spec is made from: units on a reference slot, lanes, the link
+ * @slots: borrowed by @ret_input. The reference is a GPU where all of them are GPUs, as fast as the
+ * best that was measured of them, else a CPU slot, which needs more memory
  * @units: job_spec_unit_count() of them, filled, and borrowed by @ret_input
  *
  * devices_max and wishes are left at zero: they are the caller's.

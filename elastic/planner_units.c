@@ -5,6 +5,7 @@
 #include "elastic/planner.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Columns of a sublayer's rows: what the norm becomes, and what returns (model/unit.h). */
 struct widths {
@@ -130,14 +131,30 @@ void planner_units(const struct job_spec *spec, unsigned frozen_layers,
     }
 }
 
+static struct slot_rates rates_of(const struct planner_slot *slots, unsigned slot_count,
+                                  enum job_precision precision)
+{
+    unsigned gpus = 0;
+    bool one_node = true;
+    struct slot_measured best = {0};
+
+    for (unsigned i = 0; i < slot_count; i++) {
+        gpus += slots[i].gpu;
+        one_node = one_node && strcmp(slots[i].node, slots[0].node) == 0;
+        slot_measured_raise(&best, &slots[i].measured);
+    }
+    struct slot_rates rates = slot_rates(slot_count > 0 && gpus == slot_count, precision);
+    if (gpus == 0 || gpus == slot_count)
+        slot_rates_correct(&rates, precision, &best, one_node);
+    return rates;
+}
+
 void planner_job(const struct job_spec *spec, unsigned frozen_layers,
                  const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
                  struct planner_input *ret_input)
 {
-    bool gpus = slot_count > 0;
-    for (unsigned i = 0; i < slot_count; i++)
-        gpus = gpus && slots[i].gpu;
-    const struct slot_rates rates = slot_rates(gpus, spec->train.precision);
+    const struct slot_rates rates = rates_of(slots, slot_count, spec->train.precision);
+
     planner_units(spec, frozen_layers, &rates, units);
     *ret_input = (struct planner_input){
         .units = units,

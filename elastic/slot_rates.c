@@ -1,8 +1,13 @@
 #include "elastic/slot_rates.h"
 
+#include "base/compiler.h"
+
 /* AdamW reads 4 arrays and writes 3, and the weights where they are in bf16. */
 #define CPU_BYTES_PER_SECOND 1.05e10
 #define GPU_BYTES_PER_SECOND 2.5e12
+
+/* Of the rate of a large product, what the products of a step reach: smaller ones, attention. */
+#define STEP_SHARE 0.7
 
 static double updated(double bytes_per_second, size_t activation_size)
 {
@@ -30,4 +35,27 @@ struct slot_rates slot_rates(bool gpu, enum job_precision precision)
     rates.updated_bytes_second =
         updated(gpu ? GPU_BYTES_PER_SECOND : CPU_BYTES_PER_SECOND, rates.activation_size);
     return rates;
+}
+
+void slot_measured_raise(struct slot_measured *best, const struct slot_measured *other)
+{
+    for (unsigned i = 0; i < JOB_PRECISIONS; i++)
+        best->flops_per_second[i] = MAX(best->flops_per_second[i], other->flops_per_second[i]);
+    best->memory_bytes_per_second =
+        MAX(best->memory_bytes_per_second, other->memory_bytes_per_second);
+    best->link_bytes_per_second = MAX(best->link_bytes_per_second, other->link_bytes_per_second);
+}
+
+void slot_rates_correct(struct slot_rates *rates, enum job_precision precision,
+                        const struct slot_measured *measured, bool one_node)
+{
+    double link = measured->link_bytes_per_second;
+
+    if (measured->flops_per_second[precision] > 0)
+        rates->flops_per_second = STEP_SHARE * measured->flops_per_second[precision];
+    if (measured->memory_bytes_per_second > 0)
+        rates->updated_bytes_second =
+            updated(measured->memory_bytes_per_second, rates->activation_size);
+    if (link > 0)
+        rates->link_bytes_per_second = one_node ? link : MIN(link, rates->link_bytes_per_second);
 }

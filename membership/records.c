@@ -8,6 +8,7 @@
 #include "base/json.h"
 
 #define SECONDS_MAX 1e9
+#define RATE_MAX    1e18
 
 static const char *const wishes[] = {
     [RECORD_RUNNING] = "running",
@@ -45,14 +46,64 @@ static json_t *encode_slots(const struct node_record *record)
     return slots;
 }
 
+static const struct {
+    const char *name;
+    size_t offset;
+} rates[] = {
+    {"bf16_flops", offsetof(struct record_rates, bf16_flops)},
+    {"tf32_flops", offsetof(struct record_rates, tf32_flops)},
+    {"f32_flops", offsetof(struct record_rates, f32_flops)},
+    {"memory_bytes", offsetof(struct record_rates, memory_bytes)},
+    {"link_bytes", offsetof(struct record_rates, link_bytes)},
+};
+
+/* NULL where nothing was measured. */
+static json_t *encode_rates(const struct record_rates *record)
+{
+    json_t *tree = NULL;
+
+    for (size_t i = 0; i < ARRAY_COUNT(rates); i++) {
+        double value;
+        memcpy(&value, (const char *)record + rates[i].offset, sizeof(value));
+        if (value > 0 && !tree)
+            tree = json_object();
+        if (value > 0 && json_object_set_new(tree, rates[i].name, json_real(value))) {
+            json_decref(tree);
+            return NULL;
+        }
+    }
+    return tree;
+}
+
+static int decode_rates(const json_t *tree, struct record_rates *ret_rates, struct error *error)
+{
+    const json_t *object = json_object_get(tree, "rates");
+    struct record_rates record = {0};
+
+    for (size_t i = 0; object && i < ARRAY_COUNT(rates); i++) {
+        double value = 0;
+        if (!json_has(object, rates[i].name))
+            continue;
+        int status = json_get_double(object, rates[i].name, &value, error);
+        if (!status && !(value > 0 && value < RATE_MAX))
+            status = error_set(error, -EINVAL, "%s: must be above 0", rates[i].name);
+        if (status)
+            return status;
+        memcpy((char *)&record + rates[i].offset, &value, sizeof(value));
+    }
+    *ret_rates = record;
+    return 0;
+}
+
 json_t *node_record_encode(const struct node_record *record)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o}", "address", record->host,
-                     "link_port", (int)record->link_port, "http", record->http, "domain",
-                     record->domain, "incarnation", (json_int_t)record->incarnation, "state",
-                     record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o*, s:o}", "address",
+                     record->host, "link_port", (int)record->link_port, "http", record->http,
+                     "domain", record->domain, "incarnation", (json_int_t)record->incarnation,
+                     "state", record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
                      (json_int_t)record->drain_deadline_unix_ns, "version", record->version,
-                     "arithmetic", record->arithmetic, "slots", encode_slots(record));
+                     "arithmetic", record->arithmetic, "rates", encode_rates(&record->rates),
+                     "slots", encode_slots(record));
 }
 
 static int decode_slot(const json_t *tree, struct node_record *record, unsigned index,
@@ -104,6 +155,8 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record, struc
     if (!status && json_has(tree, "arithmetic")) /* an older firnd does not say */
         status =
             json_get_text(tree, "arithmetic", record.arithmetic, sizeof(record.arithmetic), error);
+    if (!status) /* most nodes have none */
+        status = decode_rates(tree, &record.rates, error);
     if (!status)
         status = json_get_array(tree, "slots", RECORD_SLOTS_MAX, &slots, error);
     if (status)

@@ -19,6 +19,13 @@
 #define RECORD_SHARES_SIZE    8192
 #define RECORD_STRAGGLERS_MAX 8
 
+/* What was measured of a node's slots, which are alike, by the second; 0: it was not. */
+struct record_rates {
+    double bf16_flops, tf32_flops, f32_flops; /* multiplications and additions of large products */
+    double memory_bytes;                      /* of a copy: read and written */
+    double link_bytes;                        /* between two slots of the node */
+};
+
 /* nodes/<node>, leased */
 struct node_record {
     char host[ADDRESS_SIZE]; /* numeric address that links use */
@@ -29,7 +36,8 @@ struct node_record {
     bool draining;
     uint64_t drain_deadline_unix_ns; /* when a draining one goes; 0: nobody says */
     char version[32];
-    char arithmetic[96]; /* what its slots compute with: equal where results are, to the bit */
+    char arithmetic[128]; /* what its slots compute with: equal where results are, to the bit */
+    struct record_rates rates;
     unsigned slot_count;
     struct {
         char kind[16];   /* "cpu", "cuda" */

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "kernels/backend.h"
+#include "worker/rates.h"
 #include "worker/sample.h"
 #include "worker/trainer.h"
 
@@ -58,6 +59,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && !strcmp(argv[1], "identity"))
         return identify(argv[2]);
+    if (argc == 3 && !strcmp(argv[1], "rates"))
+        return rates_main(argv[2]);
     if (argc > 1 && !strcmp(argv[1], "sample"))
         return sample_main(argc - 1, argv + 1);
     return train(argc, argv);

@@ -40,7 +40,7 @@ static int identity(char *ret_text, size_t size, struct error *error)
     if (result != cudaSuccess || count == 0)
         return error_set(error, -ENODEV, "no GPU: CPU slots only (%s)", cudaGetErrorString(result));
     size_t cudnn = attention_choices_version();
-    int length = snprintf(ret_text, size, "%.30s, cuBLASLt %zu, kernels %d", properties.name,
+    int length = snprintf(ret_text, size, "%.44s, cuBLASLt %zu, kernels %d", properties.name,
                           cublasLtGetVersion(), KERNEL_CUDA_ARITHMETIC);
     if (cudnn != 0 && length > 0 && (size_t)length < size)
         snprintf(ret_text + length, size - (size_t)length, ", cuDNN %zu", cudnn);

@@ -48,9 +48,11 @@ static void the_workers_word_and_the_threads(void **state)
 static void a_gpu_needs_no_more_than_the_workers_word(void **state)
 {
     (void)state;
-    make_worker("test \"$2\" = cuda && echo 'NVIDIA H200, cuBLASLt 130100, kernels 1'");
+#define LONGEST                                                                                    \
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition, cuBLASLt 130100, kernels 10, cuDNN 91900"
+    make_worker("test \"$2\" = cuda && echo '" LONGEST "'");
     arithmetic_describe(&config, "cuda", &self);
-    assert_string_equal(self.arithmetic, "NVIDIA H200, cuBLASLt 130100, kernels 1");
+    assert_string_equal(self.arithmetic, LONGEST);
     unlink(program);
 }
 

@@ -38,6 +38,8 @@ static void put_node(struct mirror *mirror, const char *name, bool draining)
     char key[KV_KEY_MAX];
 
     snprintf(record.host, sizeof(record.host), "10.0.0.1");
+    if (!draining)
+        record.rates = (struct record_rates){.bf16_flops = 7e14, .link_bytes = 5e10};
     for (unsigned slot = 0; slot < 2; slot++) {
         snprintf(record.slots[slot].kind, sizeof(record.slots[slot].kind), "cpu");
         record.slots[slot].thread_count = 1;
@@ -158,6 +160,10 @@ static void test_nodes(void **state)
     assert_int_equal(nodes[0].slots[1].memory_bytes, 1001);
     assert_true(nodes[0].slots[1].speed > 0.49 && nodes[0].slots[1].speed < 0.51);
     assert_false(nodes[0].slots[1].bad);
+    assert_true(nodes[0].measured.flops_per_second[JOB_PRECISION_BF16] == 7e14);
+    assert_true(nodes[0].measured.link_bytes_per_second == 5e10);
+    assert_true(nodes[0].measured.memory_bytes_per_second == 0.0);
+    assert_true(nodes[1].measured.link_bytes_per_second == 0.0);
     assert_true(nodes[1].draining);
     assert_false(nodes[1].slots[0].bad);
     assert_true(nodes[1].slots[1].bad);
