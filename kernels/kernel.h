@@ -137,12 +137,13 @@ struct kernel {
     /* @from_host is borrowed until the call returns */
     void (*upload)(struct kernel_device *device, void *to_device, const void *from_host,
                    size_t size_bytes);
-    /* @to_host is valid after synchronize() */
+    /* @to_host is valid after synchronize(), or after an event behind it on the compute queue has
+       passed; what has failed leaves it alone */
     void (*download)(struct kernel_device *device, void *to_host, const void *from_device,
                      size_t size_bytes);
     void (*copy)(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
     void (*zero)(struct kernel_device *device, void *memory, size_t size_bytes);
-    /* Waits for all earlier calls. 0, or the device's sticky failure. */
+    /* Waits for all earlier calls, of all queues. 0, or the device's sticky failure. */
     int (*synchronize)(struct kernel_device *device, struct error *error) CHECK_RESULT;
 
     /* An event is passed until it is first recorded. -ENOMEM. event_free(NULL) is allowed. */

@@ -183,6 +183,8 @@ static int allocate_tables(struct stage *stage)
     stage->slots = calloc(stage->slot_count, sizeof(*stage->slots));
     stage->host_losses = calloc(stage->rows, sizeof(*stage->host_losses));
     stage->recorded_weights = calloc(stage->unit_count, sizeof(*stage->recorded_weights));
+    if (stage->kernel->event_new(stage->device, &stage->losses_here))
+        return -ENOMEM;
     if (stage->layouts == NULL || stage->slots == NULL || stage->host_losses == NULL ||
         stage->recorded_weights == NULL ||
         recordings_new(stage->kernel, stage->device, stage_forward_place(stage, stage->slot_count),
@@ -279,6 +281,7 @@ void stage_free(struct stage *stage)
     free(stage->slots);
     free(stage->layouts);
     free(stage->host_losses);
+    stage->kernel->event_free(stage->device, stage->losses_here);
     free(stage);
 }
 
@@ -324,10 +327,14 @@ double stage_loss_sum(struct stage *stage, unsigned slot)
     const struct activations *head = head_activations(stage, slot);
     double sum = 0.0;
 
+    /* Of the compute queue alone: a snapshot, or a message to a stage that is still at work, may be
+     * on its way in the others. Where the device has failed nothing comes, and NaN stays. */
+    for (size_t i = 0; i < stage->rows; i++)
+        stage->host_losses[i] = NAN;
     stage->kernel->download(stage->device, stage->host_losses, head->losses,
                             stage->rows * sizeof(float));
-    if (stage->kernel->synchronize(stage->device, NULL) < 0)
-        return NAN;
+    stage->kernel->event_record(stage->device, stage->losses_here, KERNEL_QUEUE_COMPUTE);
+    stage->kernel->event_wait(stage->device, stage->losses_here);
     for (size_t i = 0; i < stage->rows; i++)
         sum += (double)stage->host_losses[i];
     return sum;

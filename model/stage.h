@@ -87,7 +87,8 @@ void stage_forward(struct stage *stage, unsigned slot, void *const *weights, con
 /**
  * stage_loss_sum() - after a forward through the head: the sum of the micro-batch's token losses
  *
- * Added in f64 in row order. Synchronizes. A failed device gives NaN; synchronize() says why.
+ * Added in f64 in row order. Waits for the compute queue, and for no other. A failed device gives
+ * NaN; synchronize() says why.
  */
 double stage_loss_sum(struct stage *stage, unsigned slot);
 

@@ -41,8 +41,9 @@ struct stage {
     void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
-    struct recordings *recordings; /* what forward and backward call */
-    const void **recorded_weights; /* unit_count: of the forwards that are recorded */
+    struct kernel_event *losses_here; /* the losses of a micro-batch have come to the host */
+    struct recordings *recordings;    /* what forward and backward call */
+    const void **recorded_weights;    /* unit_count: of the forwards that are recorded */
     void *memory; /* all of the device buffers above, when they are the stage's own */
 };
 

@@ -222,6 +222,8 @@ void cuda_upload(struct kernel_device *device, void *to_device, const void *from
 void cuda_download(struct kernel_device *device, void *to_host, const void *from_device,
                    size_t size_bytes)
 {
+    if (device->failure != cudaSuccess) /* what is there now is not what was meant */
+        return;
     device_note(device,
                 cudaMemcpyAsync(to_host, from_device, size_bytes, cudaMemcpyDeviceToHost,
                                 device_stream(device)),

@@ -360,6 +360,29 @@ static void test_evaluation_gives_the_loss_of_training(void **state)
     stage_free(stage);
 }
 
+static int refuse_to_synchronize(struct kernel_device *device, struct error *error)
+{
+    (void)device;
+    (void)error;
+    fail_msg("all queues are waited for");
+    return -EIO;
+}
+
+/* A snapshot or a message in another queue does not hold up the next micro-batch. */
+static void test_a_loss_waits_for_its_own_queue_alone(void **state)
+{
+    struct kernel table = *tiny.kernel;
+    struct tiny_model apart = tiny;
+
+    (void)state;
+    table.synchronize = refuse_to_synchronize;
+    apart.kernel = &table;
+    struct stage *stage = tiny_stage(&apart, 0, TINY_UNITS, 1);
+    stage_forward(stage, 0, tiny.weights, tiny.tokens[1], tiny.targets[1], true, LOSS_SCALE);
+    assert_true(stage_loss_sum(stage, 0) > 0.0);
+    stage_free(stage);
+}
+
 static void test_memory_is_foretold(void **state)
 {
     (void)state;
@@ -516,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_gradients_accumulate),
         cmocka_unit_test(test_padding_stays_zero),
         cmocka_unit_test(test_evaluation_gives_the_loss_of_training),
+        cmocka_unit_test(test_a_loss_waits_for_its_own_queue_alone),
         cmocka_unit_test(test_memory_is_foretold),
         cmocka_unit_test(test_recomputing_gives_the_same_bits),
         cmocka_unit_test(test_recomputing_needs_less_memory),
