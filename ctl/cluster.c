@@ -1,6 +1,7 @@
 #include "ctl/cluster.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -356,6 +357,21 @@ bool cluster_job_over(const struct cluster_job *job)
     const char *state = job->state.state;
 
     return !strcmp(state, "completed") || !strcmp(state, "cancelled") || !strcmp(state, "failed");
+}
+
+int cluster_job_check_open(const struct cluster_job *job, struct error *error)
+{
+    char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
+
+    if (!cluster_job_over(job))
+        return 0;
+    cluster_job_words(job, words, sizeof(words));
+    if (job->checkpoint_count == 0 || !strcmp(job->state.state, "completed"))
+        return error_set(error, -EALREADY, "job %s is over (%s)", job->name, words);
+    return error_set(error, -EALREADY,
+                     "job %s is over (%.600s).\nAnother one goes on after its step %" PRIu64
+                     ": firnctl job submit --name NAME --from %.300s",
+                     job->name, words, job->checkpoints[0].step, job->checkpoints[0].path);
 }
 
 void cluster_job_words(const struct cluster_job *job, char *ret_text, size_t size)

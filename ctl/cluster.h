@@ -63,5 +63,8 @@ struct cluster_node *cluster_find_node(const struct cluster *cluster, const char
 const char *cluster_job_state(const struct cluster_job *job);
 /** cluster_job_over() - completed, cancelled or failed */
 bool cluster_job_over(const struct cluster_job *job);
+/** cluster_job_check_open() - a job that is over takes no more wishes: -EALREADY, and @error says
+ * how to go on from what it has left */
+int cluster_job_check_open(const struct cluster_job *job, struct error *error) CHECK_RESULT;
 /** cluster_job_words() - the state, and why, in one sentence */
 void cluster_job_words(const struct cluster_job *job, char *ret_text, size_t size);

@@ -31,17 +31,6 @@ static int change_wish(void *context, struct desired_record *desired, struct err
     return 0;
 }
 
-/* A job that is over takes no more wishes. */
-static int check_not_over(const struct cluster_job *job, struct error *error)
-{
-    char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
-
-    if (!cluster_job_over(job))
-        return 0;
-    cluster_job_words(job, words, sizeof(words));
-    return error_set(error, -EALREADY, "job %s is over (%s)", job->name, words);
-}
-
 static int apply(const struct arguments *arguments, enum record_wish wish,
                  int (*how)(void *context, struct desired_record *desired, struct error *error),
                  const char *said, struct error *error)
@@ -57,7 +46,7 @@ static int apply(const struct arguments *arguments, enum record_wish wish,
     change.job = cluster_find_job(&cluster, name, error);
     if (!change.job)
         return -ENOENT;
-    status = check_not_over(change.job, error);
+    status = cluster_job_check_open(change.job, error);
     if (!status)
         status = job_wish_change(&store, name, how, &change, error);
     if (!status)

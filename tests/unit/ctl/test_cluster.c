@@ -159,6 +159,27 @@ static void test_names_that_are_not_there_have_a_hint(void **state)
     assert_non_null(strstr(error.text, "node list"));
 }
 
+static void test_a_job_that_is_over_says_how_another_goes_on(void **state)
+{
+    struct checkpoint_record newest = {.step = 40, .path = "/ckpt/demo/step-0000000040"};
+    struct cluster_job job = {.name = "demo", .checkpoints = &newest};
+
+    (void)state;
+    strcpy(job.state.state, "running");
+    assert_int_equal(cluster_job_check_open(&job, &error), 0);
+    strcpy(job.state.state, "failed");
+    strcpy(job.state.text, "no data");
+    assert_int_equal(cluster_job_check_open(&job, &error), -EALREADY);
+    assert_string_equal(error.text, "job demo is over (failed: no data)");
+    job.checkpoint_count = 1;
+    assert_int_equal(cluster_job_check_open(&job, &error), -EALREADY);
+    assert_non_null(strstr(error.text, "goes on after its step 40: firnctl job submit --name NAME "
+                                       "--from /ckpt/demo/step-0000000040"));
+    strcpy(job.state.state, "completed"); /* there is nothing to go on with */
+    assert_int_equal(cluster_job_check_open(&job, &error), -EALREADY);
+    assert_null(strstr(error.text, "--from"));
+}
+
 static void test_many_jobs_find_room(void **state)
 {
     (void)state;
@@ -249,6 +270,7 @@ int main(void)
         cmocka_unit_test_teardown(test_checkpoints_are_newest_first, teardown),
         cmocka_unit_test_teardown(test_damaged_keys_hide_nothing_else, teardown),
         cmocka_unit_test_teardown(test_names_that_are_not_there_have_a_hint, teardown),
+        cmocka_unit_test_teardown(test_a_job_that_is_over_says_how_another_goes_on, teardown),
         cmocka_unit_test_teardown(test_many_jobs_find_room, teardown),
         cmocka_unit_test_teardown(test_the_clearly_slowest_of_a_stage_is_marked, teardown),
         cmocka_unit_test_teardown(test_more_lanes_are_not_slowness, teardown),
