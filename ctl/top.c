@@ -113,8 +113,8 @@ static int compose(const struct cluster *cluster, const struct worker_list *list
     if (!status)
         status = append_workers(list, into);
     if (!status && list->silent)
-        status = bytes_append_format(into, "%u answers are missing: nodes are away or busy\n",
-                                     list->silent);
+        status = bytes_append_format(into, "%u answer%s missing: nodes are away or busy\n",
+                                     list->silent, list->silent == 1 ? " is" : "s are");
     return status ? status : bytes_append(into, "", 1);
 }
 

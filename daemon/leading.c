@@ -38,6 +38,7 @@ struct led {
     uint64_t generation;
     struct loop_timer *timer;
     uint64_t rests_until_ns;
+    bool told_over; /* the events have the job's end */
 };
 
 /*
@@ -201,8 +202,10 @@ static void write_state(struct led *led, const struct view *view, const char *st
     if (!words || outbox_put(daemon->outbox,
                              keys_said(key, daemon->config->cluster, led->job, "state"), words))
         log_error("job %s: no memory to write its state", led->job);
-    if (strcmp(view->state.state, state) && view_job_over(state))
+    bool over = view_job_over(state);
+    if (over && !led->told_over && strcmp(view->state.state, state))
         tell(led, "state", text[0] ? text : state);
+    led->told_over = over;
 }
 
 /* ---- deciding ---- */

@@ -82,6 +82,7 @@ class Input(JobTest):
             job.ask(state="running")
             job.wait_state("failed")
             self.assertIn("is not what this run was trained on so far", job.why())
+            self.assertEqual(len(job.events("state")), 1, "the end is told once")
             self.assert_exact(job)
 
     @staticmethod
