@@ -46,13 +46,19 @@ def make_spec(**changes):
     return spec
 
 
+def unpack_word(before, word):
+    """Two letters for what it shares with the one @before at its begin and end, then the rest."""
+    begin, end = (ord(letter) - ord("a") for letter in word[:2])
+    return before[:begin] + word[2:] + before[len(before) - end:]
+
+
 def unpack_workers(text):
     """The packed workers of a plan, as elastic/plan_workers.h says, one by one."""
     workers, node, address = [], "", ""
     for worker in text.split(",") if text else []:
-        node_tail, slot, address_tail, instance = worker.split(" ")
-        node = node[:ord(node_tail[0]) - ord("a")] + node_tail[1:]
-        address = address[:ord(address_tail[0]) - ord("a")] + address_tail[1:]
+        node_word, slot, address_word, instance = worker.split(" ")
+        node = unpack_word(node, node_word)
+        address = unpack_word(address, address_word)
         workers.append({"node": node, "slot": int(slot), "address": address,
                         "instance": f"{int(instance, 16):016x}"})
     return workers
