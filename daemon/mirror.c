@@ -131,6 +131,11 @@ void mirror_keep(const struct mirror *mirror, const struct mirror_entry *entry, 
     kept->forget = forget;
 }
 
+void mirror_forget(const struct mirror *mirror, const struct mirror_entry *entry)
+{
+    forget_meaning(&mirror->entries[entry - mirror->entries]);
+}
+
 size_t mirror_range(const struct mirror *mirror, const char *prefix,
                     const struct mirror_entry **ret_first)
 {

@@ -32,6 +32,8 @@ const struct mirror_entry *mirror_find(const struct mirror *mirror, const char *
  * value changes, so that what did not change is decoded once (daemon/meanings.h) */
 void mirror_keep(const struct mirror *mirror, const struct mirror_entry *entry, void *meaning,
                  void (*forget)(void *meaning));
+/** mirror_forget() - the meaning of @entry, which nobody asks for any more */
+void mirror_forget(const struct mirror *mirror, const struct mirror_entry *entry);
 /** mirror_range() - entries whose keys begin with @prefix: *ret_first and the count that is
  * returned */
 size_t mirror_range(const struct mirror *mirror, const char *prefix,

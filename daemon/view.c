@@ -280,6 +280,21 @@ static void add_reports(struct view *view, const struct mirror *mirror,
     }
 }
 
+/* Of generations before, which stay in etcd for a while. */
+static void forget_old_reports(const struct view *view, const struct mirror *mirror,
+                               const char *cluster, const char *job)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count = mirror_range(mirror, keys_said(prefix, cluster, job, "reports/"), &entries);
+    size_t length = strlen(prefix);
+    uint64_t now = view->plan ? view->plan->generation : 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (strtoull(entries[i].key + length, NULL, 10) < now)
+            mirror_forget(mirror, &entries[i]);
+}
+
 static int read_reports(struct view *view, const struct mirror *mirror, const char *cluster,
                         const char *job)
 {
@@ -294,6 +309,7 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
                 mirror, keys_report(prefix, cluster, job, plans[i]->generation, ""), &entries[i]);
         total += counts[i];
     }
+    forget_old_reports(view, mirror, cluster, job);
     view->reports = calloc(total + 1, sizeof(const struct node_report *));
     if (!view->reports)
         return -ENOMEM;

@@ -198,6 +198,12 @@ static void test_plans_and_reports(void **state)
     assert_string_equal(view->view.reports[1]->node, "b");
     assert_int_equal(view->view.reports[2]->generation, 8);
     view_free(view);
+    assert_non_null(mirror_find(&mirror, keys_report(key, CLUSTER, "demo", 7, "a"))->meaning);
+    put_plan(&mirror, "demo", "generation", 8);
+    view = make_view(&mirror, "demo", 0); /* what was said of 7 is not kept in mind */
+    assert_null(mirror_find(&mirror, keys_report(key, CLUSTER, "demo", 7, "a"))->meaning);
+    assert_non_null(mirror_find(&mirror, keys_report(key, CLUSTER, "demo", 8, "a"))->meaning);
+    view_free(view);
     mirror_done(&mirror);
 }
 
