@@ -20,7 +20,9 @@
 #include "worker/share_copy.h"
 #include "worker/share_tensors.h"
 
-#define ARENA_BYTES ((size_t)64 << 20)
+#define ARENA_BYTES       ((size_t)64 << 20)
+#define SMALL_ARENA_BYTES ((size_t)CHECKPOINT_ARENA_MIN)
+#define SMALL_BLOCK_BYTES (SMALL_ARENA_BYTES / 16) /* as many blocks as the large one has */
 
 /* Parameters, and the moments of those that are trained. */
 static uint64_t state_bytes(const struct state *state)
@@ -32,11 +34,22 @@ static uint64_t state_bytes(const struct state *state)
     return elements * sizeof(float);
 }
 
+/* Of a state that fits into the least arena: every page of more would be touched for nothing. */
+static bool is_small(const struct state *state)
+{
+    return state_bytes(state) <= SMALL_ARENA_BYTES;
+}
+
 /* A small model is on disk before any disk has got going. */
 static struct io_tuning choose_tuning(const struct state *state, const struct io *io,
                                       const char *folder)
 {
-    return state_bytes(state) < TUNE_FROM_BYTES ? io_tuning_usual() : io_tune(io, folder);
+    struct io_tuning tuning =
+        state_bytes(state) < TUNE_FROM_BYTES ? io_tuning_usual() : io_tune(io, folder);
+
+    if (is_small(state))
+        tuning.block_bytes = SMALL_BLOCK_BYTES;
+    return tuning;
 }
 
 struct snapshot {
@@ -84,10 +97,11 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
     snprintf(snapshot->node, sizeof(snapshot->node), "%s", options->node);
     snapshot->timeout_ns = options->timeout_ns;
     const struct io_tuning tuning = choose_tuning(state, snapshot->io, options->folder);
-    const struct checkpoint_writer_options writing = {.io = snapshot->io,
-                                                      .arena_bytes = ARENA_BYTES,
-                                                      .depth = tuning.depth,
-                                                      .block_bytes = tuning.block_bytes};
+    const struct checkpoint_writer_options writing = {
+        .io = snapshot->io,
+        .arena_bytes = is_small(state) ? SMALL_ARENA_BYTES : ARENA_BYTES,
+        .depth = tuning.depth,
+        .block_bytes = tuning.block_bytes};
     if (tuning.bytes_per_second > 0)
         log_info("this disk takes %.2f GB/s in writes of %zu KiB, %u in flight",
                  tuning.bytes_per_second / 1e9, tuning.block_bytes >> 10, tuning.depth);

@@ -23,7 +23,8 @@ struct snapshot_options {
     uint64_t timeout_ns; /* of other nodes' silence */
 };
 
-/** snapshot_new() - takes the staging arena now (-ENOMEM) */
+/** snapshot_new() - takes the staging arena now, 64 MiB, or less where the state is small (-ENOMEM)
+ */
 int snapshot_new(const struct state *state, const struct snapshot_options *options,
                  struct snapshot **ret_snapshot, struct error *error) CHECK_RESULT;
 void snapshot_free(struct snapshot *snapshot); /* waits for a commit that is under way, but for none
