@@ -109,11 +109,7 @@ static int enter_file(struct commit *commit, const char *name, const void *data,
     file->chunk_crcs = calloc(chunks + 1, sizeof(*file->chunk_crcs));
     if (file->chunk_crcs == NULL)
         return error_set(commit->error, -ENOMEM, "no memory to commit a checkpoint");
-    for (size_t i = 0; i < chunks; i++) {
-        size_t start = i * MANIFEST_CHUNK_BYTES;
-        file->chunk_crcs[i] = hash_crc32c(0, (const uint8_t *)data + start,
-                                          MIN(size_bytes - start, (size_t)MANIFEST_CHUNK_BYTES));
-    }
+    manifest_chunk_crcs(data, size_bytes, file->chunk_crcs);
     commit->manifest.file_count++;
     return 0;
 }

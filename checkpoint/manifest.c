@@ -46,6 +46,22 @@ size_t manifest_chunks(uint64_t size_bytes)
     return (size_t)(size_bytes / MANIFEST_CHUNK_BYTES + (size_bytes % MANIFEST_CHUNK_BYTES != 0));
 }
 
+void manifest_chunk_crcs(const void *data, size_t size_bytes, uint32_t *ret_crcs)
+{
+    for (size_t start = 0; start < size_bytes; start += MANIFEST_CHUNK_BYTES)
+        *ret_crcs++ = hash_crc32c(0, (const uint8_t *)data + start,
+                                  MIN(size_bytes - start, (size_t)MANIFEST_CHUNK_BYTES));
+}
+
+const struct manifest_file *manifest_find_file(const struct manifest *manifest, const char *name)
+{
+    for (size_t i = 0; i < manifest->file_count; i++) {
+        if (strcmp(manifest->files[i].name, name) == 0)
+            return &manifest->files[i];
+    }
+    return NULL;
+}
+
 int manifest_name_nodes(struct manifest_file *file, const char (*nodes)[NAME_SIZE],
                         unsigned node_count)
 {

@@ -67,6 +67,10 @@ const char *manifest_role_name(enum manifest_role role);
 bool manifest_file_valid(const char *name);
 /** manifest_chunks() - how many chunks a file of @size_bytes has */
 size_t manifest_chunks(uint64_t size_bytes);
+/** manifest_chunk_crcs() - CRC32C of each chunk of a file's content, manifest_chunks() of them */
+void manifest_chunk_crcs(const void *data, size_t size_bytes, uint32_t *ret_crcs);
+/** manifest_find_file() - NULL: there is none of that name */
+const struct manifest_file *manifest_find_file(const struct manifest *manifest, const char *name);
 
 /** manifest_name_nodes() - where @file lies; @nodes is copied; -ENOMEM */
 int manifest_name_nodes(struct manifest_file *file, const char (*nodes)[NAME_SIZE],

@@ -167,19 +167,10 @@ static bool parse_role(const char *text, enum manifest_role *ret_role)
     return false;
 }
 
-static const struct manifest_file *find_file(const struct manifest *manifest, const char *name)
-{
-    for (size_t i = 0; i < manifest->file_count; i++) {
-        if (strcmp(manifest->files[i].name, name) == 0)
-            return &manifest->files[i];
-    }
-    return NULL;
-}
-
 static int check_range(const struct manifest *manifest, const struct manifest_tensor *tensor,
                        struct error *error)
 {
-    const struct manifest_file *file = find_file(manifest, tensor->file);
+    const struct manifest_file *file = manifest_find_file(manifest, tensor->file);
     if (file == NULL)
         return error_set(error, -EINVAL, "tensor %s lies in %s, which is not listed", tensor->name,
                          tensor->file);
@@ -230,7 +221,7 @@ static int decode_files(const json_t *tree, struct manifest *manifest, struct er
     for (size_t i = 0; r == 0 && i < json_array_size(files); i++) {
         struct manifest_file *file = &manifest->files[manifest->file_count++];
         r = decode_file(json_array_get(files, i), file, error);
-        if (r == 0 && find_file(manifest, file->name) != file)
+        if (r == 0 && manifest_find_file(manifest, file->name) != file)
             r = error_set(error, -EINVAL, "the file %s is listed twice", file->name);
     }
     return r;

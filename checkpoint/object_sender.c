@@ -168,15 +168,6 @@ static int have_part(struct file *file, unsigned number, const char *tag)
 
 /* ---- orders ---- */
 
-static const struct manifest_file *earlier_file(const struct object_sender *sender,
-                                                const char *name)
-{
-    for (size_t i = 0; i < sender->earlier.file_count; i++)
-        if (strcmp(sender->earlier.files[i].name, name) == 0)
-            return &sender->earlier.files[i];
-    return NULL;
-}
-
 static const struct manifest_tensor *next_tensor(const struct manifest *manifest, const char *file,
                                                  size_t *at)
 {
@@ -209,7 +200,7 @@ static bool can_copy(const struct object_sender *sender, size_t index)
     if (strncmp(file->name, FROZEN_WORD, strlen(FROZEN_WORD)) != 0 ||
         sender->files[index].copied_in_vain || file->size_bytes > OBJECT_COPY_MAX)
         return false;
-    const struct manifest_file *earlier = earlier_file(sender, file->name);
+    const struct manifest_file *earlier = manifest_find_file(&sender->earlier, file->name);
     return earlier != NULL && earlier->size_bytes == file->size_bytes &&
            memcmp(earlier->chunk_crcs, file->chunk_crcs,
                   file->chunk_count * sizeof(*file->chunk_crcs)) == 0 &&

@@ -40,15 +40,6 @@ static int fail(struct receiving *receiving, int code, const char *action, const
 
 /* ---- files that are here already ---- */
 
-static const struct manifest_file *find_file(const struct manifest *manifest, const char *name)
-{
-    for (size_t i = 0; i < manifest->file_count; i++) {
-        if (strcmp(manifest->files[i].name, name) == 0)
-            return &manifest->files[i];
-    }
-    return NULL;
-}
-
 static bool has_tensor(const struct manifest *manifest, const struct manifest_tensor *wanted)
 {
     for (size_t i = 0; i < manifest->tensor_count; i++) {
@@ -64,7 +55,7 @@ static bool has_tensor(const struct manifest *manifest, const struct manifest_te
  * tensors has nothing but CRCs, which are too weak for this. */
 static bool is_same(const struct receiving *receiving, const struct manifest_file *file)
 {
-    const struct manifest_file *there = find_file(&receiving->reference, file->name);
+    const struct manifest_file *there = manifest_find_file(&receiving->reference, file->name);
     if (there == NULL || there->size_bytes != file->size_bytes ||
         memcmp(there->chunk_crcs, file->chunk_crcs, file->chunk_count * sizeof(uint32_t)) != 0)
         return false;

@@ -22,15 +22,6 @@ struct reference {
     char path[FOLDER_PATH_SIZE];
 };
 
-static const struct manifest_file *find_file(const struct manifest *manifest, const char *name)
-{
-    for (size_t i = 0; i < manifest->file_count; i++) {
-        if (strcmp(manifest->files[i].name, name) == 0)
-            return &manifest->files[i];
-    }
-    return NULL;
-}
-
 static const struct manifest_tensor *find_tensor(const struct manifest *manifest, const char *file,
                                                  const char *name)
 {
@@ -108,7 +99,7 @@ static void link_file(struct share *share, struct share_file *file,
 {
     char from[FOLDER_FILE_SIZE];
     const struct manifest *earlier = &reference->manifest;
-    const struct manifest_file *listed = find_file(earlier, file->name);
+    const struct manifest_file *listed = manifest_find_file(earlier, file->name);
     folder_file_path(reference->path, file->name, from);
     if (listed == NULL || listed->size_bytes != file->index.file_bytes ||
         !same_places(share, file, earlier) || !has_its_size(from, listed) ||

@@ -21,11 +21,7 @@ static int enter(struct manifest *manifest, const struct bytes *text)
         free(crcs);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < chunks; i++) {
-        size_t start = i * MANIFEST_CHUNK_BYTES;
-        crcs[i] = hash_crc32c(0, text->data + start,
-                              MIN(text->size_bytes - start, (size_t)MANIFEST_CHUNK_BYTES));
-    }
+    manifest_chunk_crcs(text->data, text->size_bytes, crcs);
     manifest->files = files;
     files[manifest->file_count++] = (struct manifest_file){.name = HISTORY_NAME,
                                                            .size_bytes = text->size_bytes,
@@ -73,32 +69,26 @@ int history_save(const char *metrics_path, uint64_t step, const char *part,
     return status;
 }
 
-static const struct manifest_file *listed(const struct manifest *manifest)
-{
-    for (size_t i = 0; i < manifest->file_count; i++)
-        if (!strcmp(manifest->files[i].name, HISTORY_NAME))
-            return &manifest->files[i];
-    return NULL;
-}
-
 /* A wrong bit in a line would become part of what the run says of itself. */
-static bool is_as_listed(const struct bytes *text, const struct manifest_file *file)
+static int check_lines(const struct bytes *text, const struct manifest_file *file, const char *path,
+                       struct error *error)
 {
-    bool good = text->size_bytes == file->size_bytes;
+    AUTO_FREE uint32_t *crcs = calloc(file->chunk_count + 1, sizeof(*crcs));
 
-    for (size_t i = 0; good && i < file->chunk_count; i++) {
-        size_t start = i * MANIFEST_CHUNK_BYTES;
-        good = hash_crc32c(0, text->data + start,
-                           MIN(text->size_bytes - start, (size_t)MANIFEST_CHUNK_BYTES)) ==
-               file->chunk_crcs[i];
-    }
-    return good;
+    if (!crcs)
+        return error_set(error, -ENOMEM, "no memory to check %s", path);
+    if (text->size_bytes == file->size_bytes)
+        manifest_chunk_crcs(text->data, text->size_bytes, crcs);
+    if (text->size_bytes != file->size_bytes ||
+        memcmp(crcs, file->chunk_crcs, file->chunk_count * sizeof(*crcs)) != 0)
+        return error_set(error, -EBADMSG, "%s is damaged: it is not what the manifest lists", path);
+    return 0;
 }
 
 int history_take(const char *path, const struct manifest *manifest, struct metrics *metrics,
                  struct error *error)
 {
-    const struct manifest_file *file = listed(manifest);
+    const struct manifest_file *file = manifest_find_file(manifest, HISTORY_NAME);
     char name[PATH_SIZE];
     struct bytes text = {0};
     int status;
@@ -107,9 +97,8 @@ int history_take(const char *path, const struct manifest *manifest, struct metri
         return 0;
     snprintf(name, sizeof(name), "%s/" HISTORY_NAME, path);
     status = file_read(name, HISTORY_BYTES_MAX, &text, error);
-    if (!status && !is_as_listed(&text, file))
-        status =
-            error_set(error, -EBADMSG, "%s is damaged: it is not what the manifest lists", name);
+    if (!status)
+        status = check_lines(&text, file, name, error);
     if (!status)
         status = metrics_adopt(metrics, text.data, text.size_bytes, error);
     bytes_done(&text);
