@@ -1,6 +1,6 @@
 /*
- * State from a checkpoint or from the seed: worker/restore.c, and what worker/trainer.c makes of
- * it.
+ * State from a checkpoint or from the seed: worker/restore.c, and what worker/generation.c and
+ * trainer.c make of it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * A worker process, as worker/trainer.c, session.c and finish.c make it, without threads: the main
+ * A worker process, as the files that worker/trainer.h lists make it, without threads: the main
  * thread's place in the code is a `point`, and every wait is a return. What the control thread does
  * at once (obey STOP, break off for an unplanned plan) happens when the order arrives; everything
  * else when the main thread next looks at its mailbox.

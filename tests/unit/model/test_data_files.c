@@ -1,0 +1,209 @@
+/* Which files the paths of a data set name: folders, links and globs, sorted, none twice. */
+#include "unit/model/data_folder.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+
+#include "model/data_files.h"
+#include "model/token_row.h"
+
+#define NOBODY 65534 /* the user of "unreadable" tests that run as root */
+
+/* All tokens that @path names, as text. */
+static void expect_text(const char *path, const char *text)
+{
+    const struct token_row_options options = {.format = DATASET_BYTES,
+                                              .paths = &path,
+                                              .path_count = 1,
+                                              .vocab = 256,
+                                              .memory_max_bytes = TOKEN_ROW_MEMORY_MAX};
+    struct token_row row;
+    struct error error = {0};
+    int32_t tokens[256];
+    char read[256] = {0};
+
+    if (token_row_open(&options, &row, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_true(row.count < sizeof(read));
+    token_row_read(&row, 0, (size_t)row.count, tokens);
+    for (size_t i = 0; i < row.count; i++)
+        read[i] = (char)tokens[i];
+    token_row_done(&row);
+    assert_string_equal(read, text);
+}
+
+static void test_a_folder_is_sorted_and_deep(void **state)
+{
+    (void)state;
+    make_folder("d");
+    make_folder("d/b");
+    make_folder("d/b/c");
+    make_folder("d/.hidden");
+    write_text("d/z", "5");
+    write_text("d/b.x", "2"); /* '.' sorts before '/' */
+    write_text("d/b/c/f", "4");
+    write_text("d/b/A", "3");
+    write_text("d/.hidden/f", "1");
+    write_text("d/empty", "");
+    expect_text(at("d"), "12345");
+    expect_text(at("d///"), "12345");
+}
+
+static void test_links(void **state)
+{
+    (void)state;
+    make_folder("d");
+    make_folder("e");
+    write_text("e/file", "E");
+    write_text("d/file", "D");
+    assert_int_equal(symlink("../e/file", at("d/link")), 0);   /* a file: followed */
+    assert_int_equal(symlink("../e", at("d/folder")), 0);      /* a folder: not, in a folder */
+    assert_int_equal(symlink(".", at("d/loop")), 0);           /* would never end */
+    assert_int_equal(symlink("nowhere", at("d/dangling")), 0); /* no data */
+    assert_int_equal(symlink("itself", at("d/itself")), 0);    /* no data either */
+    assert_int_equal(mkfifo(at("d/pipe"), 0644), 0);           /* never opened */
+    expect_text(at("d"), "DE");
+    expect_text(at("d/folder"), "E"); /* named by the user: followed */
+    expect_text(at("d/**"), "DE");
+    expect_text(at("d/fold*/file"), "E"); /* named by a component: followed */
+
+    const char *path = at("d/pipe");
+    struct dataset_options options = options_of(&path, 1);
+    expect_failure(&options, -EINVAL, "neither a file nor a folder");
+    path = at("d/dangling");
+    expect_failure(&options, -ENOENT, "dangling");
+}
+
+static void test_globs(void **state)
+{
+    (void)state;
+    make_folder("g");
+    make_folder("g/one");
+    make_folder("g/one/two");
+    make_folder("g/.git");
+    write_text("g/a.c", "a");
+    write_text("g/b.h", "b");
+    write_text("g/.c.c", "h");
+    write_text("g/.git/d.c", "g");
+    write_text("g/one/c.c", "c");
+    write_text("g/one/two/d.c", "d");
+    write_text("g/one/two/e.h", "e");
+
+    expect_text(at("g/*.c"), "a");
+    expect_text(at("g/*"), "ab"); /* files, not folders */
+    expect_text(at("g/?.[ch]"), "ab");
+    expect_text(at("g/*/*.c"), "c");
+    expect_text(at("g/**/*.c"), "acd");
+    expect_text(at("g/**/**/*.c"), "acd");
+    expect_text(at("g/**"), "abcde");
+    expect_text(at("g/**/two/*"), "de");
+    expect_text(at("g/**/one/**/*.h"), "e");
+    expect_text(at("g/**/e.h"), "e");
+    expect_text(at("g/.*.c"), "h");
+    expect_text(at("g/one/../*.h"), "b");
+    expect_text(at("/g//one/*.c"), "c");
+
+    write_text("g/[x].c", "literal"); /* what exists is no pattern */
+    expect_text(at("g/[x].c"), "literal");
+
+    const char *path = at("g/*.none");
+    struct dataset_options options = options_of(&path, 1);
+    expect_failure(&options, -ENOENT, "no file matches");
+    path = at("absent/**/*.c");
+    expect_failure(&options, -ENOENT, "no file matches");
+}
+
+static void test_relative_globs(void **state)
+{
+    (void)state;
+    char before[4096];
+    assert_non_null(getcwd(before, sizeof(before)));
+    make_folder("r");
+    write_text("r/x.c", "x");
+    write_text("y.c", "y");
+    assert_int_equal(chdir(root), 0);
+    expect_text("*.c", "y");
+    expect_text("**/*.c", "xy");
+    expect_text("./r/*", "x");
+    expect_text(".", "xy");
+    assert_int_equal(chdir(before), 0);
+}
+
+static void test_too_many_components(void **state)
+{
+    (void)state;
+    char pattern[512] = "";
+    for (unsigned i = 0; i < 65; i++)
+        strcat(pattern, "/*");
+    const char *path = pattern;
+    struct dataset_options options = options_of(&path, 1);
+    expect_failure(&options, -EINVAL, "components");
+}
+
+static void test_a_file_named_twice_counts_once(void **state)
+{
+    (void)state;
+    make_folder("d");
+    write_text("d/a", "abc");
+    write_text("d/b", "def");
+    char names[3][256];
+    snprintf(names[0], sizeof(names[0]), "%s", at("d/b"));
+    snprintf(names[1], sizeof(names[1]), "%s", at("d"));
+    snprintf(names[2], sizeof(names[2]), "%s", at("d/*"));
+    const char *paths[] = {names[0], names[1], names[2]};
+    struct dataset_options options = options_of(paths, 3);
+    struct dataset *dataset = open_dataset(&options);
+    assert_int_equal(dataset_token_count(dataset), 6);
+    dataset_close(dataset);
+}
+
+/* Root may read everything, so it becomes somebody else for the attempt. */
+static void expect_unreadable(const char *path, const char *text)
+{
+    struct dataset_options options = options_of(&path, 1);
+    struct dataset *dataset = NULL;
+    struct error error = {0};
+    bool was_root = geteuid() == 0;
+
+    if (was_root)
+        assert_int_equal(seteuid(NOBODY), 0);
+    int r = dataset_open(&options, &dataset, &error);
+    if (was_root) {
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0); /* or the leak sanitizer cannot look */
+    }
+    assert_int_equal(r, -EACCES);
+    if (strstr(error.text, text) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error.text, text);
+}
+
+static void test_unreadable_entries(void **state)
+{
+    (void)state;
+    make_folder("d");
+    make_folder("d/locked");
+    write_text("d/open", "abcdefgh");
+    write_text("d/locked/inside", "x");
+    assert_int_equal(chmod(at("d/locked"), 0), 0);
+    expect_unreadable(at("d"), "d/locked: Permission denied");
+    expect_unreadable(at("d/**/inside"), "d/locked: Permission denied");
+    expect_unreadable(at("d/locked/inside"), "inside: Permission denied");
+    expect_unreadable(at("d/locked/*"), "d/locked/*: Permission denied");
+    assert_int_equal(chmod(at("d/locked"), 0755), 0);
+    assert_int_equal(chmod(at("d/locked/inside"), 0), 0);
+    expect_unreadable(at("d"), "d/locked/inside: Permission denied");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(test_a_folder_is_sorted_and_deep),
+        IN_FOLDER(test_links),
+        IN_FOLDER(test_globs),
+        IN_FOLDER(test_relative_globs),
+        IN_FOLDER(test_too_many_components),
+        IN_FOLDER(test_a_file_named_twice_counts_once),
+        IN_FOLDER(test_unreadable_entries),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
