@@ -423,6 +423,23 @@ bool mesh_await_fault(struct mesh *mesh, uint64_t deadline_ns)
     return failed;
 }
 
+bool mesh_await(struct mesh *mesh, bool (*may_go_on)(const void *context), const void *context)
+{
+    pthread_mutex_lock(&mesh->lock);
+    while (!failing(mesh) && !may_go_on(context))
+        wait_changed(mesh, UINT64_MAX);
+    bool failed = failing(mesh);
+    pthread_mutex_unlock(&mesh->lock);
+    return failed;
+}
+
+void mesh_ask_again(struct mesh *mesh)
+{
+    pthread_mutex_lock(&mesh->lock);
+    pthread_cond_broadcast(&mesh->changed);
+    pthread_mutex_unlock(&mesh->lock);
+}
+
 /* With the lock: until the request is done, which the I/O thread sees to in every case. */
 static int await_done(struct mesh_request *request, uint64_t deadline_ns)
 {

@@ -163,6 +163,16 @@ void mesh_fault(struct mesh *mesh, struct mesh_fault *ret_fault);
 /** mesh_await_fault() - until the mesh has failed or the deadline (monotonic); Return: has it? */
 bool mesh_await_fault(struct mesh *mesh, uint64_t deadline_ns);
 
+/**
+ * mesh_await() - without a deadline, until @may_go_on(@context) or the mesh has failed
+ * @may_go_on: asked at once and after every mesh_ask_again(), with the mesh locked: it only looks
+ *
+ * Return: has the mesh failed?
+ */
+bool mesh_await(struct mesh *mesh, bool (*may_go_on)(const void *context), const void *context);
+/** mesh_ask_again() - from any thread: what mesh_await() asks for may have come true */
+void mesh_ask_again(struct mesh *mesh);
+
 struct mesh_statistics {
     uint64_t bytes_sent, bytes_received, messages_sent, messages_received, wait_ns;
 };

@@ -11,6 +11,7 @@
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
+#include "ctl/job_hold.h"
 #include "ctl/job_risk.h"
 #include "ctl/layout.h"
 #include "ctl/output.h"
@@ -211,12 +212,23 @@ static void show_checkpoints(const struct cluster_job *job)
                size_words(job->checkpoints[i].size_bytes, size), job->checkpoints[i].path);
 }
 
-static int show(const struct cluster_job *job, struct error *error)
+static void show_hold(const char *node)
+{
+    if (node)
+        printf(
+            "%sHELD        node %s is cut off from etcd and commits nothing until it is back, or "
+            "another node takes the job over%s\n",
+            terminal_color(TERMINAL_RED), node, terminal_color(TERMINAL_PLAIN));
+}
+
+/* @held_by: NULL: nobody */
+static int show(const struct cluster_job *job, const char *held_by, struct error *error)
 {
     char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
 
     cluster_job_words(job, words, sizeof(words));
     printf("job         %s\nstate       %s\n", job->name, words);
+    show_hold(held_by);
     show_wish(job);
     if (job->has_progress)
         show_progress(job);
@@ -231,6 +243,17 @@ static int show(const struct cluster_job *job, struct error *error)
     return 0;
 }
 
+static int show_json(const struct cluster_job *job, const char *held_by, struct error *error)
+{
+    json_t *tree = job_json(job, true);
+
+    if (tree && put(tree, "held_by", held_by ? json_string(held_by) : json_null())) {
+        json_decref(tree);
+        tree = NULL;
+    }
+    return output_json(tree, error);
+}
+
 int run_job_show(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
@@ -243,6 +266,7 @@ int run_job_show(const struct arguments *arguments, struct error *error)
     const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
     if (!job)
         return -ENOENT;
-    return arguments_has(arguments, "json") ? output_json(job_json(job, true), error)
-                                            : show(job, error);
+    const char *held_by = job_held_by(&store, &cluster, job);
+    return arguments_has(arguments, "json") ? show_json(job, held_by, error)
+                                            : show(job, held_by, error);
 }

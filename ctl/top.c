@@ -39,7 +39,7 @@ static void add_worker(struct text_table *table, const struct worker_info *info)
                      units);
     text_table_cell(table, "%s/%u", info->node, info->slot);
     text_table_cell(table, "%s", info->job);
-    text_table_cell(table, "%s", info->phase);
+    text_table_cell(table, "%s", info->held ? "held" : info->phase);
     if (info->stage < 0)
         text_table_cell(table, "-");
     else
@@ -51,9 +51,11 @@ static void add_worker(struct text_table *table, const struct worker_info *info)
     text_table_cell(table, "%s", share(info->compute_seconds, busy, compute));
     text_table_cell(table, "%s", share(info->wait_seconds, busy, wait));
     text_table_cell(table, "%d", info->pid);
-    text_table_cell(table, "%s%s%s", info->slowest ? terminal_color(TERMINAL_YELLOW) : "",
-                    info->slowest ? "◀ slowest of its stage" : "",
-                    info->slowest ? terminal_color(TERMINAL_PLAIN) : "");
+    const char *remark = info->held      ? "◀ cut off from etcd: commits nothing"
+                         : info->slowest ? "◀ slowest of its stage"
+                                         : "";
+    text_table_cell(table, "%s%s%s", *remark ? terminal_color(TERMINAL_YELLOW) : "", remark,
+                    *remark ? terminal_color(TERMINAL_PLAIN) : "");
 }
 
 static int append_nodes(const struct cluster *cluster, struct bytes *into)
@@ -123,13 +125,13 @@ static int compose(const struct cluster *cluster, const struct worker_list *list
 static json_t *worker_json(const struct worker_info *info)
 {
     return json_pack(
-        "{s:s, s:i, s:s, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b}", "node",
-        info->node, "slot", (int)info->slot, "job", info->job, "pid", info->pid, "phase",
+        "{s:s, s:i, s:s, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b, s:b}",
+        "node", info->node, "slot", (int)info->slot, "job", info->job, "pid", info->pid, "phase",
         info->phase, "generation", (json_int_t)info->generation, "step", (json_int_t)info->step,
         "stage", info->stage, "replica", info->replica, "first_unit", (int)info->first_unit,
         "unit_count", (int)info->unit_count, "lanes", (int)info->lanes, "compute_seconds",
         info->compute_seconds, "wait_seconds", info->wait_seconds, "step_seconds",
-        info->step_seconds, "slowest", (int)info->slowest);
+        info->step_seconds, "slowest", (int)info->slowest, "held", (int)info->held);
 }
 
 static int print_json(const struct cluster *cluster, const struct worker_list *list,

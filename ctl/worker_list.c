@@ -48,6 +48,8 @@ static int decode(const json_t *tree, struct worker_info *info, struct error *er
         status = json_get_unsigned(tree, "unit_count", 65536, &info->unit_count, error);
     if (!status && json_has(tree, "lanes")) /* an older firnd does not say */
         status = json_get_unsigned(tree, "lanes", 65536, &info->lanes, error);
+    if (!status && json_has(tree, "held")) /* nor whether it holds */
+        status = json_get_bool(tree, "held", &info->held, error);
     if (!status)
         status = json_get_double(tree, "compute_seconds", &info->compute_seconds, error);
     if (!status)
@@ -143,6 +145,36 @@ void worker_list_finish(struct worker_list *list)
     }
 }
 
+static void ask(struct fetch *fetch, const struct cluster_node *node, const char *job)
+{
+    snprintf(fetch->url, sizeof(fetch->url), "http://%s/v1/jobs/%s/workers", node->record.http,
+             job);
+}
+
+/* What was answered, if anything. */
+static int take(struct worker_list *list, const struct cluster_job *job, const char *node,
+                const struct fetch *fetch, struct error *error)
+{
+    list->silent += fetch->status != 0;
+    return fetch_good(fetch)
+               ? worker_list_add(list, job->name, node, job_spec_unit_count(job->spec),
+                                 (const char *)fetch->body.data, fetch->body.size_bytes, error)
+               : 0;
+}
+
+int worker_list_load_node(struct store *store, const struct cluster_node *node,
+                          const struct cluster_job *job, struct worker_list *list,
+                          struct error *error)
+{
+    struct fetch fetch = {0};
+
+    ask(&fetch, node, job->name);
+    fetch_all(store, &fetch, 1, FETCH_QUICK_NS);
+    int status = take(list, job, node->name, &fetch, error);
+    bytes_done(&fetch.body);
+    return status;
+}
+
 static int load_job(struct store *store, const struct cluster *cluster,
                     const struct cluster_job *job, struct worker_list *list, struct error *error)
 {
@@ -153,15 +185,11 @@ static int load_job(struct store *store, const struct cluster *cluster,
     if (status)
         return status;
     for (unsigned i = 0; i < count; i++)
-        snprintf(fetches[i].url, sizeof(fetches[i].url), "http://%s/v1/jobs/%s/workers",
-                 cluster->nodes[i].record.http, job->name);
+        ask(&fetches[i], &cluster->nodes[i], job->name);
     fetch_all(store, fetches, count, FETCH_QUICK_NS);
     for (unsigned i = 0; i < count; i++) {
-        list->silent += fetches[i].status != 0;
-        if (!status && fetch_good(&fetches[i]))
-            status = worker_list_add(
-                list, job->name, cluster->nodes[i].name, job_spec_unit_count(job->spec),
-                (const char *)fetches[i].body.data, fetches[i].body.size_bytes, error);
+        if (!status)
+            status = take(list, job, cluster->nodes[i].name, &fetches[i], error);
         bytes_done(&fetches[i].body);
     }
     return status;

@@ -13,6 +13,7 @@ struct worker_info {
     unsigned first_unit, unit_count, model_units;
     unsigned lanes; /* that its replica carries; 0: not known */
     double compute_seconds, wait_seconds, step_seconds;
+    bool held;    /* its node is cut off from etcd and lets it commit nothing */
     bool slowest; /* clearly, for a lane, of several replicas of its stage */
 };
 
@@ -29,6 +30,10 @@ int worker_list_add(struct worker_list *list, const char *job, const char *node,
                     struct error *error) CHECK_RESULT;
 /** worker_list_finish() - sort, and mark the slowest of each stage that has several replicas */
 void worker_list_finish(struct worker_list *list);
+/** worker_list_load_node() - add what one node says of one job; nothing when it does not answer */
+int worker_list_load_node(struct store *store, const struct cluster_node *node,
+                          const struct cluster_job *job, struct worker_list *list,
+                          struct error *error) CHECK_RESULT;
 /** worker_list_load() - ask every node about every job that is not over */
 int worker_list_load(struct store *store, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error) CHECK_RESULT;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "daemon/fencing.h"
 #include "daemon/job.h"
 
 #define LABELS_SIZE 256
@@ -115,6 +116,11 @@ static double job_alarm(const struct job *job)
     return slot_alarms_told(&job->alarms)[0] != '\0';
 }
 
+static double job_held(const struct job *job)
+{
+    return fencing_holds(job);
+}
+
 static double job_step(const struct job *job)
 {
     return told(job) ? (double)told(job)->step : NAN;
@@ -172,6 +178,8 @@ static const struct {
     {"job_generation", "The plan in force, as this node knows it.", job_generation},
     {"job_alarm", "1: a worker of this node raised an alarm (a checkpoint that failed).",
      job_alarm},
+    {"job_held", "1: this node is cut off from etcd and lets the job commit nothing here.",
+     job_held},
     {"job_step", "The newest committed step.", job_step},
     {"job_steps", "How many there will be.", job_steps},
     {"job_checkpoint_step", "Step of the newest checkpoint that this node recorded.",

@@ -21,14 +21,10 @@ struct fencing {
     struct job *read_job;
 };
 
-/* Nobody beyond this node is needed for a commit, so nobody else can withhold it. */
 static bool runs_alone(const struct job *job)
 {
-    const struct plan *plan = job->plan;
-    for (unsigned rank = 0; plan && rank < plan->worker_count; rank++)
-        if (strcmp(plan->workers[rank].node, job->daemon->config->node))
-            return false;
-    return plan && plan->worker_count > 0;
+    const char *node = job->plan ? plan_lone_node(job->plan) : NULL;
+    return node && !strcmp(node, job->daemon->config->node);
 }
 
 /*
@@ -55,9 +51,15 @@ static bool is_cleared(const struct job *job)
     return job->standing == JOB_GOES_ON && job->standing_generation == job->plan->generation;
 }
 
-static bool is_held(const struct job *job)
+bool fencing_holds(const struct job *job)
 {
-    return job->standing == JOB_HELD && job->standing_generation == job->plan->generation;
+    return job->plan && job->standing == JOB_HELD &&
+           job->standing_generation == job->plan->generation;
+}
+
+bool fencing_holds_slot(const struct job *job, unsigned slot)
+{
+    return fencing_holds(job) && job->alone_slot == slot;
 }
 
 static void order(struct job *job, unsigned slot, enum control_type type)
@@ -89,7 +91,7 @@ static void say(struct job *job, unsigned slot, const char *text)
 
 static void hold(struct job *job, unsigned slot)
 {
-    if (is_held(job))
+    if (fencing_holds(job))
         return;
     say(job, slot,
         "this node is cut off from etcd, and another one may take the job over: it holds before "
@@ -149,7 +151,7 @@ static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
         hold(job, slot);
     else if (isolation == ISOLATION_NONE && !is_cleared(job))
         read_plan(fencing, job);
-    else if (isolation == ISOLATION_SHARED && is_held(job) &&
+    else if (isolation == ISOLATION_SHARED && fencing_holds(job) &&
              registry_left_ns(fencing->daemon->registry) > 0)
         order(job, slot, CONTROL_GO_ON); /* in time: nothing can have been given away */
 }
@@ -206,7 +208,7 @@ void fencing_connected(struct job *job, unsigned slot)
 
     if (!find_root(job, &root) || root != slot)
         return;
-    if (is_held(job))
+    if (fencing_holds(job))
         order(job, slot, CONTROL_HOLD);
     else
         job->standing = JOB_UNKNOWN;

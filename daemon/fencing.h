@@ -26,5 +26,9 @@ void fencing_free(struct fencing *fencing);
 void fencing_look(struct fencing *fencing);
 /** fencing_connected() - a worker is reached anew: what it was told is not known */
 void fencing_connected(struct job *job, unsigned slot);
+/** fencing_holds() - is @job, which is on this node alone, held before its next commit? */
+bool fencing_holds(const struct job *job);
+/** fencing_holds_slot() - and is it the worker on @slot that commits nothing meanwhile? */
+bool fencing_holds_slot(const struct job *job, unsigned slot);
 /** fencing_forget() - @job is closed */
 void fencing_forget(struct fencing *fencing, const struct job *job);

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "daemon/fencing.h"
 #include "daemon/job.h"
 #include "elastic/isolation.h"
 
@@ -24,12 +25,17 @@ static int append_tree(json_t *tree, struct bytes *body, struct error *error)
     return status ? error_set(error, status, "no memory for the answer") : 0;
 }
 
-static json_t *job_names(const struct daemon *daemon)
+static bool is_any(const struct job *job)
+{
+    return job != NULL;
+}
+
+static json_t *job_names(const struct daemon *daemon, bool (*is_meant)(const struct job *job))
 {
     json_t *names = json_array();
 
     for (const struct job *job = daemon->jobs; names && job; job = job->next)
-        if (json_array_append_new(names, json_string(job->name))) {
+        if (is_meant(job) && json_array_append_new(names, json_string(job->name))) {
             json_decref(names);
             return NULL;
         }
@@ -49,13 +55,14 @@ static const char *lease_word(const struct daemon *daemon)
 
 int http_answer_node(const struct daemon *daemon, struct bytes *body, struct error *error)
 {
-    AUTO_JSON json_t *tree = json_pack(
-        "{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o}", "node", daemon->config->node,
-        "cluster", daemon->config->cluster, "version", FIRN_VERSION, "leader",
-        daemon->election ? election_leader(daemon->election) : "", "leads",
-        daemon->election && election_leads(daemon->election), "registered", daemon->registered,
-        "etcd_reachable", !daemon->store_away, "lease", lease_word(daemon), "jobs",
-        job_names(daemon), "record", node_record_encode(&daemon->self));
+    AUTO_JSON json_t *tree =
+        json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:o}", "node",
+                  daemon->config->node, "cluster", daemon->config->cluster, "version", FIRN_VERSION,
+                  "leader", daemon->election ? election_leader(daemon->election) : "", "leads",
+                  daemon->election && election_leads(daemon->election), "registered",
+                  daemon->registered, "etcd_reachable", !daemon->store_away, "lease",
+                  lease_word(daemon), "jobs", job_names(daemon, is_any), "held",
+                  job_names(daemon, fencing_holds), "record", node_record_encode(&daemon->self));
 
     return append_tree(tree, body, error);
 }
@@ -143,7 +150,7 @@ static json_t *worker_json(const struct job *job, unsigned slot)
         computes ? job->plan->replica_first_lane + (unsigned)rank / job->plan->stage_count : NULL;
 
     return json_pack(
-        "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f}", "slot", (int)slot,
+        "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b}", "slot", (int)slot,
         "pid", worker_process_pid(job->processes[slot]), "phase", worker_phase_word(status->phase),
         "generation", (json_int_t)status->generation, "step",
         (json_int_t)MAX(progress->step, status->applied_step), "stage", computes ? (int)stage : -1,
@@ -154,7 +161,7 @@ static json_t *worker_json(const struct job *job, unsigned slot)
             : 0,
         "lanes", lanes ? (int)(lanes[1] - lanes[0]) : 0, "compute_seconds",
         progress->compute_seconds, "wait_seconds", progress->wait_seconds, "step_seconds",
-        progress->step_seconds);
+        progress->step_seconds, "held", (int)fencing_holds_slot(job, slot));
 }
 
 static const struct job *find_job(const struct daemon *daemon, const char *name)

@@ -102,6 +102,14 @@ int plan_find(const struct plan *plan, const char *node, unsigned slot)
     return -1;
 }
 
+const char *plan_lone_node(const struct plan *plan)
+{
+    for (unsigned rank = 1; rank < plan->worker_count; rank++)
+        if (strcmp(plan->workers[rank].node, plan->workers[0].node) != 0)
+            return NULL;
+    return plan->worker_count > 0 ? plan->workers[0].node : NULL;
+}
+
 int plan_shadow_of(const struct plan *plan, unsigned stage)
 {
     for (unsigned i = 0; i < plan->shadow_count; i++)

@@ -198,6 +198,10 @@ static inline unsigned plan_lane_count(const struct plan *plan) /* 0 for an empt
 /** plan_find() - rank of (node, slot), or -1 */
 int plan_find(const struct plan *plan, const char *node, unsigned slot);
 
+/** plan_lone_node() - the node that has all workers: nobody elsewhere is needed for a commit, so
+ * nobody can withhold it; NULL: there is none */
+const char *plan_lone_node(const struct plan *plan);
+
 /** plan_shadow_of() - who keeps the copy of @stage, or -1 */
 int plan_shadow_of(const struct plan *plan, unsigned stage);
 

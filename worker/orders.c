@@ -30,6 +30,16 @@ static void break_off(struct trainer *trainer, const char *reason)
     pthread_mutex_unlock(&trainer->lock);
 }
 
+/* The main thread may be waiting for that before a commit. */
+static void let_commit(struct trainer *trainer)
+{
+    __atomic_store_n(&trainer->held_generation, 0, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&trainer->lock);
+    if (trainer->mesh)
+        mesh_ask_again(trainer->mesh);
+    pthread_mutex_unlock(&trainer->lock);
+}
+
 /* Should the main thread be told? A firnd that is new may speak of the plan that it follows. */
 static bool is_newer(const struct trainer *trainer, const struct plan *plan)
 {
@@ -46,7 +56,7 @@ void orders_observe(void *context, const struct control_message *message)
     } else if (message->type == CONTROL_HOLD) {
         __atomic_store_n(&trainer->held_generation, message->progress.generation, __ATOMIC_RELEASE);
     } else if (message->type == CONTROL_GO_ON) {
-        __atomic_store_n(&trainer->held_generation, 0, __ATOMIC_RELEASE);
+        let_commit(trainer);
     } else if (message->type == CONTROL_SWITCH && is_newer(trainer, message->plan)) {
         if (message->plan->planned)
             __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);

@@ -18,8 +18,6 @@
 #include "worker/scribe.h"
 #include "worker/telling.h"
 
-#define HOLD_LOOK_NS (20 * NS_PER_MS)
-
 /* ---- opening ---- */
 
 /* Whoever judges times begins anew with each engine: other lanes, or less to compute. */
@@ -199,15 +197,20 @@ static uint64_t choose_switch(const struct trainer *trainer)
                : 0;
 }
 
-/* An order of firnd, which may be the only one that knows that the job was given away. */
+static bool is_permitted(const void *context)
+{
+    const struct trainer *trainer = context;
+
+    return __atomic_load_n(&trainer->held_generation, __ATOMIC_ACQUIRE) < trainer->generation;
+}
+
+/* An order of firnd, which may be the only one that knows that the job was given away. What ends
+ * the wait otherwise, another plan or an order to stop, breaks the links. */
 static int await_permission(void *context)
 {
     const struct trainer *trainer = context;
 
-    while (__atomic_load_n(&trainer->held_generation, __ATOMIC_ACQUIRE) >= trainer->generation)
-        if (mesh_await_fault(trainer->mesh, clock_monotonic_ns() + HOLD_LOOK_NS))
-            return -ECONNRESET;
-    return 0;
+    return mesh_await(trainer->mesh, is_permitted, trainer) ? -ECONNRESET : 0;
 }
 
 static int commit_step(struct trainer *trainer, struct exchange_down *down, struct error *error)

@@ -4,6 +4,7 @@
  */
 #include "unit/comm/mesh_harness.h"
 
+#include <sched.h>
 #include <time.h>
 
 #define SHORT_TIMEOUT_NS (400 * NS_PER_MS)
@@ -311,6 +312,56 @@ static void a_peer_that_leaves_too_early_is_a_fault(void **state)
     }
 }
 
+/* ---- waiting for a word from elsewhere ---- */
+
+struct word {
+    struct mesh *mesh;
+    bool given, breaks; /* given: read and written by two threads, atomically */
+    unsigned asked;
+};
+
+static bool is_given(const void *context)
+{
+    const struct word *word = context;
+    __atomic_fetch_add((unsigned *)&word->asked, 1, __ATOMIC_ACQ_REL);
+    return __atomic_load_n(&word->given, __ATOMIC_ACQUIRE);
+}
+
+/* Once it is waited for: a wake without the word, then the word, or the end of the mesh. */
+static void *give_word(void *context)
+{
+    struct word *word = context;
+    while (__atomic_load_n(&word->asked, __ATOMIC_ACQUIRE) == 0)
+        sched_yield();
+    while (__atomic_load_n(&word->asked, __ATOMIC_ACQUIRE) < 2)
+        mesh_ask_again(word->mesh);
+    if (word->breaks) {
+        mesh_abort(word->mesh, "another plan");
+        return NULL;
+    }
+    __atomic_store_n(&word->given, true, __ATOMIC_RELEASE);
+    mesh_ask_again(word->mesh);
+    return NULL;
+}
+
+static void a_word_or_a_fault_ends_a_wait_for_it(void **state)
+{
+    (void)state;
+    for (unsigned breaks = 0; breaks < 2; breaks++) {
+        struct pair pair;
+        pthread_t giver;
+        pair_open(&pair, WORLD_SILENT_NS);
+        struct word word = {.mesh = pair.mesh, .breaks = breaks};
+        assert_int_equal(pthread_create(&giver, NULL, give_word, &word), 0);
+        assert_int_equal(mesh_await(pair.mesh, is_given, &word), breaks);
+        pthread_join(giver, NULL);
+        assert_true(word.asked >= 2);
+        if (!breaks)
+            mesh_abort(pair.mesh, "end");
+        pair_done(&pair);
+    }
+}
+
 /* ---- frames that no correct peer sends, after a correct handshake ---- */
 
 static void expect_protocol_fault(struct frame frame, const uint8_t *payload)
@@ -538,6 +589,7 @@ int main(void)
         cmocka_unit_test(a_wait_that_is_too_long_fails_the_mesh),
         cmocka_unit_test(another_size_than_expected_fails_the_mesh),
         cmocka_unit_test(a_peer_that_leaves_too_early_is_a_fault),
+        cmocka_unit_test(a_word_or_a_fault_ends_a_wait_for_it),
         cmocka_unit_test(frames_that_are_not_allowed_end_the_link),
         cmocka_unit_test(a_peer_that_overdraws_its_credit_ends_the_link),
         cmocka_unit_test(a_peer_that_offers_without_end_ends_the_link),

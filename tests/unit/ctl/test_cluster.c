@@ -247,6 +247,24 @@ static void test_more_lanes_are_not_slowness(void **state)
     worker_list_done(&list);
 }
 
+static void test_a_worker_that_holds_is_told_from_one_that_runs(void **state)
+{
+    (void)state;
+    static const char format[] =
+        "{\"workers\":[{\"slot\":0,\"pid\":9,\"phase\":\"running\",\"generation\":2,\"step\":5,"
+        "\"stage\":0,\"replica\":0,\"first_unit\":0,\"unit_count\":3,\"compute_seconds\":0.1,"
+        "\"wait_seconds\":0.1,\"step_seconds\":0.5%s}]}";
+    static const char *const words[] = {"", ",\"held\":false", ",\"held\":true"};
+    struct worker_list list = {0};
+    for (unsigned i = 0; i < ARRAY_COUNT(words); i++) {
+        char text[512];
+        int length = snprintf(text, sizeof(text), format, words[i]);
+        assert_int_equal(worker_list_add(&list, "j", "a", 6, text, (size_t)length, &error), 0);
+        assert_int_equal(list.workers[i].held, i == 2);
+    }
+    worker_list_done(&list);
+}
+
 static void test_an_answer_that_is_not_understood_names_the_node(void **state)
 {
     (void)state;
@@ -274,6 +292,7 @@ int main(void)
         cmocka_unit_test_teardown(test_many_jobs_find_room, teardown),
         cmocka_unit_test_teardown(test_the_clearly_slowest_of_a_stage_is_marked, teardown),
         cmocka_unit_test_teardown(test_more_lanes_are_not_slowness, teardown),
+        cmocka_unit_test_teardown(test_a_worker_that_holds_is_told_from_one_that_runs, teardown),
         cmocka_unit_test_teardown(test_an_answer_that_is_not_understood_names_the_node, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,18 @@ static void test_alarms_and_drains(void **state)
     assert_has(page_of(node), "\nfirn_etcd_reachable 0\n");
 }
 
+/* Only under the plan that it was held for. */
+static void test_a_job_that_is_held(void **state)
+{
+    struct node *node = *state;
+    assert_has(page_of(node), "\nfirn_job_held{job=\"demo\"} 0\n");
+    node->job.standing = JOB_HELD;
+    node->job.standing_generation = node->job.plan->generation;
+    assert_has(page_of(node), "\nfirn_job_held{job=\"demo\"} 1\n");
+    node->job.plan->generation++;
+    assert_has(page_of(node), "\nfirn_job_held{job=\"demo\"} 0\n");
+}
+
 /* Each family once, with its help and type before its samples. */
 static void test_every_sample_follows_its_family(void **state)
 {
@@ -151,6 +163,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_numbers_of_a_node_with_rank_zero, begin, end),
         cmocka_unit_test_setup_teardown(test_other_nodes_tell_only_of_themselves, begin, end),
         cmocka_unit_test_setup_teardown(test_alarms_and_drains, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_job_that_is_held, begin, end),
         cmocka_unit_test_setup_teardown(test_every_sample_follows_its_family, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
