@@ -204,6 +204,7 @@ int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_
     mesh->cancel = cancel;
     mesh->failure_timeout_ns = options->failure_timeout_ns;
     mesh->connect_deadline_ns = options->connect_deadline_ns;
+    mesh->patient = options->patient;
     mesh->unexpected_max_bytes =
         options->unexpected_max_bytes ? options->unexpected_max_bytes : MESH_UNEXPECTED_MAX_BYTES;
     mesh->epoll = mesh->wake = -1;

@@ -67,6 +67,7 @@ struct mesh_options {
     uint64_t unexpected_max_bytes; /* messages nobody has asked for, of all peers; 0: 256 MiB */
     uint64_t connect_deadline_ns;  /* monotonic: all links up by then, or -ETIMEDOUT naming who is
                                       missing; sooner when a host is unreached */
+    bool patient; /* hosts that are unreached do not end it: they may come to be reached */
     struct mesh_unreached *unreached; /* filled when opening fails; NULL: nobody asks */
 };
 
@@ -87,8 +88,8 @@ int mesh_listener_address(int listener, char ret_address[ADDRESS_SIZE]) CHECK_RE
  * Connections of another job or generation and of strangers are refused and do not end the wait. A
  * peer that is still at an older generation is tried again; one at a newer generation ends it.
  *
- * A host that is unreached ends the wait before the deadline: it is dead, or cut off from here, and
- * who plans must know.
+ * A host that is unreached ends the wait before the deadline, unless this one is patient: it is
+ * dead, or cut off from here, and who plans must know.
  *
  * Return: 0; -ETIMEDOUT (who is missing is in @error), -EPERM (the same, and one of them could not
  * prove that it knows the key), -ESTALE (a peer is at a newer generation), -ECONNRESET (a peer that

@@ -93,6 +93,7 @@ struct mesh {
     struct peer *peers; /* by rank, ascending */
     unsigned peer_count;
     int listener, cancel; /* borrowed */
+    bool patient;
     uint64_t failure_timeout_ns, connect_deadline_ns, unexpected_max_bytes;
 
     int epoll, wake;

@@ -386,7 +386,8 @@ void rendezvous_tick(struct mesh *mesh)
         rendezvous_end(mesh, 0, NULL);
         return;
     }
-    if (mesh->now_ns >= mesh->connect_deadline_ns || somebody_is_unreached(mesh)) {
+    if (mesh->now_ns >= mesh->connect_deadline_ns ||
+        (!mesh->patient && somebody_is_unreached(mesh))) {
         end_late(mesh);
         return;
     }

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
 #include "elastic/leader_slow.h"
 #include "elastic/leader_supersede.h"
@@ -116,6 +117,12 @@ static int pause_when_possible(struct leader_context *context)
     return 0;
 }
 
+static void note_that_it_runs(struct leader_context *context)
+{
+    context->memory->standoff_seen_ns = 0;
+    leader_cuts_mended(context);
+}
+
 static int decide(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -129,6 +136,8 @@ static int decide(struct leader_context *context)
     if (view->plan != NULL && leader_has_failed(context))
         return leader_recover(context);
     context->memory->failure_seen_ns = 0;
+    if (context->roster.all_running)
+        note_that_it_runs(context);
 
     bool paused = view->desired == JOB_DESIRED_PAUSED;
     if (view->plan == NULL || view->plan->worker_count == 0) {

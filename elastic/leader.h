@@ -138,6 +138,9 @@ struct leader_memory {
     struct leader_slow_seen slow_seen[PLAN_SLOW_MAX];
     unsigned slow_seen_count;
     struct leader_cut cuts[LEADER_CUTS_MAX]; /* the oldest is forgotten first */
+    /* Since when nodes are waited for that have lost each other (0: none are), until when, and
+     * until when it is not asked again whether the job can go back. */
+    uint64_t standoff_seen_ns, standoff_until_ns, standoff_refused_ns;
 };
 
 enum leader_action {

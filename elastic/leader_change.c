@@ -18,6 +18,7 @@
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
 #include "elastic/leader_slow.h"
+#include "elastic/leader_standoff.h"
 #include "elastic/leader_supersede.h"
 #include "elastic/plan_words.h"
 #include "elastic/shadow.h"
@@ -403,6 +404,7 @@ int leader_change(struct leader_context *context)
                    view->plan->reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING,
                    "generation %llu begins: %s", (unsigned long long)view->plan->generation,
                    view->plan->reason_text);
+        leader_standoff_say(context);
         uint64_t due = context->memory->published_ns + leader_start_time_ns(context);
         if (!view->plan->planned && view->now_ns < due) /* later only reports can change anything */
             leader_wake(context, due);

@@ -58,7 +58,7 @@ static void note_pair(struct leader_context *context, const struct leader_node *
         strcmp(a->name, b->name) < 0 ? entry_of(context, a, b) : entry_of(context, b, a);
     if (cut->generation == view->plan->generation)
         return;
-    if (cut->generation != 0) {
+    if (cut->generation != 0 || view->plan->patient) { /* an earlier leader had missed it before */
         cut->times++;
         cut->until_ns = view->now_ns + term_ns(context, cut->times);
     }
@@ -104,13 +104,23 @@ void leader_cuts_note(struct leader_context *context)
 
 /* ---- who is left out ---- */
 
-static bool computes(const struct leader_context *context, const struct leader_node *node)
+static bool has_rank(const struct plan *plan, unsigned rank_count, const struct leader_node *node)
 {
-    const struct plan *plan = context->view->plan;
-    for (unsigned rank = 0; plan != NULL && rank < plan->worker_count; rank++)
+    for (unsigned rank = 0; rank < rank_count; rank++)
         if (strcmp(plan->workers[rank].node, node->name) == 0)
             return true;
     return false;
+}
+
+static bool computes(const struct leader_context *context, const struct leader_node *node)
+{
+    const struct plan *plan = context->view->plan;
+    return plan != NULL && has_rank(plan, plan->worker_count, node);
+}
+
+static bool takes_part(const struct plan *plan, const struct leader_node *node)
+{
+    return has_rank(plan, plan->worker_count + plan->donor_count, node);
 }
 
 /* Its place in the field; CUT_NODES_MAX: there is no more room. */
@@ -171,6 +181,17 @@ static void list_cuts(const struct leader_context *context, struct cut_field *fi
     }
 }
 
+void leader_cuts_mended(struct leader_context *context)
+{
+    const struct leader_node *ends[2];
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
+        struct leader_cut *cut = &context->memory->cuts[i];
+        if (find_ends(context, cut, ends) && computes(context, ends[0]) &&
+            computes(context, ends[1]))
+            cut->until_ns = context->view->now_ns;
+    }
+}
+
 struct question {
     struct leader_context *context;
     const struct cut_field *field;
@@ -223,6 +244,37 @@ bool leader_cuts_give_in(struct leader_context *context)
     bool somebody = context->left_out_count > 0;
     context->left_out_count = 0;
     return somebody;
+}
+
+/* Both ends of a cut that @plan needs; false: there is none. */
+static bool find_parted(const struct leader_context *context, const struct plan *plan,
+                        const struct leader_node *end, const struct leader_node *ret_ends[2])
+{
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++)
+        if (find_ends(context, &context->memory->cuts[i], ret_ends) &&
+            (end == NULL || end == ret_ends[0] || end == ret_ends[1]) &&
+            takes_part(plan, ret_ends[0]) && takes_part(plan, ret_ends[1]))
+            return true;
+    return false;
+}
+
+bool leader_cuts_parts(const struct leader_context *context, const struct plan *plan,
+                       const struct leader_node *end)
+{
+    const struct leader_node *ends[2];
+    return find_parted(context, plan, end, ends);
+}
+
+const char *leader_cuts_parted_words(const struct leader_context *context, const struct plan *plan,
+                                     char *ret_words, size_t size)
+{
+    const struct leader_node *ends[2];
+    if (!find_parted(context, plan, NULL, ends))
+        return NULL;
+    snprintf(ret_words, size,
+             "%.40s and %.40s do not reach each other, and neither can be done without",
+             ends[0]->name, ends[1]->name);
+    return ret_words;
 }
 
 const char *leader_cuts_words(const struct leader_context *context, char *ret_words, size_t size)

@@ -13,8 +13,9 @@
  * started anew begin with a clean slate.
  *
  * This is remembered by the leader alone, for a leader that is new has only to try once more than
- * the one before. At most LEADER_CUTS_MAX pairs are remembered, and cuts among CUT_NODES_MAX nodes
- * are weighed at a time: where more is cut, it takes more generations until all is found.
+ * the one before; where that one had made a patient plan (elastic/leader_standoff.h), not even
+ * that. At most LEADER_CUTS_MAX pairs are remembered, and cuts among CUT_NODES_MAX nodes are
+ * weighed at a time: where more is cut, it takes more generations until all is found.
  */
 #pragma once
 
@@ -26,6 +27,9 @@
 
 /** leader_cuts_note() - remember whom workers of the plan in force did not reach */
 void leader_cuts_note(struct leader_context *context);
+
+/** leader_cuts_mended() - the plan in force runs: its nodes reach each other */
+void leader_cuts_mended(struct leader_context *context);
 
 /**
  * leader_cuts_choose() - decide which nodes are left out of the plan that is about to be made
@@ -39,11 +43,20 @@ void leader_cuts_choose(struct leader_context *context,
 /** leader_cuts_leave_out() - is @node left out? Pools of slots ask; false before a choice */
 bool leader_cuts_leave_out(const struct leader_context *context, const struct leader_node *node);
 
+/** leader_cuts_parts() - has @plan workers or donors on two nodes that are believed to have lost
+ * each other? @end: one of which is this one; NULL: any */
+bool leader_cuts_parts(const struct leader_context *context, const struct plan *plan,
+                       const struct leader_node *end);
+
 /** leader_cuts_give_in() - what is left is not enough: nobody is left out; false: nobody was */
 bool leader_cuts_give_in(struct leader_context *context);
 
-/** leader_cuts_words() - "a and b do not reach each other, b is left out"; NULL: nobody is */
+/** leader_cuts_words() - "a and b do not reach each other: without b"; NULL: nobody is left out */
 const char *leader_cuts_words(const struct leader_context *context, char *ret_words, size_t size);
+/** leader_cuts_parted_words() - "a and b do not reach each other, and neither can be done without",
+ * of @plan; NULL: nobody of it has lost another */
+const char *leader_cuts_parted_words(const struct leader_context *context, const struct plan *plan,
+                                     char *ret_words, size_t size);
 
 /** leader_cuts_say() - add to the job's text who is left out */
 void leader_cuts_say(struct leader_context *context);

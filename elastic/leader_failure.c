@@ -2,6 +2,7 @@
  * Whether the plan in force has failed: somebody whom it needs is lost or stuck, or it never came
  * up in its time.
  */
+#include "elastic/leader_standoff.h"
 #include "elastic/leader_supersede.h"
 
 bool leader_start_timed_out(const struct leader_context *context)
@@ -60,5 +61,6 @@ bool leader_has_failed(const struct leader_context *context)
     for (unsigned i = 0; i < context->roster.count; i++)
         if (member_failed(context, &context->roster.members[i]))
             return true;
-    return absence_is_failure(context) || leader_start_timed_out(context);
+    return absence_is_failure(context) || leader_start_timed_out(context) ||
+           leader_standoff_is_over(context);
 }

@@ -15,6 +15,7 @@
 
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_patience.h"
+#include "elastic/leader_standoff.h"
 
 /* "b/1, c/0 and 2 more": who is not coming along. */
 static void name_lost(const struct leader_context *context, char *text, size_t size)
@@ -157,6 +158,8 @@ static void explain(const struct leader_context *context, const struct recovery 
     const struct plan *before = context->view->plan;
     name_lost(context, lost, sizeof(lost));
     const char *broke = leader_cuts_words(context, cut, sizeof(cut));
+    if (broke == NULL)
+        broke = leader_cuts_parted_words(context, plan, cut, sizeof(cut));
     snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slots -> %u, step %llu %s",
              broke != NULL     ? broke
              : lost[0] != '\0' ? "lost "
@@ -294,6 +297,39 @@ static bool any_may_go(const struct leader_context *context, const void *argumen
     return true;
 }
 
+/* The job is better off without one end of a cut, though its state goes with it. No plan: the
+ * others are not slots enough. */
+static int go_back_without_one(struct leader_context *context,
+                               const struct leader_survivors *survivors, struct recovery *recovery)
+{
+    char why[120];
+    enum recovery_kind kind = recovery->kind;
+    leader_cuts_choose(context, any_may_go, NULL);
+    if (context->left_out_count == 0 || leader_cuts_words(context, why, sizeof(why)) == NULL)
+        return 0;
+    recovery->kind = RECOVERY_CHECKPOINT;
+    int r = restart_on_survivors(context, survivors, recovery, why);
+    recovery->kind = kind;
+    return r;
+}
+
+/* From what the survivors have, if those who have it reach each other, or may yet. */
+static int go_on(struct leader_context *context, const struct leader_survivors *survivors,
+                 struct recovery *recovery)
+{
+    struct remains remains = {survivors, recovery};
+    leader_cuts_choose(context, state_stays, &remains);
+    if (context->left_out_count == 0 && leader_standoff_is_over(context)) {
+        int r = go_back_without_one(context, survivors, recovery);
+        if (r < 0 || context->decision->plan != NULL)
+            return r;
+        context->decision->misses_checkpoint = false;
+        (void)leader_cuts_give_in(context);
+        leader_standoff_goes_on(context);
+    }
+    return publish_from_memory(context, survivors, recovery);
+}
+
 static int recover(struct leader_context *context, struct leader_survivors *survivors,
                    struct recovery *recovery)
 {
@@ -316,11 +352,14 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
         return 0;
     }
     avoid_the_unheard(context);
-    struct remains remains = {survivors, recovery};
-    leader_cuts_choose(context, falls_back ? any_may_go : state_stays, &remains);
-    return falls_back
-               ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
-               : publish_from_memory(context, survivors, recovery);
+    if (falls_back)
+        leader_cuts_choose(context, any_may_go, NULL);
+    r = falls_back
+            ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
+            : go_on(context, survivors, recovery);
+    if (r == 0 && context->decision->plan != NULL && context->decision->plan->worker_count > 0)
+        leader_standoff_enter(context, context->decision->plan, recovery->step);
+    return r;
 }
 
 int leader_recover(struct leader_context *context)

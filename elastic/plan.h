@@ -139,6 +139,10 @@ struct plan {
 
     double predicted_step_seconds; /* what the planner expects */
 
+    /* Nodes of it have lost each other and none can be done without (elastic/leader_cuts.h): silent
+     * hosts are waited for as long as anybody else, for the pair may find each other. */
+    bool patient;
+
     unsigned slow_count;
     struct plan_slow slow[PLAN_SLOW_MAX];
 

@@ -180,6 +180,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .peers = peers,
         .listener = trainer->listener,
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
+        .patient = plan->patient,
         .unreached = &trainer->unreached,
         .connect_deadline_ns =
             clock_monotonic_ns() +

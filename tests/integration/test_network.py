@@ -61,6 +61,25 @@ class Quick(Cables):
             self.comes_back(job, node)
             self.end(job)
 
+    def test_two_nodes_lose_each_other_for_long(self):
+        """Both reach etcd and the third: one of them is done without, and comes back when its firnd is new."""
+        with self.cluster() as cluster:
+            job = self.start(cluster)
+            pair = [cluster.nodes["a"], cluster.nodes["b"]]
+            cluster.note("nodes a and b lose each other")
+            cluster.network.part(*(node.cable for node in pair))
+            cluster.wait("a plan without one of them", lambda: "do not reach each other: without" in
+                         job.plan()["reason_text"])
+            node, = [node for node in pair if node.name not in self.nodes_of(job)]
+            job.wait_running(4)
+            job.wait_step(job.step() + 20)
+            cluster.note("and find each other")
+            cluster.network.part(*(node.cable for node in pair), apart=False)
+            node.kill_daemon()
+            node.launch()
+            job.wait_running(6)
+            job.wait_step(job.step() + 20)
+            self.end(job)
 
     def test_a_node_with_the_whole_job_is_cut_off(self):
         """Nobody can withhold a commit from it: it holds by itself before its lease ends."""
@@ -164,13 +183,28 @@ class Slow(Cables):
                                                lambda: job.plan()["generation"] > 1))
 
     def test_two_nodes_lose_each_other_until_one_is_taken_away(self):
-        """Nothing finds out which of them to do without, until somebody ends one."""
+        """Sooner than it is found out which of them to do without: somebody ends one."""
         def meanwhile(job):
             node = job.cluster.nodes["b"]
             node.kill()
             job.wait_step(job.step() + 20, 120)
             node.launch()
         self.part(meanwhile)
+
+    def test_two_nodes_that_are_both_needed_lose_each_other(self):
+        """They are waited for, which the job says, and it goes on from memory when they find each other."""
+        with Cluster(self.id(), nodes=2, slots=1, network=Network()) as cluster:
+            job = Job(cluster).submit(stages=2, replicas=1)
+            job.wait_running(2)
+            job.wait_step(50)
+            cluster.network.part(*(node.cable for node in cluster.nodes.values()))
+            cluster.wait("it says what it waits for", lambda: "the network between them is waited for" in job.why())
+            held = job.plan()["generation"]
+            cluster.network.part(*(node.cable for node in cluster.nodes.values()), apart=False)
+            job.wait_step(job.step() + 20)
+            self.assertEqual(job.plan()["generation"], held, "it goes on in the generation that waited")
+            self.assertEqual(job.plan()["source"], "memory")
+            self.end(job)
 
     def test_cables_are_cut_again_and_again(self):
         with self.cluster() as cluster:

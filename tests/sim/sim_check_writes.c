@@ -168,7 +168,7 @@ static void check_fallback(struct sim *sim, const struct plan *plan)
 {
     uint64_t disturbed_ns = sim->faults->store_disturbed_ns, committed = sim->check->committed_step;
     if (sim->store->down || (disturbed_ns != 0 && disturbed_ns + CALM_NS > sim->now_ns) ||
-        sim->store->late_requests_percent > 0)
+        sim->store->late_requests_percent > 0 || sim_cuts_excuse(sim, plan))
         return;
     check_shadowed(sim, plan);
     for (uint64_t step = committed; step > plan->resume_step && step + 1 >= committed; step--) {

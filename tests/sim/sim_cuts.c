@@ -12,6 +12,11 @@
 #define CUTS_MAX    2
 #define FIRST_NS    (2 * NS_PER_SECOND)
 #define SPAN_NS     (30 * NS_PER_SECOND)
+/* Where the job may need both ends. */
+#define LEAST_NS  (8 * NS_PER_SECOND)
+#define SPREAD_NS (120 * NS_PER_SECOND)
+#define WAITED_NS (40 * SIM_FAILURE_TIMEOUT) /* before a job goes back without one of them */
+#define NEWS_NS   (10 * NS_PER_SECOND)
 
 #define LONE_PERCENT   10
 #define LONE_FIRST_NS  (3 * NS_PER_SECOND)
@@ -22,7 +27,7 @@
 struct cut {
     struct sim *sim;
     unsigned node, other;
-    bool begun;
+    uint64_t began_ns, until_ns; /* 0: not yet, for good */
 };
 
 struct sim_cuts {
@@ -34,19 +39,31 @@ struct sim_cuts {
     struct cut cuts[CUTS_MAX];
 };
 
+static void mend(void *context)
+{
+    struct cut *cut = context;
+    struct sim *sim = cut->sim;
+    sim_trace(sim, "OVER  %s and %s find each other", sim_node_name(sim, cut->node),
+              sim_node_name(sim, cut->other));
+    sim->faults->disturbed_ns = sim->now_ns;
+    sim_network_mend(sim, cut->node, cut->other);
+}
+
 static void begin(void *context)
 {
     struct cut *cut = context;
     struct sim *sim = cut->sim;
-    sim_trace(sim, "CUT   of %s and %s for good", sim_node_name(sim, cut->node),
-              sim_node_name(sim, cut->other));
+    cut->began_ns = sim->now_ns;
+    sim_trace(sim, "CUT   of %s and %s for %s", sim_node_name(sim, cut->node),
+              sim_node_name(sim, cut->other), cut->until_ns != 0 ? "long" : "good");
+    if (cut->until_ns != 0)
+        sim_post(sim, cut->until_ns, NULL, mend, cut);
     sim_node_disturb(&sim->nodes[cut->node]);
     sim->faults->disturbed_ns = sim->now_ns;
     sim_network_cut(sim, cut->node, cut->other);
-    cut->begun = true;
 }
 
-static void add_cut(struct sim *sim)
+static void add_cut(struct sim *sim, bool for_good)
 {
     struct cut *cut = &sim->cuts->cuts[sim->cuts->count++];
     cut->sim = sim;
@@ -54,7 +71,9 @@ static void add_cut(struct sim *sim)
     cut->other = (cut->node + 1 + (unsigned)sim_random(sim, STREAM_CUTS, sim->node_count - 1)) %
                  sim->node_count;
     uint64_t at_ns = FIRST_NS + sim_random(sim, STREAM_CUTS, SPAN_NS);
-    sim->faults->over_ns = MAX(sim->faults->over_ns, at_ns);
+    if (!for_good)
+        cut->until_ns = at_ns + LEAST_NS + sim_random(sim, STREAM_CUTS, SPREAD_NS);
+    sim->faults->over_ns = MAX(sim->faults->over_ns, MAX(at_ns, cut->until_ns));
     sim_post(sim, at_ns, NULL, begin, cut);
 }
 
@@ -131,23 +150,27 @@ bool sim_cuts_lone(const struct sim *sim)
     return sim->cuts->lone;
 }
 
+static bool is_apart(const struct sim *sim, const struct cut *cut)
+{
+    return cut->began_ns != 0 && (cut->until_ns == 0 || sim->now_ns < cut->until_ns + NEWS_NS);
+}
+
 void sim_cuts_begin(struct sim *sim)
 {
     if (sim->cuts->lone)
         post_lone(sim);
     if (sim->cuts->lone || is_other_bug(sim) || !sim_chance(sim, STREAM_CUTS, CUT_PERCENT))
         return;
-    if (sim->stages != 0 || sim->slot_memory != 0) /* it may need both ends, and waits for them */
-        return;
-    add_cut(sim);
+    bool for_good = sim->stages == 0 && sim->slot_memory == 0; /* else it may need both ends */
+    add_cut(sim, for_good);
     if (sim->node_count > 2 && sim_chance(sim, STREAM_CUTS, TWO_PERCENT))
-        add_cut(sim);
+        add_cut(sim, for_good);
 }
 
 bool sim_cuts_pairs_apart(const struct sim *sim)
 {
     for (unsigned i = 0; i < sim->cuts->count; i++)
-        if (sim->cuts->cuts[i].begun)
+        if (is_apart(sim, &sim->cuts->cuts[i]))
             return true;
     return false;
 }
@@ -158,6 +181,29 @@ void sim_cuts_free(struct sim *sim)
 }
 
 /* ---- what must come of it ---- */
+
+/* Has this pair been away for as long as it is waited for, or is one of them to go? */
+static bool was_waited_for(const struct sim *sim, unsigned a, unsigned b)
+{
+    const struct sim_cuts *cuts = sim->cuts;
+    for (unsigned i = 0; i < cuts->count; i++) {
+        const struct cut *cut = &cuts->cuts[i];
+        bool is_pair = (cut->node == a && cut->other == b) || (cut->node == b && cut->other == a);
+        if (is_pair && is_apart(sim, cut) && cut->began_ns + WAITED_NS <= sim->now_ns)
+            return true;
+    }
+    return sim->nodes[a].firnd == NULL || sim->nodes[a].firnd->daemon.self.draining ||
+           sim->nodes[b].firnd == NULL || sim->nodes[b].firnd->daemon.self.draining;
+}
+
+bool sim_cuts_excuse(const struct sim *sim, const struct plan *plan)
+{
+    char first[NAME_SIZE], second[NAME_SIZE];
+    return sscanf(plan->reason_text, "%63s and %63[^ ] do not reach each other", first, second) ==
+               2 &&
+           strstr(plan->reason_text, ": without") != NULL &&
+           was_waited_for(sim, sim_node_index(sim, first), sim_node_index(sim, second));
+}
 
 void sim_check_left_out(struct sim *sim, const struct plan *plan)
 {

@@ -456,7 +456,7 @@ static void tick(void *context)
     mesh->tick = NULL;
     mesh->ticked_ns = sim->now_ns;
     if (mesh->state == SIM_MESH_OPENING &&
-        (sim->now_ns >= mesh->deadline_ns || somebody_is_unreached(mesh))) {
+        (sim->now_ns >= mesh->deadline_ns || (!mesh->patient && somebody_is_unreached(mesh)))) {
         sim_mesh_fail(mesh, -ETIMEDOUT);
         return;
     }
@@ -497,6 +497,7 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *pla
     mesh->rank = rank;
     mesh->peer_count = plan_peers(plan, rank, ranks);
     assert(mesh->peer_count <= SIM_PEERS_MAX);
+    mesh->patient = plan->patient;
     mesh->deadline_ns = sim->now_ns + CONNECT_TIMEOUTS * SIM_FAILURE_TIMEOUT;
     mesh->ticked_ns = sim->now_ns;
     for (unsigned i = 0; i < mesh->peer_count; i++) {

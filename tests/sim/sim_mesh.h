@@ -66,7 +66,8 @@ struct sim_mesh {
     unsigned rank, peer_count;
     struct sim_peer peers[SIM_PEERS_MAX];
     enum sim_mesh_state state;
-    int result; /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
+    int result;   /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
+    bool patient; /* as comm/mesh.h has it */
     uint64_t deadline_ns, ticked_ns;
     uint64_t attention_ns; /* as in comm/watch.h */
     struct sim_event *tick;

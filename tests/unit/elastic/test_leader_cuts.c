@@ -8,7 +8,8 @@
 
 #define TERM_NS (LEADER_CUT_TIMEOUTS_MIN * TIMEOUT_NS)
 
-/* The ranks of plan in force have broken while their links were made; @missed was not reached. */
+/* The ranks of the plan in force have broken while their links were made; node @missed was not
+ * reached. */
 static void break_links(unsigned node, unsigned missed)
 {
     for (unsigned i = 0; i < NODES; i++) {
@@ -16,7 +17,7 @@ static void break_links(unsigned node, unsigned missed)
         reports[i].workers[0].unreached_count = 0;
     }
     reports[node].workers[0].unreached_count = 1;
-    reports[node].workers[0].unreached[0] = missed;
+    reports[node].workers[0].unreached[0] = (unsigned)plan_find(plan, nodes[missed].name, 0);
 }
 
 /* What was decided is in force from now on, and all say something of it. */
@@ -92,28 +93,131 @@ static void whoever_alone_has_state_stays(void **state)
     assert_true(uses("c") && !uses("a"));
 }
 
-static void where_both_ends_are_needed_they_are_tried_again(void **state)
+/* Node a alone has the first unit, node c the others. */
+static void share_units(void)
 {
-    (void)state;
-    break_links_again(2, 0);
     reports[1].workers[0].held_unit_count = 0;
     reports[0].workers[0].held_unit_count = 1;
     reports[2].workers[0].held_first_unit = 1;
-    reports[2].workers[0].held_unit_count--;
+    reports[2].workers[0].held_unit_count = job_spec_unit_count(&spec) - 1;
+}
+
+/* Both are needed, and a patient plan for them is in force. */
+static void wait_for_both(double step_seconds)
+{
+    break_links_again(2, 0);
+    share_units();
     decide();
     expect_published(9, 0);
     assert_true(uses("a") && uses("c"));
+    decision.plan->predicted_step_seconds = step_seconds;
+    follow();
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
 }
 
-static void without_slots_enough_they_are_tried_again(void **state)
+static void where_both_ends_are_needed_they_are_waited_for(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    assert_true(uses("a") && uses("c") && decision.plan->patient);
+    assert_non_null(strstr(decision.plan->reason_text,
+                           "a and c do not reach each other, and neither can be done without"));
+    follow();
+    decide();
+    assert_non_null(strstr(decision.text, "the network between them is waited for: after 40 s, or "
+                                          "when one of them is drained, the job goes back to step "
+                                          "4"));
+    assert_true(decision.wake_at_ns <= view.now_ns + TERM_NS);
+}
+
+/* Five steps since the checkpoint, of a second each: less than what is waited in any case. */
+static void after_a_while_the_job_goes_back_without_one(void **state)
+{
+    (void)state;
+    wait_for_both(1.0);
+    view.now_ns += TERM_NS - 5 * TIMEOUT_NS;
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    follow();
+    assert_true(plan->patient);
+    break_links(2, 0);
+    share_units();
+    view.now_ns += 5 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->resume_step, 4);
+    assert_true(uses("b") && uses("a") != uses("c") && !decision.plan->patient);
+    assert_non_null(strstr(decision.plan->reason_text, "a and c do not reach each other"));
+}
+
+static void no_sooner_than_its_steps_would_be_made_again(void **state)
+{
+    (void)state;
+    memory.cuts[0].generation = 0;
+    break_links_again(2, 0);
+    share_units();
+    view.checkpoint.step = 0;
+    decide();
+    follow();
+    uint64_t steps_ns = memory.standoff_until_ns - memory.standoff_seen_ns;
+    double predicted_ns = 9 * plan->predicted_step_seconds * 1e9;
+    assert_true(steps_ns == TERM_NS || (double)steps_ns > 0.9 * predicted_ns);
+    memory.standoff_until_ns += TERM_NS;
+    view.now_ns += TERM_NS;
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+}
+
+static void a_drain_of_one_end_gives_it_up(void **state)
+{
+    (void)state;
+    wait_for_both(1.0);
+    nodes[2].draining = true;
+    decide(); /* the patient plan's workers are given time to speak */
+    view.now_ns += 2 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_false(uses("c"));
+}
+
+static void without_slots_enough_they_are_waited_for(void **state)
 {
     (void)state;
     spec.elastic.devices_min = 3;
     break_links_again(2, 0);
+    for (unsigned turn = 0; turn < 4; turn++) { /* and no checkpoint makes more of them */
+        decide();
+        expect_published(9, 0);
+        assert_int_equal(decision.plan->worker_count, 3);
+        assert_true(decision.plan->patient);
+        assert_null(strstr(decision.plan->reason_text, ": without"));
+        follow();
+        view.now_ns += TERM_NS;
+        break_links(2, 0);
+    }
+}
+
+static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
+{
+    (void)state;
+    wait_for_both(1.0);
+    memset(&memory, 0, sizeof(memory));
+    view.now_ns += 20 * TIMEOUT_NS;
+    break_links(2, 0);
+    share_units();
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->worker_count, 3);
-    assert_null(strstr(decision.plan->reason_text, "without"));
+    assert_true(decision.plan->patient);
 }
 
 static void run(void)
@@ -164,6 +268,20 @@ static void a_firnd_that_is_started_anew_has_a_clean_slate(void **state)
     assert_true(uses("c"));
 }
 
+static void a_pair_that_runs_together_is_mended(void **state)
+{
+    (void)state;
+    wait_for_both(1.0);
+    for (unsigned i = 0; i < NODES; i++) {
+        int rank = plan_find(plan, nodes[i].name, 0);
+        say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, plan->generation, 9);
+        reports[i].workers[0].held_first_unit = 0;
+    }
+    decide();
+    assert_int_equal(memory.standoff_seen_ns, 0);
+    assert_true(memory.cuts[0].until_ns <= view.now_ns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,9 +289,17 @@ int main(void)
         cmocka_unit_test_setup_teardown(missed_twice_one_end_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(a_host_that_says_nothing_itself_is_no_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(whoever_alone_has_state_stays, setup, teardown),
-        cmocka_unit_test_setup_teardown(where_both_ends_are_needed_they_are_tried_again, setup,
+        cmocka_unit_test_setup_teardown(where_both_ends_are_needed_they_are_waited_for, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(without_slots_enough_they_are_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(after_a_while_the_job_goes_back_without_one, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(no_sooner_than_its_steps_would_be_made_again, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_drain_of_one_end_gives_it_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_new_leader_takes_the_word_of_a_patient_plan, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_pair_that_runs_together_is_mended, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_slots_enough_they_are_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(the_left_out_is_tried_again_after_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(a_firnd_that_is_started_anew_has_a_clean_slate, setup,
                                         teardown),
