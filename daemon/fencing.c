@@ -12,12 +12,16 @@
 #include "elastic/isolation.h"
 
 #define ASK_NS (500 * NS_PER_MS) /* between looks while the lease is in doubt */
+/* For so long after a reading of the plan nobody else can have begun: a leader waits longer for a
+ * node whose registration has just ended. */
+#define READ_NS NS_PER_SECOND
 
 struct fencing {
     struct daemon *daemon;
     struct neighbours *neighbours;
     struct loop_timer *timer;
     struct kv_request *reading; /* of the plan of `read_job`; NULL: none is open */
+    uint64_t asked_ns;          /* when it was sent */
     struct job *read_job;
 };
 
@@ -60,6 +64,12 @@ bool fencing_holds(const struct job *job)
 bool fencing_holds_slot(const struct job *job, unsigned slot)
 {
     return fencing_holds(job) && job->alone_slot == slot;
+}
+
+static uint64_t now_of(const struct fencing *fencing)
+{
+    const struct loop *loop = &fencing->daemon->loop.loop;
+    return loop->now_ns(loop->context);
 }
 
 static void order(struct job *job, unsigned slot, enum control_type type)
@@ -113,6 +123,9 @@ static void on_read(void *context, const struct kv_result *result)
     if (result->status || !job || !find_root(job, &slot) || result->entry_count != 1 ||
         result->entries[0].mod_revision != job->plan_revision)
         return;
+    job->plan_read_ns = fencing->asked_ns;
+    if (!registry_holds_key(fencing->daemon->registry))
+        return; /* good for a moment, and no leave to go on */
     if (job->standing == JOB_HELD)
         say(job, slot, "etcd is reached again, and nobody has taken the job over: it goes on");
     order(job, slot, CONTROL_GO_ON);
@@ -128,6 +141,7 @@ static void read_plan(struct fencing *fencing, struct job *job)
         return;
     keys_job(key, fencing->daemon->config->cluster, job->name, "generation");
     fencing->read_job = job;
+    fencing->asked_ns = now_of(fencing);
     if (kv->range(kv->context, key, false, on_read, fencing, &fencing->reading))
         fencing->reading = NULL;
 }
@@ -139,14 +153,33 @@ static enum isolation judge(const struct fencing *fencing)
     const struct registry *registry = fencing->daemon->registry;
     struct isolation_view view = {.left_ns = registry_left_ns(registry),
                                   .ttl_ns = registry_safe_ns(registry),
+                                  .knows_neighbours = neighbours_known(fencing->neighbours),
                                   .neighbour_count = neighbours_count(fencing->neighbours)};
     neighbours_answers(fencing->neighbours, &view.reaching, &view.away);
     return isolation_judge(&view);
 }
 
+/*
+ * A firnd that is not registered yet, because etcd still has the one before it, has no lease that
+ * could tell it that it is cut off: it goes by its last reading of the plan.
+ */
+static bool goes_by_reading(struct fencing *fencing, struct job *job)
+{
+    if (registry_holds_key(fencing->daemon->registry))
+        return false;
+    if (job->plan_read_revision != job->plan_revision) { /* it has just come */
+        job->plan_read_revision = job->plan_revision;
+        job->plan_read_ns = now_of(fencing);
+    }
+    read_plan(fencing, job);
+    return now_of(fencing) < job->plan_read_ns + READ_NS;
+}
+
 static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
                     enum isolation isolation)
 {
+    if (goes_by_reading(fencing, job))
+        return;
     if (isolation == ISOLATION_ALONE)
         hold(job, slot);
     else if (isolation == ISOLATION_NONE && !is_cleared(job))
@@ -170,6 +203,8 @@ static uint64_t next_look_ns(struct fencing *fencing, enum isolation isolation, 
     uint64_t doubt_ns = registry_safe_ns(fencing->daemon->registry) / 100 * ISOLATION_DOUBT_PERCENT;
 
     if (isolation != ISOLATION_NONE) {
+        if (!neighbours_known(fencing->neighbours))
+            (void)neighbours_refresh(fencing->neighbours);
         neighbours_ask(fencing->neighbours);
         return now_ns + ASK_NS;
     }

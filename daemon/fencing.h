@@ -11,8 +11,14 @@
  * reading. A firnd that is new knows nothing of what the one before ordered: whoever connects to it
  * as rank 0 is told to go on after such a reading, too.
  *
- * Failure modes: without a firnd nobody tells the worker to hold; a node that has not yet read who
- * its neighbours are takes itself for the only one.
+ * A firnd that is new may find the registration of the one before it still standing, so it has no
+ * lease to go by until that has run out. Then it goes by its last reading of the plan instead,
+ * every half a second: as long as the plan is there, nobody has taken the job over, and for a
+ * second more nobody can have, for a leader waits that long for a node whose registration has just
+ * ended. And one that has not read yet who its neighbours are does not take itself for the only
+ * node.
+ *
+ * Failure mode: without a firnd nobody tells the worker to hold.
  */
 #pragma once
 

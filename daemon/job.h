@@ -27,6 +27,8 @@ struct job {
     struct worker_process *processes[REPORT_WORKERS_MAX];
     enum job_standing standing; /* what the root was told under the plan `standing_generation` */
     uint64_t standing_generation;
+    int64_t plan_read_revision;      /* of the plan that the time below is about */
+    uint64_t plan_read_ns;           /* when etcd still had it, as far as fencing asked */
     uint64_t alone_generation;       /* the last one that was on this node alone; 0: none */
     unsigned alone_slot;             /* of its root */
     bool killed[REPORT_WORKERS_MAX]; /* on our order: its end is no event */

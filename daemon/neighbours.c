@@ -32,6 +32,7 @@ struct neighbours {
     void *context;
     struct neighbour list[NEIGHBOURS_MAX];
     unsigned count, next;
+    bool known;                /* they have been read once */
     struct kv_request *search; /* for who they are; NULL: none is open */
     uint64_t refresh_ns;       /* when to look again */
     struct question questions[NEIGHBOURS_PER_ROUND];
@@ -70,8 +71,12 @@ static void on_found(void *context, const struct kv_result *result)
     struct neighbours *neighbours = context;
 
     neighbours->search = NULL;
-    if (result->status)
-        return; /* those of before are better than none */
+    if (result->status) { /* those of before are better than none */
+        if (!neighbours->known)
+            neighbours->refresh_ns = now_ns(neighbours);
+        return;
+    }
+    neighbours->known = true;
     size_t stride = result->entry_count / NEIGHBOURS_MAX + 1;
     neighbours->count = 0;
     for (size_t i = 0; i < result->entry_count && neighbours->count < NEIGHBOURS_MAX; i += stride)
@@ -158,6 +163,11 @@ void neighbours_forget(struct neighbours *neighbours)
         neighbours->questions[i].request = NULL;
     }
     neighbours->open_count = neighbours->reaching = neighbours->away = 0;
+}
+
+bool neighbours_known(const struct neighbours *neighbours)
+{
+    return neighbours->known;
 }
 
 unsigned neighbours_count(const struct neighbours *neighbours)

@@ -26,6 +26,8 @@ void neighbours_ask(struct neighbours *neighbours);
 /** neighbours_forget() - what they answered: it was about another time */
 void neighbours_forget(struct neighbours *neighbours);
 
+/** neighbours_known() - it has been read once who they are; false: there may be any number */
+bool neighbours_known(const struct neighbours *neighbours);
 unsigned neighbours_count(const struct neighbours *neighbours);
 /** neighbours_answers() - of the last round: how many reach etcd, and how many do not */
 void neighbours_answers(const struct neighbours *neighbours, unsigned *ret_reaching,

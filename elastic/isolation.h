@@ -23,12 +23,13 @@ enum isolation {
     ISOLATION_NONE,   /* etcd has renewed this node's lease: nobody has taken anything over */
     ISOLATION_DOUBT,  /* it should have, but there is time to ask */
     ISOLATION_SHARED, /* etcd is away for others too, or there are no others: go on */
-    ISOLATION_ALONE,  /* others reach etcd, or nobody answers: hold */
+    ISOLATION_ALONE,  /* others reach etcd, or nobody answers, or nobody is known to ask: hold */
 };
 
 struct isolation_view {
     uint64_t left_ns;         /* until the lease may have run out; 0: it may have */
     uint64_t ttl_ns;          /* what is left when it has just been renewed */
+    bool knows_neighbours;    /* it has read once who they are */
     unsigned neighbour_count; /* other nodes that were registered, as far as is known */
     unsigned reaching, away; /* of those asked last, who answered that they reach etcd, or do not */
 };

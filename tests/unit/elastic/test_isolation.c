@@ -15,7 +15,8 @@ static struct isolation_view view;
 static int setup(void **state)
 {
     (void)state;
-    view = (struct isolation_view){.ttl_ns = TTL_NS, .left_ns = TTL_NS, .neighbour_count = 4};
+    view = (struct isolation_view){
+        .ttl_ns = TTL_NS, .left_ns = TTL_NS, .knows_neighbours = true, .neighbour_count = 4};
     return 0;
 }
 
@@ -63,6 +64,15 @@ static void without_neighbours_nobody_can_take_the_job_over(void **state)
     assert_int_equal(isolation_judge(&view), ISOLATION_SHARED);
 }
 
+static void that_nobody_is_known_does_not_mean_that_there_is_nobody(void **state)
+{
+    (void)state;
+    view.left_ns = 0;
+    view.knows_neighbours = false;
+    view.neighbour_count = 0;
+    assert_int_equal(isolation_judge(&view), ISOLATION_ALONE);
+}
+
 /* A step that commits when the order comes is over before another node may begin. */
 static void there_is_time_left_when_it_holds(void **state)
 {
@@ -81,6 +91,7 @@ int main(void)
         cmocka_unit_test_setup(before_the_lease_can_end_it_holds_unless_others_are_no_better_off,
                                setup),
         cmocka_unit_test_setup(without_neighbours_nobody_can_take_the_job_over, setup),
+        cmocka_unit_test_setup(that_nobody_is_known_does_not_mean_that_there_is_nobody, setup),
         cmocka_unit_test_setup(there_is_time_left_when_it_holds, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
