@@ -505,8 +505,12 @@ static void adopt_workers(struct job *job)
     for (unsigned slot = 0; slot < job->daemon->self.slot_count; slot++) {
         const struct worker_process_options options = process_options(job, slot);
         struct error error = {0};
-        if (worker_process_adopt(&options, &job->processes[slot], &error))
+        int status = worker_process_adopt(&options, &job->processes[slot], &error);
+        if (status) {
+            if (status != -ENOENT && status != -ECONNREFUSED) /* those: nobody is there */
+                log_warning("job %s: %s", job->name, error.text);
             continue;
+        }
         log_info("job %s: took over the running worker %d on slot %u", job->name,
                  worker_process_pid(job->processes[slot]), slot);
         on_connected(job, job->name, slot);

@@ -148,10 +148,11 @@ static int watch_connection(struct worker_process *process)
     return sd_event_source_set_enabled(process->writable, SD_EVENT_OFF);
 }
 
+/* -EAGAIN: it accepts nobody, as while it is stopped */
 static int connect_socket(struct worker_process *process)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int status = 0;
 
     if (connection < 0)

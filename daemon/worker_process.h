@@ -33,8 +33,8 @@ struct worker_process_options {
 /** worker_process_spawn() - start a worker; connected() follows when its socket is up */
 int worker_process_spawn(const struct worker_process_options *options,
                          struct worker_process **ret_process, struct error *error) CHECK_RESULT;
-/** worker_process_adopt() - connect to a worker that an earlier firnd started; -ECONNREFUSED:
- * nobody is there */
+/** worker_process_adopt() - connect to a worker that an earlier firnd started; -ENOENT and
+ * -ECONNREFUSED: nobody is there; -EAGAIN: it accepts nobody, as while it is stopped */
 int worker_process_adopt(const struct worker_process_options *options,
                          struct worker_process **ret_process, struct error *error) CHECK_RESULT;
 /** worker_process_free() - lets go of it; the process itself goes on */

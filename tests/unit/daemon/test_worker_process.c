@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -92,7 +93,8 @@ static int end(void **state)
     return rmdir(fixture->workers) || rmdir(fixture->config.run_dir);
 }
 
-static struct worker_process *adopt(struct fixture *fixture)
+static int try_to_adopt(struct fixture *fixture, struct worker_process **ret_process,
+                        struct error *error)
 {
     const struct worker_process_options options = {.event = fixture->event,
                                                    .config = &fixture->config,
@@ -101,10 +103,16 @@ static struct worker_process *adopt(struct fixture *fixture)
                                                    .job = "demo",
                                                    .job_dir = "/nowhere",
                                                    .slot = 2};
+
+    return worker_process_adopt(&options, ret_process, error);
+}
+
+static struct worker_process *adopt(struct fixture *fixture)
+{
     struct worker_process *process = NULL;
     struct error error = {0};
 
-    if (worker_process_adopt(&options, &process, &error))
+    if (try_to_adopt(fixture, &process, &error))
         fail_msg("%s", error.text);
     assert_int_equal(worker_process_pid(process), getpid());
     return process;
@@ -176,12 +184,30 @@ static void test_worker_that_is_not_understood_is_connected_again(void **state)
     worker_process_free(process);
 }
 
+/* A stopped worker accepts nobody, and must not stop the daemon with it. */
+static void test_worker_that_accepts_nobody_is_not_waited_for(void **state)
+{
+    struct fixture *fixture = *state;
+    struct worker_process *waiting[16], *process = NULL;
+    struct error error = {0};
+    unsigned count = 0;
+
+    while (count < 16 && !try_to_adopt(fixture, &waiting[count], &error))
+        count++;
+    assert_in_range(count, 1, 15);
+    assert_int_equal(try_to_adopt(fixture, &process, &error), -EAGAIN);
+    while (count > 0)
+        worker_process_free(waiting[--count]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_worker_that_hangs_up_is_connected_again, begin, end),
         cmocka_unit_test_setup_teardown(test_worker_that_is_not_understood_is_connected_again,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(test_worker_that_accepts_nobody_is_not_waited_for, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
