@@ -11,31 +11,39 @@ static void cover_report(const struct worker_report *report, bool covered[STEP_R
         leader_cover(covered, report->extras[i].first, report->extras[i].count);
 }
 
-/* It goes into a planned generation with the unit that it keeps there, and may not know of it yet.
+/*
+ * It has @unit when it goes into a planned generation, to keep it there or to give it away, and may
+ * not know of that yet.
  */
 static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
 {
     if (!plan->planned || plan->workers[rank].instance == 0)
         return false;
-    for (unsigned i = 0; i < plan->move_count; i++)
-        if (plan->moves[i].to_rank == rank && plan->moves[i].unit == unit)
-            return false;
-    return true;
+    bool kept = plan_keeps(plan, rank, unit);
+    for (unsigned i = 0; i < plan->move_count; i++) {
+        if (plan->moves[i].unit != unit)
+            continue;
+        if (plan->moves[i].from_rank == rank)
+            return true;
+        kept = kept && plan->moves[i].to_rank != rank;
+    }
+    return kept;
 }
 
-/* What @report names, and what the rank that computes in the plan in force keeps. */
+/* What @report names, and what the rank that computes in the plan in force keeps or brings. */
 static void cover_unheard(const struct leader_context *context, const struct roster_member *member,
                           bool covered[STEP_RECORD_UNITS_MAX])
 {
     const struct plan *plan = context->view->plan;
     if (roster_has_state(member))
         cover_report(member->report, covered);
-    if (!roster_is_worker(&context->roster, member) ||
-        (member->seat != SEAT_RUNNING && member->seat != SEAT_SILENT))
+    if (member->rank < 0)
         return;
+    unsigned rank = (unsigned)member->rank;
+    bool runs = member->seat == SEAT_RUNNING && roster_is_worker(&context->roster, member);
     for (unsigned unit = 0; unit < plan_unit_count(plan); unit++)
-        if (plan_keeps(plan, (unsigned)member->rank, unit) &&
-            (member->seat == SEAT_RUNNING || brings(plan, (unsigned)member->rank, unit)))
+        if ((runs && plan_keeps(plan, rank, unit)) ||
+            (member->seat == SEAT_SILENT && brings(plan, rank, unit)))
             leader_cover(covered, unit, 1);
 }
 
