@@ -114,8 +114,10 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
         view->view.progress_step = view->plan->resume_step;
     }
     if (!progress || parse_entry(progress, &progress_tree, NULL) ||
-        progress_record_decode(progress_tree, &record, NULL) ||
-        (view->plan && !speaks_of(&record, view->plan)))
+        progress_record_decode(progress_tree, &record, NULL))
+        return;
+    view->view.last_step_seconds = record.step_seconds;
+    if (view->plan && !speaks_of(&record, view->plan))
         return;
     view->view.frozen_layers = record.frozen_layers;
     view->view.progress_step = record.step;

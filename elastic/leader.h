@@ -84,6 +84,7 @@ struct leader_view {
     unsigned frozen_layers;              /* newest known */
     uint64_t progress_step;
     double measured_step_seconds; /* of the plan in force; 0: unknown */
+    double last_step_seconds;     /* the same of whatever plan trained last */
     unsigned verdict_count;       /* on workers of the plan in force: who is a straggler */
     struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
 };

@@ -35,13 +35,16 @@ void leader_standoff_goes_on(struct leader_context *context)
         view->now_ns + PATIENCE_TIMEOUTS * view->failure_timeout_ns;
 }
 
-/* For as long as the steps since the checkpoint take. */
+/* For as long as the steps since the checkpoint take: what was measured of any layout is nearer to
+ * the truth than a prediction. */
 static uint64_t patience_ns(const struct leader_context *context, const struct plan *plan,
                             uint64_t step)
 {
     const struct leader_view *view = context->view;
     uint64_t lost = step > view->checkpoint.step ? step - view->checkpoint.step : 0;
-    double seconds = (double)lost * plan->predicted_step_seconds;
+    double each =
+        view->last_step_seconds > 0 ? view->last_step_seconds : plan->predicted_step_seconds;
+    double seconds = (double)lost * each;
     uint64_t least = PATIENCE_TIMEOUTS * view->failure_timeout_ns;
     return MAX(least, (uint64_t)(MIN(seconds, 1e9) * 1e9));
 }

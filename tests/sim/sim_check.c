@@ -4,6 +4,7 @@
 
 #include "elastic/plan.h"
 #include "membership/keys.h"
+#include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 
@@ -406,6 +407,13 @@ static void check_owners(struct sim *sim)
                      owners_of(sim, unit), (unsigned long long)check->generation, check->replicas);
 }
 
+/* Two that have lost each other for good, and are both needed, are waited for before the job goes
+ * back, and may find out about each other in two generations before. */
+static uint64_t stall_max_ns(const struct sim *sim)
+{
+    return sim_cuts_pairs_apart(sim) ? 3 * STALL_MAX_NS : STALL_MAX_NS;
+}
+
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
 {
     struct sim_check *check = sim->check;
@@ -415,9 +423,10 @@ bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
     if (sim->now_ns > calm_since_ns + QUIET_NS)
         check_owners(sim);
     check->longest_wait_ns = MAX(check->longest_wait_ns, sim->now_ns - last_ns);
-    if (sim->now_ns > last_ns + STALL_MAX_NS)
+    if (sim->now_ns > last_ns + stall_max_ns(sim))
         sim_fail(sim, "no step was committed for %llu s with all faults over (step %llu of %llu)",
-                 STALL_MAX_NS / NS_PER_SECOND, (unsigned long long)check->committed_step,
+                 (unsigned long long)(stall_max_ns(sim) / NS_PER_SECOND),
+                 (unsigned long long)check->committed_step,
                  (unsigned long long)sim->spec.train.steps);
     if (sim->now_ns > calm_since_ns + END_MAX_NS)
         sim_fail(sim, "the job does not come to its end (step %llu of %llu)",

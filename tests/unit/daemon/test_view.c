@@ -234,6 +234,7 @@ static void test_wishes_and_words(void **state)
     assert_int_equal(view->view.frozen_layers, 1);
     assert_int_equal(view->view.progress_step, 40);
     assert_true(view->view.measured_step_seconds > 0.2);
+    assert_true(view->view.last_step_seconds > 0.2);
     assert_int_equal(view->view.verdict_count, 1);
     assert_int_equal(view->view.verdicts[0].rank, 1);
     assert_true(view->view.verdicts[0].speed < 0.3);
@@ -244,6 +245,7 @@ static void test_wishes_and_words(void **state)
     put_plan(&mirror, "demo", "generation", 9);
     view = make_view(&mirror, "demo", 0);
     assert_true(view->view.measured_step_seconds == 0);
+    assert_true(view->view.last_step_seconds > 0.2);
     assert_int_equal(view->view.verdict_count, 0);
     assert_int_equal(view->view.frozen_layers, 1);
     view_free(view);
