@@ -17,8 +17,11 @@
  * its own (worker/session.c). So when the first change begins after all, at the last moment, the
  * second one never does, and is superseded in its turn by one that follows the first.
  *
- * Failure modes: the rank 0 of the running generation is on the node that is gone: then this plan
- * waits as the one before did.
+ * Where the rank 0 of the running generation is on the node that is gone, nobody would let that
+ * plan begin. Then it is one that breaks off: whoever hears of it leaves the running generation at
+ * once and says what it holds, as after a failure, which this has become; elastic/leader_recover.c
+ * goes on from there. Every unit is on a node that hears, so no step is lost; one is computed
+ * twice.
  */
 #include "elastic/leader_supersede.h"
 
@@ -28,6 +31,7 @@
 #include "elastic/plan_words.h"
 
 #define GONE_TIMEOUTS 2 /* failure_timeouts that somebody who must hear of the plan is gone */
+#define DEAF_TIMEOUTS 8 /* that rank 0 says nothing, though nobody is gone whom the plan needs */
 
 /* In the generation that trains while the plan in force has not begun. */
 static bool is_running(const struct roster_member *member)
@@ -72,6 +76,15 @@ static bool somebody_gave_up(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++)
         if (leader_gave_up(context, &context->roster.members[i]))
+            return true;
+    return false;
+}
+
+/* Rank 0 of the running generation speaks, so it has heard of the plan in force, too. */
+static bool root_hears(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++)
+        if (is_running(&context->roster.members[i]) && context->roster.members[i].report->root)
             return true;
     return false;
 }
@@ -147,8 +160,12 @@ static void explain(const struct leader_context *context, const char *gone, stru
     plan_layout_words(plan->stage_count, plan->replica_count, layout);
     if (gone != NULL)
         snprintf(plan->reason_text, sizeof(plan->reason_text),
-                 "node %.63s is gone and cannot hear of generation %llu: %s instead", gone, held_up,
-                 layout);
+                 "node %.63s is gone and cannot hear of generation %llu: %s instead%s", gone,
+                 held_up, layout, plan->breaks_off ? ", broken off, for rank 0 is gone" : "");
+    else if (plan->breaks_off)
+        snprintf(plan->reason_text, sizeof(plan->reason_text),
+                 "rank 0 is gone and lets generation %llu not begin: %s instead, broken off",
+                 held_up, layout);
     else if (somebody_gave_up(context))
         snprintf(plan->reason_text, sizeof(plan->reason_text),
                  "new workers gave up waiting for generation %llu: %s instead", held_up, layout);
@@ -160,6 +177,7 @@ static void explain(const struct leader_context *context, const char *gone, stru
 static void publish(struct leader_context *context, uint64_t generation, const char *gone,
                     struct plan *plan)
 {
+    plan->breaks_off = !root_hears(context);
     plan->reason = PLAN_REASON_DRAIN;
     plan->planned = true;
     plan->source = PLAN_SOURCE_MEMORY;
@@ -203,13 +221,14 @@ int leader_supersede(struct leader_context *context)
     uint64_t generation = leader_running_generation(context);
     const char *gone = find_gone(context);
     bool held_up = gone != NULL || generation != view->plan->follows || somebody_gave_up(context);
-    if (generation == 0 || !held_up) {
+    if (generation == 0 || view->plan->breaks_off || (!held_up && root_hears(context))) {
         memory->gone_seen_ns = 0;
         return 0;
     }
     if (memory->gone_seen_ns == 0)
         memory->gone_seen_ns = view->now_ns;
-    uint64_t due = memory->gone_seen_ns + GONE_TIMEOUTS * view->failure_timeout_ns;
+    uint64_t due =
+        memory->gone_seen_ns + (held_up ? GONE_TIMEOUTS : DEAF_TIMEOUTS) * view->failure_timeout_ns;
     if (view->now_ns >= due)
         return plan_anew(context, generation, gone);
     leader_wake(context, due);

@@ -104,7 +104,9 @@ struct plan {
                             one: that it takes over from */
     enum plan_reason reason;
     char reason_text[PLAN_REASON_SIZE]; /* for people: "node b lost: 6 slots -> 4" */
-    bool planned; /* takes over at a step boundary of the generation before; else at once */
+    bool planned;    /* takes over at a step boundary of the generation before; else at once */
+    bool breaks_off; /* of a planned one: nobody lets it begin, so whoever of the generation before
+                        hears of it breaks off, and what they hold decides (leader_supersede.c) */
     char key[PLAN_KEY_HEX_SIZE]; /* of the links, 32 random bytes in hexadecimal */
 
     char arithmetic[PLAN_ARITHMETIC_SIZE]; /* of all its nodes; "": mixed, or not known */

@@ -74,6 +74,8 @@ json_t *worker_report_encode(const struct worker_report *report)
         return NULL;
     if (report->extra_count > 0 && json_object_set_new(tree, "extras", encode_extras(report)) < 0)
         return NULL;
+    if (report->root && json_object_set_new(tree, "root", json_true()) < 0)
+        return NULL;
     if (report->unreached_count > 0 &&
         json_object_set_new(tree, "unreached", encode_unreached(report)) < 0)
         return NULL;
@@ -197,6 +199,8 @@ static int decode_state(const json_t *tree, struct worker_report *report, struct
     if (r == 0)
         r = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX, &report->frozen_layers,
                               error);
+    if (r == 0 && json_has(tree, "root"))
+        r = json_get_bool(tree, "root", &report->root, error);
     if (r == 0 && json_has(tree, "checkpoint_lost"))
         r = json_get_bool(tree, "checkpoint_lost", &report->checkpoint_lost, error);
     return r;

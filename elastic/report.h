@@ -39,6 +39,7 @@ struct worker_report {
     uint64_t instance; /* process identity, random */
     enum worker_phase phase;
     uint64_t generation; /* the one it is or was in; 0: none */
+    bool root;           /* it has rank 0 there: it lets the next one begin */
     /* State in its memory: held_unit_count 0 means none. */
     uint64_t applied_step;
     unsigned held_first_unit, held_unit_count; /* two ranges can be held after a broken switch: */

@@ -58,10 +58,12 @@ void orders_observe(void *context, const struct control_message *message)
     } else if (message->type == CONTROL_GO_ON) {
         let_commit(trainer);
     } else if (message->type == CONTROL_SWITCH && is_newer(trainer, message->plan)) {
-        if (message->plan->planned)
-            __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
-        else
+        if (!message->plan->planned)
             break_off(trainer, "a newer generation replaces this one");
+        else if (message->plan->breaks_off)
+            break_off(trainer, "rank 0 cannot hear of the generation that follows");
+        else
+            __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
     } else if (message->type == CONTROL_PREPARE && is_newer(trainer, message->plan)) {
         wake_main(trainer); /* that plan is meant now: no more waiting for the links of this one */
     }

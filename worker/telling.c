@@ -75,6 +75,7 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
     };
     snprintf(ret_report->text, sizeof(ret_report->text), "%.*s", (int)sizeof(ret_report->text) - 1,
              text);
+    ret_report->root = phase == WORKER_RUNNING && trainer->engine && trainer->engine->rank == 0;
     if (trainer->state)
         describe_held(trainer, ret_report);
     if (phase == WORKER_STUCK)

@@ -6,8 +6,8 @@
 #include "sim/sim_node.h"
 
 /*
- * The lease of a node, the leader's patience, and the change itself; and what is on its way when it
- * is looked at.
+ * The lease of a node, the leader's patience, and the change itself, also where it begins as a
+ * failure because rank 0 is away; and what is on its way when it is looked at.
  */
 #define HELD_UP_MAX_NS (15 * NS_PER_SECOND)
 #define ON_ITS_WAY_NS  (3 * NS_PER_SECOND)
@@ -27,23 +27,23 @@ static bool is_alone(const struct sim *sim, const struct sim_fault *fault)
            sim->store->lost_answers_percent == 0;
 }
 
-/* The generation that trains can go on without those that are away: its rank 0, and somebody with
- * each unit, are elsewhere. */
+/* The generation that trains can go on without those that are away: somebody with each unit is
+ * elsewhere. */
 static bool can_do_without(const struct sim *sim, const struct sim_fault *fault)
 {
-    bool kept[SIM_UNITS] = {false}, root = false;
+    bool kept[SIM_UNITS] = {false};
     for (unsigned i = 0; i < sim->worker_count; i++) {
         const struct sim_worker *worker = sim->workers[i];
         if (!worker->alive || !worker->engine || is_away(fault, worker->node) ||
             worker->generation != sim->check->committing_generation)
             continue;
-        root = root || worker->rank == 0;
         for (unsigned unit = 0; unit < SIM_UNITS; unit++)
             kept[unit] |= worker->keeps[unit];
     }
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        root = root && kept[unit];
-    return root;
+        if (!kept[unit])
+            return false;
+    return true;
 }
 
 void sim_check_held_up(struct sim *sim, const struct sim_fault *fault)

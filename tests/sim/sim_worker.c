@@ -93,6 +93,7 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
                                                : worker->generation,
     };
     ret_report->checkpoint_lost = worker->checkpoint_lost;
+    ret_report->root = phase == WORKER_RUNNING && worker->rank == 0;
     describe_held(worker, ret_report);
     if (phase == WORKER_STUCK)
         describe_unreached(worker, ret_report);
@@ -169,7 +170,7 @@ static void observe(struct sim_worker *worker, const struct sim_order *order)
     } else if (order->type == CONTROL_SWITCH) {
         if (order->plan->generation <= worker->generation)
             return;
-        if (order->plan->planned)
+        if (order->plan->planned && !order->plan->breaks_off)
             worker->announced = order->plan->generation;
         else
             break_off(worker);

@@ -208,7 +208,10 @@ static inline void fake_told(struct cluster *cluster, struct fake_worker *worker
         return;
     }
     bool trains = worker->activity == FAKE_TRAINING;
-    if (trains && plan->planned && worker->status.phase != WORKER_FINISHED) {
+    if (trains && plan->planned && plan->breaks_off && worker->status.phase != WORKER_FINISHED) {
+        plan_free(plan);
+        fake_go_stuck(cluster, worker);
+    } else if (trains && plan->planned && worker->status.phase != WORKER_FINISHED) {
         assert_true(plan->generation > worker->plan->generation);
         plan_free(worker->pending);
         worker->pending = plan;
@@ -381,6 +384,7 @@ static inline void fake_act_joining(struct cluster *cluster, struct fake_worker 
     }
     worker->activity = FAKE_TRAINING;
     worker->status.generation = plan->generation;
+    worker->status.root = rank == 0;
     fake_say(cluster, worker, WORKER_RUNNING);
 }
 

@@ -12,6 +12,7 @@ static inline void sample_report(struct worker_report *report, unsigned slot)
     report->instance = 0xffffffffffffffffu - slot;
     report->phase = WORKER_STUCK;
     report->generation = 3;
+    report->root = true;
     report->applied_step = 41;
     report->held_first_unit = 2;
     report->held_unit_count = 4;

@@ -39,6 +39,7 @@ static int setup_change(void **state)
     view.progress_step = 12;
     for (unsigned i = 0; i < NODES; i++)
         say_units(i, WORKER_RUNNING, 5, 0, unit_count());
+    reports[0].workers[0].root = true;
     return 0;
 }
 
@@ -252,6 +253,66 @@ static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(decision.state, JOB_RECOVERING);
 }
 
+/* What is in force from now on is what was decided, and a and c have heard of it. */
+static void follow(void)
+{
+    struct plan *next = plan_copy(decision.plan);
+    assert_non_null(next);
+    plan_free(plan);
+    view.plan = plan = next;
+    reports[0].generation = reports[1].generation = plan->generation;
+}
+
+static void what_rank_zero_cannot_hear_of_is_broken_off(void **state)
+{
+    (void)state;
+    reports[0].workers[0].root = false;
+    lose_b(); /* with rank 0 */
+    decide_twice();
+    expect_superseded(5);
+    assert_true(decision.plan->breaks_off);
+    assert_non_null(strstr(decision.plan->reason_text, "broken off, for rank 0 is gone"));
+    follow();
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    reports[0].workers[0].phase = reports[1].workers[0].phase = WORKER_STUCK;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(decision.plan->resume_step, 9);
+    assert_false(decision.plan->planned || decision.plan->breaks_off);
+}
+
+/* It went when the second plan, which needs nobody of its node, was in force already. */
+static void rank_zero_that_goes_later_is_missed_too(void **state)
+{
+    (void)state;
+    lose_b();
+    decide_twice();
+    expect_superseded(5);
+    assert_false(decision.plan->breaks_off);
+    follow();
+    reports[0].workers[0].root = false;
+    decide();
+    view.now_ns += 7 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_superseded(5);
+    assert_true(decision.plan->breaks_off);
+}
+
+/* It may just be on its way to a long step's end. */
+static void while_rank_zero_speaks_there_is_time(void **state)
+{
+    (void)state;
+    decide();
+    view.now_ns += 100 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +329,9 @@ int main(void)
         TEST(no_change_begins_that_needs_a_node_that_is_gone),
         TEST(a_plan_that_follows_what_is_over_is_superseded),
         TEST(while_some_have_gone_on_nothing_is_known),
+        TEST(what_rank_zero_cannot_hear_of_is_broken_off),
+        TEST(rank_zero_that_goes_later_is_missed_too),
+        TEST(while_rank_zero_speaks_there_is_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,6 +131,7 @@ static void test_worker_refusals_name_the_key(void **state)
 static void test_missing_keys(void **state)
 {
     (void)state;
+    static const char *const rare[] = {"record", "extras", "unreached", "root"};
     struct worker_report report, back;
     sample_report(&report, 0);
     AUTO_JSON json_t *whole = worker_report_encode(&report);
@@ -141,11 +142,10 @@ static void test_missing_keys(void **state)
         struct error error = {0};
         AUTO_JSON json_t *tree = json_deep_copy(whole);
         assert_int_equal(json_object_del(tree, key), 0);
-        int r = worker_report_decode(tree, &back, &error);
-        assert_int_equal(r, strcmp(key, "record") == 0 || strcmp(key, "extras") == 0 ||
-                                    strcmp(key, "unreached") == 0
-                                ? 0
-                                : -EINVAL);
+        bool needed = true;
+        for (size_t i = 0; i < ARRAY_COUNT(rare); i++)
+            needed = needed && strcmp(key, rare[i]) != 0;
+        assert_int_equal(worker_report_decode(tree, &back, &error), needed ? -EINVAL : 0);
     }
 }
 
