@@ -14,7 +14,8 @@
 #include "daemon/fetching.h"
 #include "daemon/view.h"
 
-#define RETRY_NS (NS_PER_SECOND / 5)
+#define RETRY_NS            (NS_PER_SECOND / 5)
+#define OLD_GENERATIONS_MAX 4 /* whose reports go with one plan */
 
 /*
  * A look at a job of a thousand nodes takes milliseconds, and as many reports may come one by one:
@@ -124,22 +125,30 @@ static char *plan_text(struct plan *plan)
     return tree ? json_text(tree) : NULL;
 }
 
-/* Reports of generations before the one in force are of no use to anybody any more. */
-static size_t add_old_reports(const struct led *led, uint64_t keep_from,
-                              struct kv_operation *operations, size_t capacity)
+/*
+ * Reports of generations before the one in force are of no use to anybody any more: those of the
+ * generation before it, and of others where an earlier leader left some.
+ */
+static unsigned find_old_reports(const struct led *led, uint64_t keep_from,
+                                 char ret_prefixes[OLD_GENERATIONS_MAX][KV_KEY_MAX])
 {
-    struct daemon *daemon = led->leading->daemon;
+    const struct daemon *daemon = led->leading->daemon;
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
-    size_t length, used = 0;
+    unsigned used = 0;
     size_t count =
         mirror_range(&daemon->mirror,
                      keys_said(prefix, daemon->config->cluster, led->job, "reports/"), &entries);
+    size_t length = strlen(prefix);
+    uint64_t last = 0; /* those of one generation stand together */
 
-    length = strlen(prefix);
-    for (size_t i = 0; i < count && used < capacity; i++)
-        if (strtoull(entries[i].key + length, NULL, 10) < keep_from)
-            operations[used++] = (struct kv_operation){.type = KV_DELETE, .key = entries[i].key};
+    for (size_t i = 0; i < count && used < OLD_GENERATIONS_MAX; i++) {
+        uint64_t generation = strtoull(entries[i].key + length, NULL, 10);
+        if (generation >= keep_from || (used > 0 && generation == last))
+            continue;
+        keys_report(ret_prefixes[used++], daemon->config->cluster, led->job, generation, "");
+        last = generation;
+    }
     return used;
 }
 
@@ -148,7 +157,8 @@ static void write_plan(struct led *led, const struct view *view,
 {
     struct daemon *daemon = led->leading->daemon;
     char generation_key[KV_KEY_MAX], next_key[KV_KEY_MAX];
-    struct kv_operation operations[KV_TXN_MAX / 2];
+    char old_reports[OLD_GENERATIONS_MAX][KV_KEY_MAX];
+    struct kv_operation operations[2 + OLD_GENERATIONS_MAX];
     size_t count = 0;
     AUTO_FREE char *text = decision->plan ? plan_text(decision->plan) : NULL;
 
@@ -165,8 +175,11 @@ static void write_plan(struct led *led, const struct view *view,
         operations[count++] =
             (struct kv_operation){.type = KV_PUT, .key = generation_key, .value = text};
         operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = next_key};
-        count += add_old_reports(led, view->plan ? view->plan->generation : 0, operations + count,
-                                 ARRAY_COUNT(operations) - count);
+        unsigned old_count =
+            find_old_reports(led, view->plan ? view->plan->generation : 0, old_reports);
+        for (unsigned i = 0; i < old_count; i++)
+            operations[count++] =
+                (struct kv_operation){.type = KV_DELETE_PREFIX, .key = old_reports[i]};
     } else {
         operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = next_key};
     }

@@ -22,7 +22,7 @@ enum {
 };
 enum { OPERATION_PUT = 2, OPERATION_DELETE = 3 };
 enum { PUT_KEY = 1, PUT_VALUE = 2, PUT_LEASE = 3 };
-enum { DELETE_KEY = 1 };
+enum { DELETE_KEY = 1, DELETE_RANGE_END = 2 };
 enum { LEASE_GRANT_TTL = 1, LEASE_ID = 1 };
 enum { AUTHENTICATE_NAME = 1, AUTHENTICATE_PASSWORD = 2 };
 enum { WATCH_CREATE = 1, WATCH_PROGRESS = 3 };
@@ -135,6 +135,8 @@ static int put_delete(struct bytes *body, const struct kv_operation *operation)
     int r = protobuf_begin(body, OPERATION_DELETE, &mark);
     if (r == 0)
         r = protobuf_put_text(body, DELETE_KEY, operation->key);
+    if (r == 0 && operation->type == KV_DELETE_PREFIX)
+        r = put_prefix_end(body, DELETE_RANGE_END, operation->key, NULL);
     return r < 0 ? r : protobuf_end(body, mark);
 }
 

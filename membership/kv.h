@@ -39,8 +39,8 @@ struct kv_compare {
 };
 
 struct kv_operation {
-    enum { KV_PUT, KV_DELETE } type;
-    const char *key;
+    enum { KV_PUT, KV_DELETE, KV_DELETE_PREFIX } type;
+    const char *key;   /* KV_DELETE_PREFIX: of all keys that begin with it */
     const char *value; /* KV_PUT */
     int64_t lease;     /* KV_PUT: 0 for none */
 };

@@ -1,6 +1,7 @@
 #include "sim/sim_store.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/sim_check.h"
@@ -119,6 +120,16 @@ static void erase(struct sim_store *store, const char *name)
     free(key->value);
     size_t at = (size_t)(key - store->keys);
     memmove(key, key + 1, (--store->key_count - at) * sizeof(struct sim_store_key));
+}
+
+static void erase_below(struct sim_store *store, const char *prefix)
+{
+    size_t at = lower_bound(store, prefix);
+    while (at < store->key_count && strncmp(store->keys[at].key, prefix, strlen(prefix)) == 0) {
+        char name[KV_KEY_MAX];
+        snprintf(name, sizeof(name), "%s", store->keys[at].key);
+        erase(store, name);
+    }
 }
 
 void sim_store_put(struct sim_store *store, const char *key, const char *value)
@@ -289,8 +300,10 @@ int store_txn(struct sim_store *store, uint64_t client, uint64_t sent_ns,
     for (size_t i = 0; i < operation_count; i++) {
         if (operations[i].type == KV_PUT)
             put(store, operations[i].key, operations[i].value, operations[i].lease);
-        else
+        else if (operations[i].type == KV_DELETE)
             erase(store, operations[i].key);
+        else
+            erase_below(store, operations[i].key);
     }
     *ret_succeeded = true;
     sim_check_written(store->sim);

@@ -42,6 +42,27 @@ static void test_put_and_range(void **state)
     store_close(&store);
 }
 
+static void test_a_prefix_is_deleted_as_a_whole(void **state)
+{
+    (void)state;
+    REQUIRE_ETCD();
+    struct store store;
+    store_open(&store, &fixture);
+    static const char *const keys[] = {"/p/1/a", "/p/1/b", "/p/10/a", "/p/1"};
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(store_put(&store, keys[i], "", 0).status, 0);
+    const struct kv_operation operations[] = {{.type = KV_PUT, .key = "/p/2", .value = ""},
+                                              {.type = KV_DELETE_PREFIX, .key = "/p/1/"},
+                                              {.type = KV_DELETE_PREFIX, .key = "/p/3/"}};
+    assert_true(store_txn(&store, NULL, 0, operations, 3).succeeded);
+    struct outcome left = store_range(&store, "/p/", true);
+    assert_int_equal(left.count, 3);
+    assert_string_equal(left.entries[0].key, "/p/1");
+    assert_string_equal(left.entries[1].key, "/p/10/a");
+    assert_string_equal(left.entries[2].key, "/p/2");
+    store_close(&store);
+}
+
 static void test_txn_is_all_or_nothing(void **state)
 {
     (void)state;
@@ -277,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_put_and_range),
+        cmocka_unit_test(test_a_prefix_is_deleted_as_a_whole),
         cmocka_unit_test(test_txn_is_all_or_nothing),
         cmocka_unit_test(test_limits_are_refused_at_once),
         cmocka_unit_test(test_lease_expires_unless_kept),

@@ -57,8 +57,10 @@ static void test_encode_txn(void **state)
         {.key = "c", .target = KV_VERSION, .value = 3},
         {.key = "a", .target = KV_NOT_AFTER, .value = 7, .before = "c"}};
     const struct kv_operation operations[] = {
-        {.type = KV_PUT, .key = "a", .value = "x", .lease = 5}, {.type = KV_DELETE, .key = "b"}};
-    assert_int_equal(etcd_encode_txn(&body, compares, 4, operations, 2), 0);
+        {.type = KV_PUT, .key = "a", .value = "x", .lease = 5},
+        {.type = KV_DELETE, .key = "b"},
+        {.type = KV_DELETE_PREFIX, .key = "c/"}};
+    assert_int_equal(etcd_encode_txn(&body, compares, 4, operations, 3), 0);
     assert_body(&body, WIRE("\x0a\x05\x10\x01\x1a\x01"
                             "a"
                             "\x0a\x08\x10\x02\x1a\x01"
@@ -71,7 +73,10 @@ static void test_encode_txn(void **state)
                             "\x12\x0a\x12\x08\x0a\x01"
                             "a\x12\x01x\x18\x05"
                             "\x12\x05\x1a\x03\x0a\x01"
-                            "b"));
+                            "b"
+                            "\x12\x0a\x1a\x08\x0a\x02"
+                            "c/\x12\x02"
+                            "c0"));
     assert_int_equal(etcd_encode_txn(&body, NULL, 0, NULL, 0), 0);
     assert_body(&body, NULL, 0);
 }
