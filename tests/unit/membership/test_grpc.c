@@ -2,7 +2,6 @@
  * Calls against a server that answers with HTTP/2 frames from a script: what is gRPC and comes
  * whole is delivered, and everything else ends the call with the reason.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -20,6 +19,7 @@
 #include "base/clock.h"
 #include "membership/grpc.h"
 #include "membership/poll_loop.h"
+#include "unit/membership/listener.h"
 
 #define WAIT_NS      (10 * NS_PER_SECOND)
 #define ACTS_MAX     16
@@ -182,14 +182,8 @@ static void *serve(void *user)
 
 static void server_start(struct server *server, const struct act *script)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(address);
     *server = (struct server){.script = script};
-    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(server->listener, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(server->listener, 4), 0);
-    assert_int_equal(getsockname(server->listener, (struct sockaddr *)&address, &size), 0);
-    server->port = ntohs(address.sin_port);
+    server->listener = listener_open(&server->port);
     assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
 }
 

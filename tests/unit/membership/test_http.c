@@ -1,6 +1,5 @@
 /* Requests against a server that answers from a script: whole and streamed answers, and every way
  * to fail. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "membership/http.h"
 #include "membership/poll_loop.h"
+#include "unit/membership/listener.h"
 
 #define WAIT_NS   (10 * NS_PER_SECOND)
 #define LINES_MAX 4
@@ -73,14 +73,8 @@ static void *serve(void *user)
 
 static void server_start(struct server *server, const struct script *script)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(address);
     *server = (struct server){.script = script};
-    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(server->listener, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(server->listener, 4), 0);
-    assert_int_equal(getsockname(server->listener, (struct sockaddr *)&address, &size), 0);
-    server->port = ntohs(address.sin_port);
+    server->listener = listener_open(&server->port);
     assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
 }
 

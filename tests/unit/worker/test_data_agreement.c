@@ -4,6 +4,7 @@
  */
 #include "unit/comm/mesh_harness.h"
 
+#include "unit/worker/ranked_plan.h"
 #include "worker/data_agreement.h"
 
 #define RANKS 11 /* two levels below the root */
@@ -29,26 +30,13 @@ static void *vote(void *context)
     return NULL;
 }
 
-static struct plan *plan_of(unsigned count)
-{
-    struct plan *plan = plan_new();
-
-    assert_non_null(plan);
-    plan->worker_count = count;
-    plan->workers = calloc(count, sizeof(*plan->workers));
-    assert_non_null(plan->workers);
-    for (unsigned i = 0; i < count; i++)
-        snprintf(plan->workers[i].node, NAME_SIZE, "n%u", i);
-    return plan;
-}
-
 /* All vote; @digests and @known are of each rank (NULL: nothing is known). Goes: a bit a rank. */
 static unsigned who_goes(unsigned count, const uint64_t *digests, const uint64_t *known,
                          const char *words)
 {
     struct voter voters[RANKS] = {0};
     struct world world;
-    struct plan *plan = plan_of(count);
+    struct plan *plan = ranked_plan(count);
     unsigned goes = 0;
 
     world_init(&world, count);

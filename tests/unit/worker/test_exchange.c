@@ -4,6 +4,7 @@
  */
 #include "unit/comm/mesh_harness.h"
 
+#include "unit/worker/ranked_plan.h"
 #include "worker/exchange.h"
 
 #define RANKS 11 /* two levels below the root */
@@ -36,14 +37,8 @@ static void *run_rank(void *context)
 
 static struct plan *plan_of(unsigned count)
 {
-    struct plan *plan = plan_new();
+    struct plan *plan = ranked_plan(count);
 
-    assert_non_null(plan);
-    plan->worker_count = count;
-    plan->workers = calloc(count, sizeof(*plan->workers));
-    assert_non_null(plan->workers);
-    for (unsigned i = 0; i < count; i++)
-        snprintf(plan->workers[i].node, NAME_SIZE, "n%u", i);
     plan->stage_count = 1;
     plan->replica_count = count;
     plan->replica_first_lane = calloc(count + 1, sizeof(unsigned));

@@ -1,0 +1,18 @@
+/* A plan with so many ranks, one a node. */
+#pragma once
+
+#include "elastic/plan.h"
+
+/** ranked_plan() - its nodes are n0, n1, ...; no stages yet; to be freed with plan_free() */
+static inline struct plan *ranked_plan(unsigned count)
+{
+    struct plan *plan = plan_new();
+
+    assert_non_null(plan);
+    plan->worker_count = count;
+    plan->workers = calloc(count, sizeof(*plan->workers));
+    assert_non_null(plan->workers);
+    for (unsigned i = 0; i < count; i++)
+        snprintf(plan->workers[i].node, NAME_SIZE, "n%u", i);
+    return plan;
+}
