@@ -4,28 +4,11 @@
 
 #include "base/hex.h"
 
-void bits32_text(float value, char ret_text[BITS32_TEXT_SIZE])
-{
-    uint32_t word;
-    memcpy(&word, &value, sizeof(word));
-    hex_text(word, BITS32_TEXT_SIZE - 1, ret_text);
-}
-
 void bits64_text(double value, char ret_text[BITS64_TEXT_SIZE])
 {
     uint64_t word;
     memcpy(&word, &value, sizeof(word));
     hex_text(word, BITS64_TEXT_SIZE - 1, ret_text);
-}
-
-bool bits32_parse(const char *text, float *ret_value)
-{
-    uint64_t wide;
-    if (!hex_parse(text, BITS32_TEXT_SIZE - 1, &wide) || text[BITS32_TEXT_SIZE - 1] != '\0')
-        return false;
-    uint32_t word = (uint32_t)wide;
-    memcpy(ret_value, &word, sizeof(word));
-    return true;
 }
 
 bool bits64_parse(const char *text, double *ret_value)

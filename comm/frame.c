@@ -16,25 +16,23 @@ enum frame_shape {
 };
 
 static const struct {
-    const char *name;
     enum frame_shape shape;
     uint32_t length_min, length_max;
     bool has_tag;
 } frame_types[FRAME_TYPE_END] = {
-    [FRAME_HELLO] = {"HELLO", SHAPE_SMALL, FRAME_HELLO_SIZE, FRAME_HELLO_SIZE, false},
-    [FRAME_CHALLENGE] = {"CHALLENGE", SHAPE_SMALL, FRAME_CHALLENGE_SIZE, FRAME_CHALLENGE_SIZE,
-                         false},
-    [FRAME_PROOF] = {"PROOF", SHAPE_SMALL, FRAME_PROOF_SIZE, FRAME_PROOF_SIZE, false},
-    [FRAME_REFUSED] = {"REFUSED", SHAPE_SMALL, 0, 0, true},
-    [FRAME_CREDIT] = {"CREDIT", SHAPE_NUMBER, 0, 0, false},
-    [FRAME_DATA] = {"DATA", SHAPE_MESSAGE, 0, FRAME_SEGMENT_MAX, true},
-    [FRAME_OFFER] = {"OFFER", SHAPE_NUMBER, 0, 0, true},
-    [FRAME_ACCEPT] = {"ACCEPT", SHAPE_SMALL, 0, 0, true},
-    [FRAME_DELIVERY] = {"DELIVERY", SHAPE_MESSAGE, 0, FRAME_SEGMENT_MAX, true},
-    [FRAME_PART] = {"PART", SHAPE_PART, 1, FRAME_SEGMENT_MAX, false},
-    [FRAME_HEARTBEAT] = {"HEARTBEAT", SHAPE_SMALL, 0, 0, false},
-    [FRAME_FAULT] = {"FAULT", SHAPE_SMALL, 0, FRAME_SMALL_MAX, false},
-    [FRAME_BYE] = {"BYE", SHAPE_SMALL, 0, 0, false},
+    [FRAME_HELLO] = {SHAPE_SMALL, FRAME_HELLO_SIZE, FRAME_HELLO_SIZE, false},
+    [FRAME_CHALLENGE] = {SHAPE_SMALL, FRAME_CHALLENGE_SIZE, FRAME_CHALLENGE_SIZE, false},
+    [FRAME_PROOF] = {SHAPE_SMALL, FRAME_PROOF_SIZE, FRAME_PROOF_SIZE, false},
+    [FRAME_REFUSED] = {SHAPE_SMALL, 0, 0, true},
+    [FRAME_CREDIT] = {SHAPE_NUMBER, 0, 0, false},
+    [FRAME_DATA] = {SHAPE_MESSAGE, 0, FRAME_SEGMENT_MAX, true},
+    [FRAME_OFFER] = {SHAPE_NUMBER, 0, 0, true},
+    [FRAME_ACCEPT] = {SHAPE_SMALL, 0, 0, true},
+    [FRAME_DELIVERY] = {SHAPE_MESSAGE, 0, FRAME_SEGMENT_MAX, true},
+    [FRAME_PART] = {SHAPE_PART, 1, FRAME_SEGMENT_MAX, false},
+    [FRAME_HEARTBEAT] = {SHAPE_SMALL, 0, 0, false},
+    [FRAME_FAULT] = {SHAPE_SMALL, 0, FRAME_SMALL_MAX, false},
+    [FRAME_BYE] = {SHAPE_SMALL, 0, 0, false},
 };
 
 void frame_encode(const struct frame *frame, uint8_t ret_header[FRAME_HEADER_SIZE])
@@ -88,9 +86,4 @@ int frame_decode(const uint8_t header[FRAME_HEADER_SIZE], struct frame *ret_fram
         return -EPROTO;
     *ret_frame = frame;
     return 0;
-}
-
-const char *frame_type_name(enum frame_type type)
-{
-    return type >= FRAME_HELLO && type < FRAME_TYPE_END ? frame_types[type].name : "unknown";
 }

@@ -63,6 +63,3 @@ void frame_encode(const struct frame *frame, uint8_t ret_header[FRAME_HEADER_SIZ
 /** frame_decode() - Return: 0, or -EPROTO: no frame of this version, or numbers that its type
  * forbids */
 int frame_decode(const uint8_t header[FRAME_HEADER_SIZE], struct frame *ret_frame) CHECK_RESULT;
-
-/** frame_type_name() - for messages to people */
-const char *frame_type_name(enum frame_type type);

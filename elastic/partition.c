@@ -154,16 +154,3 @@ void partition_table_cuts(struct partition_table *table, unsigned stage_count, u
     }
     ret_first[stage_count] = table->unit_count;
 }
-
-int partition_min_max(const double *costs, unsigned unit_count, unsigned stage_count,
-                      unsigned *ret_first, double *ret_largest)
-{
-    struct partition_table *table;
-    int r = partition_table_new(costs, unit_count, stage_count, NULL, NULL, &table);
-    if (r < 0)
-        return r;
-    partition_table_cuts(table, stage_count, ret_first);
-    *ret_largest = partition_table_largest(table, stage_count);
-    partition_table_free(table);
-    return 0;
-}

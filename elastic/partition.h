@@ -6,16 +6,6 @@
 #include "base/compiler.h"
 
 /**
- * partition_min_max() - cut @unit_count costs into @stage_count non-empty ranges whose largest sum
- * is least
- * @ret_first: stage_count + 1 entries; the last is unit_count. Ties: the earliest cuts.
- * Return: 0; -EINVAL when stage_count is 0 or exceeds unit_count, or a cost is negative or not
- * finite; -ENOMEM. O(K * U log U) time.
- */
-int partition_min_max(const double *costs, unsigned unit_count, unsigned stage_count,
-                      unsigned *ret_first, double *ret_largest) CHECK_RESULT;
-
-/**
  * partition_allowed - may one stage be units [first, end), with @stages_left stages from it on?
  *
  * What a stage keeps in memory depends on how many stages come after it (1F1B), which is why the
@@ -29,8 +19,10 @@ struct partition_table;
 
 /**
  * partition_table_new() - for 1 ... @stages_max stages, solved as far as they are asked for
+ * @costs: @unit_count seconds (any unit), copied
  * @allowed: NULL: every range is. With it the search is O(K * U^2), without it O(K * U log U).
- * Return: 0; -EINVAL as partition_min_max(); -ENOMEM.
+ * Return: 0; -EINVAL when @stages_max is 0 or exceeds @unit_count, or a cost is negative or not
+ * finite; -ENOMEM.
  */
 int partition_table_new(const double *costs, unsigned unit_count, unsigned stages_max,
                         partition_allowed allowed, void *context,
@@ -41,6 +33,9 @@ void partition_table_free(struct partition_table *table); /* NULL allowed */
  * allowed */
 double partition_table_largest(struct partition_table *table, unsigned stage_count);
 
-/** partition_table_cuts() - into stage_count + 1 entries; partition_table_largest() must be finite
+/**
+ * partition_table_cuts() - non-empty ranges whose largest sum is partition_table_largest(), which
+ * must be finite; of several such, the one with the earliest cuts
+ * @ret_first: stage_count + 1 entries: where each stage begins, then unit_count
  */
 void partition_table_cuts(struct partition_table *table, unsigned stage_count, unsigned *ret_first);

@@ -78,7 +78,7 @@ static void numbers_that_a_type_forbids_are_refused(void **state)
         struct frame frame;
         frame_encode(&bad[i], header);
         if (frame_decode(header, &frame) != -EPROTO)
-            fail_msg("bad frame %zu (%s) was taken", i, frame_type_name(bad[i].type));
+            fail_msg("bad frame %zu of type %d was taken", i, (int)bad[i].type);
     }
 }
 

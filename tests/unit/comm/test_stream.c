@@ -60,7 +60,8 @@ static const struct link_operations pipe_operations = {.send = pipe_send, .recei
 struct seen {
     uint8_t *destination;
     uint64_t message_size;
-    struct bytes log; /* "D5:12 " a message with tag 5 of 12 bytes, "H" a heartbeat, "F:text" */
+    struct bytes log; /* "D5:12 " a message with tag 5 of 12 bytes, "H" a heartbeat, "O" an offer,
+                         "F:text" */
     bool contents_right;
     unsigned items_sent;
 };
@@ -96,7 +97,10 @@ static int small_frame(void *context, const struct frame *frame, const uint8_t *
     if (frame->type == FRAME_FAULT)
         return bytes_append_format(&seen->log, "F:%.*s ", (int)frame->length,
                                    (const char *)payload);
-    return bytes_append_format(&seen->log, "%c ", frame_type_name(frame->type)[0]);
+    return bytes_append_format(&seen->log, "%s ",
+                               frame->type == FRAME_HEARTBEAT ? "H"
+                               : frame->type == FRAME_OFFER   ? "O"
+                                                              : "?");
 }
 
 static void item_sent(void *context, struct stream_item *item)

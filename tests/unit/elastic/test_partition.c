@@ -96,9 +96,11 @@ static void ties_take_the_earliest_cuts(void **state)
     (void)state;
     const double costs[] = {1, 1, 1, 1, 1};
     unsigned first[4];
-    double largest;
-    assert_int_equal(partition_min_max(costs, 5, 3, first, &largest), 0);
-    assert_true(largest == 2);
+    struct partition_table *table;
+    assert_int_equal(partition_table_new(costs, 5, 3, NULL, NULL, &table), 0);
+    assert_true(partition_table_largest(table, 3) == 2);
+    partition_table_cuts(table, 3, first);
+    partition_table_free(table);
     assert_int_equal(first[0], 0);
     assert_int_equal(first[1], 1);
     assert_int_equal(first[2], 3);
@@ -109,12 +111,11 @@ static void impossible_questions_are_refused(void **state)
 {
     (void)state;
     const double good[] = {1, 2}, negative[] = {1, -2}, unknown[] = {1, NAN};
-    unsigned first[4];
-    double largest;
-    assert_int_equal(partition_min_max(good, 2, 0, first, &largest), -EINVAL);
-    assert_int_equal(partition_min_max(good, 2, 3, first, &largest), -EINVAL);
-    assert_int_equal(partition_min_max(negative, 2, 1, first, &largest), -EINVAL);
-    assert_int_equal(partition_min_max(unknown, 2, 1, first, &largest), -EINVAL);
+    struct partition_table *table;
+    assert_int_equal(partition_table_new(good, 2, 0, NULL, NULL, &table), -EINVAL);
+    assert_int_equal(partition_table_new(good, 2, 3, NULL, NULL, &table), -EINVAL);
+    assert_int_equal(partition_table_new(negative, 2, 1, NULL, NULL, &table), -EINVAL);
+    assert_int_equal(partition_table_new(unknown, 2, 1, NULL, NULL, &table), -EINVAL);
 }
 
 int main(void)

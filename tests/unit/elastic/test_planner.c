@@ -198,19 +198,21 @@ static double naive_best(const struct world *world)
     unsigned devices = MIN(input->slot_count, input->devices_max);
     for (unsigned u = 0; u < UNITS; u++)
         costs[u] = input->units[u].forward_seconds + input->units[u].backward_seconds;
+    struct partition_table *table;
+    assert_int_equal(partition_table_new(costs, UNITS, UNITS, NULL, NULL, &table), 0);
     for (unsigned k = 1; k <= UNITS; k++)
         for (unsigned replicas = 1; replicas <= input->lanes && k * replicas <= devices;
              replicas++) {
             unsigned cuts[UNITS + 1];
-            double largest;
             struct stage_cost stage[UNITS];
             struct time_prediction time;
-            assert_int_equal(partition_min_max(costs, UNITS, k, cuts, &largest), 0);
+            partition_table_cuts(table, k, cuts);
             struct layout_shape shape = naive_shape(input, k, replicas);
             stage_costs(input, &shape, cuts, stage);
             assert_int_equal(time_predict(input, &shape, stage, &time), 0);
             best = fmin(best, time.step_seconds);
         }
+    partition_table_free(table);
     return best;
 }
 
