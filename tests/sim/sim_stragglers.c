@@ -204,12 +204,37 @@ static void begin_spell(void *context)
     plan_free(plan);
 }
 
+/* Two windows and the first step, each as long as the slow one makes it, and what follows. */
+static uint64_t bound_ns(const struct spell *spell)
+{
+    uint64_t step_ns = spell->sim->compute_us * 1000 * spell->slowness * 2 + 100 * NS_PER_MS;
+    return (2ull * STEPS + 2) * step_ns + CHANGE_NS;
+}
+
+/*
+ * Since when it has been slow with nothing else going on: where no daemon lives nobody plans, and
+ * the slots of one that has just begun have a clean slate.
+ */
+static uint64_t undisturbed_since_ns(const struct spell *spell)
+{
+    uint64_t since_ns = spell->begin_ns;
+    for (unsigned i = 0; i < spell->sim->node_count; i++)
+        since_ns = MAX(since_ns, spell->sim->nodes[i].disturbed_ns);
+    return since_ns;
+}
+
 /* Where nodes have lost each other meanwhile, a layout may be in force that is not up, or not yet
  * known for slow again. */
 static void look_after_bound(void *context)
 {
     struct spell *spell = context;
     struct sim *sim = spell->sim;
+    uint64_t due_ns = undisturbed_since_ns(spell) + bound_ns(spell);
+    if (due_ns > sim->now_ns) {
+        if (due_ns < spell->end_ns)
+            sim_post(sim, due_ns, NULL, look_after_bound, spell);
+        return;
+    }
     struct plan *plan = plan_in_force(sim);
     const char *node = sim_node_name(sim, spell->node);
     if (spell->at_stake && !sim_cuts_pairs_apart(sim) && plan != NULL && plan->stage_count == 1 &&
@@ -220,13 +245,6 @@ static void look_after_bound(void *context)
                  "whole share of the lanes",
                  node, spell->slot, spell->slowness, (double)(sim->now_ns - spell->begin_ns) / 1e9);
     plan_free(plan);
-}
-
-/* Two windows and the first step, each as long as the slow one makes it, and what follows. */
-static uint64_t bound_ns(const struct spell *spell)
-{
-    uint64_t step_ns = spell->sim->compute_us * 1000 * spell->slowness * 2 + 100 * NS_PER_MS;
-    return (2ull * STEPS + 2) * step_ns + CHANGE_NS;
 }
 
 static void add_spell(struct sim *sim, uint64_t begin_ns)
