@@ -354,13 +354,33 @@ void sim_check_outage_begins(struct sim *sim)
     faults->outage_ns = settled ? sim->now_ns : 0;
 }
 
+/* All of it on one node, which reaches no other: it cannot know that etcd is away for them too. */
+static bool trains_cut_off(const struct sim *sim)
+{
+    const struct sim_worker *first = NULL;
+    for (unsigned i = 0; i < sim->worker_count; i++) {
+        const struct sim_worker *worker = sim->workers[i];
+        if (!worker->alive || !worker->engine ||
+            worker->generation != sim->check->committing_generation)
+            continue;
+        if (first != NULL && first->node != worker->node)
+            return false;
+        first = worker;
+    }
+    for (unsigned i = 0; first != NULL && i < sim->node_count; i++)
+        if (i != first->node && sim->nodes[i].firnd != NULL && sim_reachable(sim, first->node, i))
+            return false;
+    return first != NULL;
+}
+
 void sim_check_outage_ends(struct sim *sim)
 {
-    const struct sim_faults *faults = sim->faults;
+    struct sim_faults *faults = sim->faults;
     const struct sim_check *check = sim->check;
-    if (faults->outage_ns == 0 || faults->disturbing > 0 ||
-        faults->disturbed_ns > faults->outage_ns ||
-        sim->now_ns < faults->outage_ns + OUTAGE_LEAST_NS ||
+    uint64_t began_ns = faults->outage_ns;
+    faults->outage_ns = 0; /* of two that overlap the first to end is the end of both */
+    if (began_ns == 0 || faults->disturbing > 0 || faults->disturbed_ns > began_ns ||
+        sim->now_ns < began_ns + OUTAGE_LEAST_NS || trains_cut_off(sim) ||
         check->committed_step == sim->spec.train.steps)
         return;
     if (check->committed_ns + STEP_MAX_NS < sim->now_ns)
