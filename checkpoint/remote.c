@@ -43,10 +43,12 @@ int checkpoint_remote_new(const struct checkpoint_remote_options *options,
     struct checkpoint_remote *remote = calloc(1, sizeof(*remote));
     struct checkpoint_remote_node *nodes = calloc((size_t)options->node_count + 1, sizeof(*nodes));
     uint64_t *away_until_ns = calloc((size_t)options->node_count + 1, sizeof(*away_until_ns));
-    if (remote == NULL || nodes == NULL || away_until_ns == NULL) {
+    bool *silent = calloc((size_t)options->node_count + 1, sizeof(*silent));
+    if (remote == NULL || nodes == NULL || away_until_ns == NULL || silent == NULL) {
         free(remote);
         free(nodes);
         free(away_until_ns);
+        free(silent);
         return error_set(error, -ENOMEM, "no memory to reach other nodes' checkpoints");
     }
     pthread_once(&once, start_curl);
@@ -57,6 +59,7 @@ int checkpoint_remote_new(const struct checkpoint_remote_options *options,
     remote->nodes = nodes;
     remote->node_count = options->node_count;
     remote->away_until_ns = away_until_ns;
+    remote->silent = silent;
     remote->timeout_ns = options->timeout_ns;
     remote->timeout_ms = (long)(options->timeout_ns / NS_PER_MS);
     remote->stop = options->stop;
@@ -73,6 +76,7 @@ void checkpoint_remote_free(struct checkpoint_remote *remote)
         curl_easy_cleanup(remote->pool[i]);
     pthread_mutex_destroy(&remote->lock);
     free(remote->away_until_ns);
+    free(remote->silent);
     free(remote->nodes);
     free(remote);
 }
@@ -85,6 +89,11 @@ unsigned checkpoint_remote_count(const struct checkpoint_remote *remote)
 const char *checkpoint_remote_name(const struct checkpoint_remote *remote, unsigned index)
 {
     return remote->nodes[index].name;
+}
+
+bool checkpoint_remote_silent(const struct checkpoint_remote *remote, unsigned index)
+{
+    return __atomic_load_n(&remote->silent[index], __ATOMIC_RELAXED);
 }
 
 static CURL *take_handle(struct checkpoint_remote *remote)
@@ -161,6 +170,18 @@ static bool prepare(const struct checkpoint_remote *remote, CURL *handle, const 
     return true;
 }
 
+/* Nothing has come from the other host, not even that nobody listens there. */
+static bool gave_no_sign(CURLcode result, CURL *handle)
+{
+    curl_off_t connected_us = 0;
+    long number = 0;
+    if (result != CURLE_COULDNT_CONNECT && result != CURLE_OPERATION_TIMEDOUT)
+        return false;
+    curl_easy_getinfo(handle, CURLINFO_CONNECT_TIME_T, &connected_us);
+    curl_easy_getinfo(handle, CURLINFO_OS_ERRNO, &number);
+    return connected_us == 0 && number != ECONNREFUSED;
+}
+
 /* What libcurl or the other firnd says, as one of the errors of this interface. */
 static int judge(const struct checkpoint_range *range, const struct checkpoint_remote_node *node,
                  CURLcode result, const struct answer *answer, struct error *error)
@@ -209,6 +230,8 @@ static int ask(struct checkpoint_remote *remote, const struct checkpoint_remote_
                           ? curl_easy_perform(answer->handle)
                           : CURLE_OUT_OF_MEMORY;
     int r = judge(range, node, result, answer, error);
+    __atomic_store_n(&remote->silent[node - remote->nodes], gave_no_sign(result, answer->handle),
+                     __ATOMIC_RELAXED);
     curl_easy_setopt(answer->handle, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
     put_handle(remote, answer->handle);

@@ -59,6 +59,9 @@ int checkpoint_remote_new(const struct checkpoint_remote_options *options,
 void checkpoint_remote_free(struct checkpoint_remote *remote); /* NULL allowed */
 unsigned checkpoint_remote_count(const struct checkpoint_remote *remote);
 const char *checkpoint_remote_name(const struct checkpoint_remote *remote, unsigned index);
+/** checkpoint_remote_silent() - has its host given no sign of life when it was asked, not even the
+ * refusal of a connection? */
+bool checkpoint_remote_silent(const struct checkpoint_remote *remote, unsigned index);
 
 /**
  * checkpoint_remote_read() - a range of a file on @node; any number of threads may ask at once

@@ -14,6 +14,7 @@ struct checkpoint_remote {
     struct checkpoint_remote_node *nodes;
     unsigned node_count;
     uint64_t *away_until_ns; /* of each node, monotonic; atomic */
+    bool *silent;            /* of each node: no connection came about; atomic */
     uint64_t timeout_ns;
     long timeout_ms;
     const atomic_bool *stop;

@@ -319,6 +319,11 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
 {
     struct daemon *daemon = led->leading->daemon;
 
+    if (decision->gives_up_checkpoint) {
+        refuse(led, view->view.checkpoint.step, view->checkpoint_revision, "", decision->text);
+        wake_at(led, view->view.now_ns);
+        return;
+    }
     if (waits_for_store(led, view, decision))
         return;
     write_state(led, view, state_words[decision->state], decision->text);

@@ -324,26 +324,61 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
 
 /* A checkpoint whose copies have all gone with their nodes is not lost: the nodes may come back.
  * Nor is one of which some part was found nowhere while nodes were away that have copies. */
-static bool can_be_had(struct view *view, const struct checkpoint_record *record,
-                       const char *unasked)
+static bool can_be_had(const struct view *view, const struct checkpoint_record *record,
+                       const char *unasked, char *ret_nodes, size_t size)
 {
-    struct leader_checkpoint *checkpoint = &view->view.checkpoint;
     const char *needed[] = {record->shares, unasked ? unasked : ""};
-    char nodes[160];
 
-    for (size_t i = 0; i < ARRAY_COUNT(needed); i++) {
-        if (copies_alive(needed[i], view->nodes, view->view.node_count, nodes, sizeof(nodes)))
-            continue;
-        if (!checkpoint->missing[0])
-            snprintf(checkpoint->missing, sizeof(checkpoint->missing),
-                     "node %s: it has a part of the checkpoint of step %" PRIu64, nodes,
-                     record->step);
-        return false;
-    }
+    for (size_t i = 0; i < ARRAY_COUNT(needed); i++)
+        if (!copies_alive(needed[i], view->nodes, view->view.node_count, ret_nodes, size))
+            return false;
     return true;
 }
 
-/* The newest record that is not refused and whose files are within reach. */
+static void take_checkpoint(struct view *view, const struct checkpoint_record *record,
+                            int64_t revision)
+{
+    struct leader_checkpoint *checkpoint = &view->view.checkpoint;
+
+    checkpoint->step = record->step;
+    checkpoint->generation = record->generation;
+    view->checkpoint_revision = revision;
+    snprintf(checkpoint->path, sizeof(checkpoint->path), "%s", record->path);
+    memcpy(checkpoint->manifest_sha256, record->manifest_sha256, sizeof(record->manifest_sha256));
+    memcpy(checkpoint->shares, record->shares, sizeof(record->shares));
+}
+
+/* It may have to be given up for the one before: the plan in force begins from it. */
+static bool is_being_read(const struct view *view)
+{
+    return view->plan && view->plan->source == PLAN_SOURCE_CHECKPOINT &&
+           view->plan->resume_step == view->view.checkpoint.step;
+}
+
+/* One that is not refused: the newest that can be had is the checkpoint, the next the one before
+ * it. False: no more need be looked at. */
+static bool weigh(struct view *view, const struct checkpoint_record *record, int64_t revision,
+                  const char *unasked)
+{
+    struct leader_checkpoint *checkpoint = &view->view.checkpoint;
+    char nodes[160];
+    bool can = can_be_had(view, record, unasked, nodes, sizeof(nodes));
+
+    if (checkpoint->step > 0) {
+        checkpoint->before_step = can ? record->step : 0;
+        checkpoint->before_is_away |= !can;
+        return !can;
+    }
+    view->view.finished |= record->step == view->spec.train.steps;
+    if (can)
+        take_checkpoint(view, record, revision);
+    else if (!checkpoint->missing[0])
+        snprintf(checkpoint->missing, sizeof(checkpoint->missing),
+                 "node %s: it has a part of the checkpoint of step %" PRIu64, nodes, record->step);
+    return !can || is_being_read(view);
+}
+
+/* The newest record that is not refused and whose files are within reach, and what is before it. */
 static void read_checkpoint(struct view *view, const struct mirror *mirror, const char *cluster,
                             const char *job, const struct refused_checkpoints *refused)
 {
@@ -360,17 +395,8 @@ static void read_checkpoint(struct view *view, const struct mirror *mirror, cons
         const char *unasked = refused_unasked(refused, entries[count].mod_revision);
         if (unasked && !unasked[0])
             continue;
-        view->view.finished |= record.step == view->spec.train.steps;
-        if (!can_be_had(view, &record, unasked))
-            continue;
-        view->view.checkpoint.step = record.step;
-        view->view.checkpoint.generation = record.generation;
-        view->checkpoint_revision = entries[count].mod_revision;
-        snprintf(view->view.checkpoint.path, sizeof(view->view.checkpoint.path), "%s", record.path);
-        memcpy(view->view.checkpoint.manifest_sha256, record.manifest_sha256,
-               sizeof(record.manifest_sha256));
-        memcpy(view->view.checkpoint.shares, record.shares, sizeof(record.shares));
-        return;
+        if (!weigh(view, &record, entries[count].mod_revision, unasked))
+            return;
     }
 }
 

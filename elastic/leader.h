@@ -64,6 +64,9 @@ struct leader_checkpoint {
     char shares[COPIES_SHARES_SIZE]; /* where its copies lie; empty: in one shared folder */
     char
         missing[256]; /* a newer one that cannot be had now, and the nodes that have it; "": none */
+    /* Where the plan in force begins from it: */
+    uint64_t before_step; /* of the one before it that can be had; 0: none */
+    bool before_is_away;  /* there is one before it, whose nodes are away */
 };
 
 struct leader_view {
@@ -133,6 +136,7 @@ struct leader_memory {
     /* How often the checkpoint of this step was begun from in vain, and the last such generation */
     uint64_t attempt_step, attempt_generation;
     unsigned attempts;
+    uint64_t unread_ns;       /* since when nobody can read it, for want of answers; 0: not so */
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
     struct leader_avoided avoided[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */
     unsigned avoided_next;
@@ -162,6 +166,9 @@ struct leader_decision {
     char text[512];         /* for people: why it waits, what happened */
     uint64_t wake_at_ns;    /* call again by then; UINT64_MAX: only on change */
     bool misses_checkpoint; /* it waits for nodes that have the only checkpoints */
+    /* The view's checkpoint has been out of reach for too long: the caller refuses it, and calls
+     * again with the one before it. */
+    bool gives_up_checkpoint;
 };
 
 /**

@@ -104,23 +104,16 @@ void leader_cuts_note(struct leader_context *context)
 
 /* ---- who is left out ---- */
 
-static bool has_rank(const struct plan *plan, unsigned rank_count, const struct leader_node *node)
-{
-    for (unsigned rank = 0; rank < rank_count; rank++)
-        if (strcmp(plan->workers[rank].node, node->name) == 0)
-            return true;
-    return false;
-}
-
 static bool computes(const struct leader_context *context, const struct leader_node *node)
 {
     const struct plan *plan = context->view->plan;
-    return plan != NULL && has_rank(plan, plan->worker_count, node);
+    int rank = plan != NULL ? plan_find_node(plan, node->name) : -1;
+    return rank >= 0 && (unsigned)rank < plan->worker_count;
 }
 
 static bool takes_part(const struct plan *plan, const struct leader_node *node)
 {
-    return has_rank(plan, plan->worker_count + plan->donor_count, node);
+    return plan_find_node(plan, node->name) >= 0;
 }
 
 /* Its place in the field; CUT_NODES_MAX: there is no more room. */
@@ -229,6 +222,35 @@ void leader_cuts_choose(struct leader_context *context,
     leave_out(
         context, &field,
         cut_graph_leave_out(field.nodes, field.count, may_go != NULL ? ask : NULL, &question));
+}
+
+static bool stays(void *context, const char *name)
+{
+    const struct leader_context *const *leader = context;
+    const struct leader_node *node = roster_node(&(*leader)->roster, name);
+    return node != NULL && !leader_cuts_leave_out(*leader, node);
+}
+
+/* Does every share of it lie on a node that is not left out? */
+static bool checkpoint_stays(const struct leader_context *context, const void *argument)
+{
+    const char *shares = context->view->checkpoint.shares;
+    (void)argument;
+    return shares[0] == '\0' || copies_left(shares, stays, &context) > 0;
+}
+
+static bool any_may_go(const struct leader_context *context, const void *argument)
+{
+    (void)context;
+    (void)argument;
+    return true;
+}
+
+void leader_cuts_choose_for_checkpoint(struct leader_context *context)
+{
+    leader_cuts_choose(context, checkpoint_stays, NULL);
+    if (context->left_out_count == 0)
+        leader_cuts_choose(context, any_may_go, NULL);
 }
 
 bool leader_cuts_leave_out(const struct leader_context *context, const struct leader_node *node)

@@ -40,6 +40,11 @@ void leader_cuts_choose(struct leader_context *context,
                         bool (*may_go)(const struct leader_context *context, const void *argument),
                         const void *argument);
 
+/** leader_cuts_choose_for_checkpoint() - the same for a plan that begins from the view's
+ * checkpoint: without none that alone has a part of it, going by its record, unless it cannot be
+ * otherwise */
+void leader_cuts_choose_for_checkpoint(struct leader_context *context);
+
 /** leader_cuts_leave_out() - is @node left out? Pools of slots ask; false before a choice */
 bool leader_cuts_leave_out(const struct leader_context *context, const struct leader_node *node);
 

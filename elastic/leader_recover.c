@@ -290,13 +290,6 @@ static bool state_stays(const struct leader_context *context, const void *argume
     return true;
 }
 
-static bool any_may_go(const struct leader_context *context, const void *argument)
-{
-    (void)context;
-    (void)argument;
-    return true;
-}
-
 /* The job is better off without one end of a cut, though its state goes with it. No plan: the
  * others are not slots enough. */
 static int go_back_without_one(struct leader_context *context,
@@ -304,7 +297,7 @@ static int go_back_without_one(struct leader_context *context,
 {
     char why[120];
     enum recovery_kind kind = recovery->kind;
-    leader_cuts_choose(context, any_may_go, NULL);
+    leader_cuts_choose_for_checkpoint(context);
     if (context->left_out_count == 0 || leader_cuts_words(context, why, sizeof(why)) == NULL)
         return 0;
     recovery->kind = RECOVERY_CHECKPOINT;
@@ -353,7 +346,7 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     }
     avoid_the_unheard(context);
     if (falls_back)
-        leader_cuts_choose(context, any_may_go, NULL);
+        leader_cuts_choose_for_checkpoint(context);
     r = falls_back
             ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
             : go_on(context, survivors, recovery);

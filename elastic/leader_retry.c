@@ -6,12 +6,22 @@
  *
  * Design: two pauses, both only in the leader's memory. A leader that is new begins with short
  * ones.
+ *
+ * What is out of reach may be gone: two nodes that do not reach each other both think that the
+ * other may have it. Nobody knows how long that lasts, so it is given up when it has been tried for
+ * as long as the steps since the checkpoint before take to compute: then the job goes on from that
+ * one, with the same bits, and in never more than twice the time of the better choice. That what
+ * lies on nodes which are not even registered is waited for, where there is nothing else, is
+ * another matter: somebody can bring them back.
  */
 #include "elastic/leader_retry.h"
+
+#include "elastic/leader_worth.h"
 
 #define AWAY_TIMEOUTS  8 /* failure_timeouts that nodes with a newer checkpoint are waited for */
 #define PAUSE_SHARE    4 /* of failure_timeout: the first pause */
 #define PAUSE_TIMEOUTS 4 /* the longest */
+#define TRIED_TIMEOUTS 8 /* how long one is tried that cannot be read, at least */
 
 static bool waits_for_newer(struct leader_context *context, enum job_state state)
 {
@@ -44,7 +54,11 @@ static void count_attempt(const struct leader_view *view, struct leader_memory *
 {
     if (memory->attempt_generation == view->plan->generation)
         return;
-    memory->attempts = memory->attempt_step == view->checkpoint.step ? memory->attempts + 1 : 1;
+    if (memory->attempt_step != view->checkpoint.step) {
+        memory->attempts = 0;
+        memory->unread_ns = 0;
+    }
+    memory->attempts++;
     memory->attempt_step = view->checkpoint.step;
     memory->attempt_generation = view->plan->generation;
 }
@@ -60,6 +74,43 @@ static const char *complaint(const struct leader_context *context)
     return "its workers could not begin";
 }
 
+/* A worker of the plan in force could not read all of it, and not know either that it is gone. */
+static bool is_out_of_reach(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->seat == SEAT_BROKEN && member->report->checkpoint_away &&
+            member->report->generation == context->view->plan->generation)
+            return true;
+    }
+    return false;
+}
+
+/* Until when it is tried; UINT64_MAX: there is nothing else to go on from, or it can be read. */
+static uint64_t tried_until_ns(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct leader_checkpoint *checkpoint = &view->checkpoint;
+    struct leader_memory *memory = context->memory;
+    if (memory->unread_ns == 0 && is_out_of_reach(context))
+        memory->unread_ns = view->now_ns;
+    if (memory->unread_ns == 0 || (checkpoint->before_step == 0 && checkpoint->before_is_away))
+        return UINT64_MAX;
+    uint64_t worth_ns =
+        leader_worth_ns(context, view->plan, checkpoint->before_step, checkpoint->step);
+    return memory->unread_ns + MAX(TRIED_TIMEOUTS * view->failure_timeout_ns, worth_ns);
+}
+
+static void give_up(struct leader_context *context, enum job_state state)
+{
+    const struct leader_view *view = context->view;
+    context->decision->gives_up_checkpoint = true;
+    leader_say(context, state,
+               "for %.0f s nodes that may have a part of it have not answered (%.160s)",
+               (double)(view->now_ns - context->memory->unread_ns) / 1e9, complaint(context));
+    context->memory->unread_ns = 0;
+}
+
 static bool waits_after_failure(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
@@ -67,9 +118,15 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     if (!failed_again(view)) {
         memory->attempts = 0;
         memory->attempt_step = memory->attempt_generation = 0;
+        memory->unread_ns = 0;
         return false;
     }
     count_attempt(view, memory);
+    uint64_t end = tried_until_ns(context);
+    if (view->now_ns >= end) {
+        give_up(context, state);
+        return true;
+    }
     if (memory->attempts == 1)
         return false;
     uint64_t longest = PAUSE_TIMEOUTS * view->failure_timeout_ns;
@@ -81,7 +138,11 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
                "the checkpoint of step %llu is out of reach (%.160s): tried again in %.1f s",
                (unsigned long long)view->checkpoint.step, complaint(context),
                (double)(due - view->now_ns) / 1e9);
-    leader_wake(context, due);
+    if (end != UINT64_MAX)
+        leader_add(context, ", and given up after %.0f s for that of step %llu",
+                   (double)(end - memory->unread_ns) / 1e9,
+                   (unsigned long long)view->checkpoint.before_step);
+    leader_wake(context, MIN(due, end));
     return true;
 }
 

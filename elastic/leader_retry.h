@@ -10,7 +10,8 @@
  *
  * Either a newer checkpoint is away with its nodes, and they are given a while to come back. Or the
  * plan in force began from this very checkpoint and did not come as far as its first step: then it
- * is tried again at once, and from then on after a pause that doubles. Says what is waited for, and
- * sets when to look again.
+ * is tried again at once, and from then on after a pause that doubles. Where that is because nobody
+ * can read it, it is given up after a while (decision->gives_up_checkpoint), if an older one, or
+ * step 0, can take its place. Says what is waited for, and sets when to look again.
  */
 bool leader_retry_waits(struct leader_context *context, enum job_state state);

@@ -1,6 +1,7 @@
 #include "elastic/leader_standoff.h"
 
 #include "elastic/leader_cuts.h"
+#include "elastic/leader_worth.h"
 
 #define PATIENCE_TIMEOUTS LEADER_CUT_TIMEOUTS_MIN /* of failure_timeout: waited for, at least */
 
@@ -35,18 +36,13 @@ void leader_standoff_goes_on(struct leader_context *context)
         view->now_ns + PATIENCE_TIMEOUTS * view->failure_timeout_ns;
 }
 
-/* For as long as the steps since the checkpoint take: what was measured of any layout is nearer to
- * the truth than a prediction. */
+/* For as long as the steps since the checkpoint take. */
 static uint64_t patience_ns(const struct leader_context *context, const struct plan *plan,
                             uint64_t step)
 {
     const struct leader_view *view = context->view;
-    uint64_t lost = step > view->checkpoint.step ? step - view->checkpoint.step : 0;
-    double each =
-        view->last_step_seconds > 0 ? view->last_step_seconds : plan->predicted_step_seconds;
-    double seconds = (double)lost * each;
-    uint64_t least = PATIENCE_TIMEOUTS * view->failure_timeout_ns;
-    return MAX(least, (uint64_t)(MIN(seconds, 1e9) * 1e9));
+    uint64_t worth_ns = leader_worth_ns(context, plan, view->checkpoint.step, step);
+    return MAX(PATIENCE_TIMEOUTS * view->failure_timeout_ns, worth_ns);
 }
 
 void leader_standoff_enter(struct leader_context *context, struct plan *plan, uint64_t step)

@@ -63,7 +63,7 @@ int leader_start(struct leader_context *context)
 {
     struct slot_pool pool = {0};
     bool resumes = context->view->plan != NULL || context->view->checkpoint.step > 0;
-    leader_cuts_choose(context, NULL, NULL);
+    leader_cuts_choose_for_checkpoint(context);
     int r = slot_pool_add_free(context, &pool);
     if (r == 0)
         r = leader_restart(context, &pool, resumes ? PLAN_REASON_RESUME : PLAN_REASON_START, "");

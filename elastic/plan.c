@@ -102,6 +102,14 @@ int plan_find(const struct plan *plan, const char *node, unsigned slot)
     return -1;
 }
 
+int plan_find_node(const struct plan *plan, const char *node)
+{
+    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++)
+        if (strcmp(plan->workers[rank].node, node) == 0)
+            return (int)rank;
+    return -1;
+}
+
 const char *plan_lone_node(const struct plan *plan)
 {
     for (unsigned rank = 1; rank < plan->worker_count; rank++)

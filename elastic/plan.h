@@ -203,6 +203,8 @@ static inline unsigned plan_lane_count(const struct plan *plan) /* 0 for an empt
 }
 /** plan_find() - rank of (node, slot), or -1 */
 int plan_find(const struct plan *plan, const char *node, unsigned slot);
+/** plan_find_node() - the lowest rank on @node, workers before donors, or -1 */
+int plan_find_node(const struct plan *plan, const char *node);
 
 /** plan_lone_node() - the node that has all workers: nobody elsewhere is needed for a commit, so
  * nobody can withhold it; NULL: there is none */

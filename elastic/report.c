@@ -81,6 +81,8 @@ json_t *worker_report_encode(const struct worker_report *report)
         return NULL;
     if (report->checkpoint_lost && json_object_set_new(tree, "checkpoint_lost", json_true()) < 0)
         return NULL;
+    if (report->checkpoint_away && json_object_set_new(tree, "checkpoint_away", json_true()) < 0)
+        return NULL;
     return json_incref(tree);
 }
 
@@ -203,6 +205,8 @@ static int decode_state(const json_t *tree, struct worker_report *report, struct
         r = json_get_bool(tree, "root", &report->root, error);
     if (r == 0 && json_has(tree, "checkpoint_lost"))
         r = json_get_bool(tree, "checkpoint_lost", &report->checkpoint_lost, error);
+    if (r == 0 && json_has(tree, "checkpoint_away"))
+        r = json_get_bool(tree, "checkpoint_away", &report->checkpoint_away, error);
     return r;
 }
 

@@ -48,13 +48,15 @@ struct worker_report {
     struct report_extra extras[REPORT_EXTRAS_MAX]; /* at the same applied_step */
     bool holds;           /* HOLD(applied_step + 1): gradients of the held range and of shadows */
     bool checkpoint_lost; /* stuck because the checkpoint of its plan is damaged or incomplete */
+    bool checkpoint_away; /* because nodes that may have a part of it do not answer */
     /* From here on node_report_decode() writes only what is not zero. */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */
     unsigned frozen_layers;
     unsigned lost_count; /* who it lost, as "node/slot" */
     char lost[REPORT_LOST_MAX][NAME_SIZE + 8];
-    /* Ranks of `generation` whose hosts gave no sign of life while its links were made. */
+    /* Ranks of `generation` whose hosts gave no sign of life while its links were made, or its
+     * checkpoint was read. */
     unsigned unreached_count;
     unsigned unreached[REPORT_UNREACHED_MAX];
     char text[REPORT_TEXT_SIZE];

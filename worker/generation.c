@@ -109,6 +109,20 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
     return status;
 }
 
+/* Nodes of the plan that gave no sign of life when they were asked: for the leader. */
+static void note_silent(struct trainer *trainer, const struct checkpoint_remote *remote)
+{
+    struct mesh_unreached *unreached = &trainer->unreached;
+
+    for (unsigned i = 0; i < checkpoint_remote_count(remote); i++) {
+        int rank = checkpoint_remote_silent(remote, i)
+                       ? plan_find_node(trainer->plan, checkpoint_remote_name(remote, i))
+                       : -1;
+        if (rank >= 0 && unreached->count < MESH_UNREACHED_MAX)
+            unreached->ranks[unreached->count++] = (unsigned)rank;
+    }
+}
+
 /* With copies this node has a part of the checkpoint, or none, in its own folder. */
 static int restore(struct trainer *trainer, unsigned first, unsigned count, struct error *error)
 {
@@ -124,6 +138,8 @@ static int restore(struct trainer *trainer, unsigned first, unsigned count, stru
         spread_remote(plan, trainer->options->failure_timeout_ns, NULL, &source.remote, error);
     if (!status)
         status = restore_copies(trainer->state, &source, first, count, error);
+    if (status == -EHOSTUNREACH && source.remote)
+        note_silent(trainer, source.remote);
     checkpoint_remote_free(source.remote);
     return status;
 }

@@ -85,7 +85,7 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
 }
 
 static void send_status(struct trainer *trainer, enum worker_phase phase, const char *text,
-                        bool checkpoint_lost)
+                        bool checkpoint_lost, bool checkpoint_away)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
@@ -96,18 +96,19 @@ static void send_status(struct trainer *trainer, enum worker_phase phase, const 
     message->type = CONTROL_STATUS;
     describe(trainer, phase, text, &message->status);
     message->status.checkpoint_lost = checkpoint_lost;
+    message->status.checkpoint_away = checkpoint_away;
     trainer->phase = phase;
     control_server_send(trainer->control, message);
 }
 
 void telling_status(struct trainer *trainer, enum worker_phase phase, const char *text)
 {
-    send_status(trainer, phase, text, false);
+    send_status(trainer, phase, text, false, false);
 }
 
-void telling_stuck(struct trainer *trainer, const char *text, bool checkpoint_lost)
+void telling_stuck(struct trainer *trainer, const char *text, bool lost, bool away)
 {
-    send_status(trainer, WORKER_STUCK, text, checkpoint_lost);
+    send_status(trainer, WORKER_STUCK, text, lost, away);
 }
 
 /* ---- the rest ---- */

@@ -9,8 +9,9 @@
 /** telling_status() - that it is in @phase; with @text, "" where there is nothing to say, and with
  * what the leader must know to decide: the step, the units held, who was lost */
 void telling_status(struct trainer *trainer, enum worker_phase phase, const char *text);
-/** telling_stuck() - STUCK without state; @checkpoint_lost: because of the checkpoint itself */
-void telling_stuck(struct trainer *trainer, const char *text, bool checkpoint_lost);
+/** telling_stuck() - STUCK without state; @lost: because of the checkpoint itself; @away: because
+ * nodes that may have a part of it do not answer */
+void telling_stuck(struct trainer *trainer, const char *text, bool lost, bool away);
 
 /** telling_event() - a line for people */
 void telling_event(struct trainer *trainer, const char *text);

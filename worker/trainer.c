@@ -31,14 +31,14 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
                                           const struct error *error)
 {
     const struct plan *plan = trainer->plan;
-    bool lost =
-        plan->source == PLAN_SOURCE_CHECKPOINT && checkpoint_is_lost(plan->restore_path, status);
+    bool reads = plan->source == PLAN_SOURCE_CHECKPOINT;
+    bool lost = reads && checkpoint_is_lost(plan->restore_path, status);
     const char *text = error->code ? error->text : strerror(-status);
 
     if (orders_stopping(trainer))
         return SESSION_STOPPED;
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
-    telling_stuck(trainer, text, lost);
+    telling_stuck(trainer, text, lost, reads && status == -EHOSTUNREACH);
     orders_forget_planned(trainer);
     return SESSION_BROKEN;
 }

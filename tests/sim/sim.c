@@ -62,6 +62,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_OVERTAKEN_RECORD] = "overtaken-record",
     [BUG_HELD_UP] = "held-up",
     [BUG_GOES_ON_ALONE] = "goes-on-alone",
+    [BUG_AWAY_AS_LOST] = "away-as-lost",
 };
 
 static void describe_job(struct sim *sim)

@@ -68,6 +68,7 @@ enum sim_bug {
     BUG_OVERTAKEN_RECORD,
     BUG_HELD_UP,
     BUG_GOES_ON_ALONE,
+    BUG_AWAY_AS_LOST,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

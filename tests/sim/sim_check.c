@@ -6,9 +6,11 @@
 #include "membership/keys.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
+#include "sim/sim_folders.h"
 #include "sim/sim_node.h"
 
-#define LEARN_NS (3 * NS_PER_SECOND) /* until a node that is back has heard of all */
+#define TRIED_NS (8 * SIM_FAILURE_TIMEOUT) /* a checkpoint that nobody can read, at least */
+#define LEARN_NS (3 * NS_PER_SECOND)       /* until a node that is back has heard of all */
 /*
  * Without a commit, when all faults are over. The longest way back: links of a generation are
  * waited for as long as they may take (20 failure time-outs, 30 s), and one more for those who hear
@@ -244,13 +246,52 @@ void sim_check_missed(struct sim *sim, uint64_t step)
     sim->check->missed_ns[MIN(step, (uint64_t)SIM_STEPS_MAX)] = sim->now_ns;
 }
 
+/* A part that @worker needs is on no node of its plan: who did not answer has not got it either. */
+static void check_lost(struct sim *sim, const struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    uint64_t nodes = 0, generation = strtoull(plan->restore_sha256, NULL, 16);
+    bool all = plan->restore_sha256[0] != '\0';
+    for (unsigned i = 0; i < plan->store_count; i++)
+        nodes |= (uint64_t)1 << sim_node_index(sim, plan->stores[i].node);
+    for (unsigned unit = 0; all && unit < SIM_UNITS; unit++)
+        all = !plan_keeps(plan, worker->rank, unit) ||
+              sim_folders_find(sim, nodes, plan->resume_step, generation, unit) != NULL;
+    if (all)
+        sim_fail(sim,
+                 "%s says that the checkpoint of step %llu is lost, but nodes of its plan have it",
+                 sim_worker_name(worker), (unsigned long long)plan->resume_step);
+}
+
+/* Nodes that may have a part of it do not answer. */
+static void note_unread(struct sim *sim, uint64_t step)
+{
+    uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
+    uint64_t *unread_ns = &sim->check->unread_ns[index];
+    if (*unread_ns <= sim->check->recorded_ns[index])
+        *unread_ns = sim->now_ns;
+}
+
+bool sim_check_is_missed(const struct sim *sim, uint64_t step)
+{
+    const struct sim_check *check = sim->check;
+    uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX), recorded_ns = check->recorded_ns[index];
+    return check->missed_ns[index] > recorded_ns ||
+           (check->unread_ns[index] > recorded_ns &&
+            check->unread_ns[index] + TRIED_NS <= sim->now_ns);
+}
+
 void sim_check_report(struct sim *sim, const struct sim_worker *worker,
                       const struct worker_report *report)
 {
     const struct sim_ledger *ledger = &worker->ledger;
     uint64_t step = worker->state.applied_step;
-    if (report->checkpoint_lost)
+    if (report->checkpoint_lost) {
+        check_lost(sim, worker);
         sim_check_missed(sim, worker->plan->resume_step);
+    }
+    if (report->checkpoint_away)
+        note_unread(sim, worker->plan->resume_step);
     for (unsigned unit = 0; step > 0 && unit < SIM_UNITS; unit++)
         if (ledger->kept[unit] == step && !worker->state.units[unit].held)
             sim_fail(sim, "%s gave unit %u of step %llu away before its new owner had committed",
@@ -291,6 +332,8 @@ static void check_same_step(struct sim *sim, const struct sim_worker *worker)
 void sim_check_begin(struct sim *sim, const struct sim_worker *worker)
 {
     check_same_step(sim, worker);
+    if (worker->plan->source == PLAN_SOURCE_CHECKPOINT)
+        sim->check->unread_ns[MIN(worker->plan->resume_step, (uint64_t)SIM_STEPS_MAX)] = 0;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
         if (!plan_keeps(worker->plan, worker->rank, unit))
             continue;

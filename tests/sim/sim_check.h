@@ -43,7 +43,8 @@ struct sim_check {
     uint64_t newest_record;
     bool records_changed;                     /* by the transaction that is being carried out */
     uint64_t recorded_ns[SIM_STEPS_MAX + 1];  /* when a step's checkpoint was recorded last, */
-    uint64_t missed_ns[SIM_STEPS_MAX + 1];    /* and when somebody found it lost */
+    uint64_t missed_ns[SIM_STEPS_MAX + 1];    /* when somebody found it lost, */
+    uint64_t unread_ns[SIM_STEPS_MAX + 1];    /* and since when nobody could read it; 0: not so */
     uint64_t lost_ns[SIM_NODES_MAX];          /* when a node's disk was */
     struct sim_sealed sealed[SIM_SEALED_MAX]; /* the oldest are overwritten */
     unsigned sealed_count;
@@ -72,6 +73,9 @@ void sim_check_report(struct sim *sim, const struct sim_worker *worker,
                       const struct worker_report *report);
 /** somebody was to read the checkpoint of @step and found it lost */
 void sim_check_missed(struct sim *sim, uint64_t step);
+/** is the one of @step that is recorded as good as none: found lost, or tried in vain for so long
+ * that it may be given up? */
+bool sim_check_is_missed(const struct sim *sim, uint64_t step);
 /** its plan lets it begin anew: it need not keep anything */
 void sim_check_forget(struct sim_worker *worker);
 /** a message, or a connection, of @generation is accepted by @worker's mesh */

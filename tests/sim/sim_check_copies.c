@@ -84,14 +84,6 @@ uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step)
                : 0;
 }
 
-/* Whoever was to read it has not found all of it since: it may be written anew, over what is left.
- */
-static bool is_missed(const struct sim_check *check, uint64_t step)
-{
-    uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
-    return check->missed_ns[index] > check->recorded_ns[index];
-}
-
 void sim_check_copies(struct sim *sim)
 {
     char prefix[KV_KEY_MAX];
@@ -101,7 +93,7 @@ void sim_check_copies(struct sim *sim)
         struct checkpoint_record record;
         if (strncmp(sim->store->keys[i].key, prefix, length) == 0 &&
             decode(sim->store->keys[i].value, &record) && record.shares[0] != '\0' &&
-            !is_missed(sim->check, record.step))
+            !sim_check_is_missed(sim, record.step)) /* it may be written anew, over what is left */
             check_one(sim, &record);
     }
 }

@@ -77,7 +77,7 @@ static bool is_readable(const struct sim *sim, uint64_t step, uint64_t known_ns)
     uint64_t recorded_ns = sim->check->recorded_ns[index];
     bool there =
         sim->spec.checkpoint.copies > 1 ? has_copies(sim, step) : sim_disk_find(sim, step) != NULL;
-    return there && sim->check->missed_ns[index] <= recorded_ns && recorded_ns < known_ns;
+    return there && !sim_check_is_missed(sim, step) && recorded_ns < known_ns;
 }
 
 uint64_t sim_check_newest_record(const struct sim *sim)

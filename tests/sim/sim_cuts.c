@@ -132,7 +132,7 @@ static void post_lone(struct sim *sim)
 static bool is_other_bug(const struct sim *sim)
 {
     return sim->bug != BUG_NONE && sim->bug != BUG_UNTOLD_CUT && sim->bug != BUG_WRONG_CUT &&
-           sim->bug != BUG_GOES_ON_ALONE;
+           sim->bug != BUG_GOES_ON_ALONE && sim->bug != BUG_AWAY_AS_LOST;
 }
 
 void sim_cuts_draw(struct sim *sim)

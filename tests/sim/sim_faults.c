@@ -81,14 +81,6 @@ void sim_faults_at(struct sim_worker *worker)
     sim_post(worker->sim, worker->sim->now_ns, NULL, spring, worker);
 }
 
-static bool has_node(const struct sim *sim, const struct plan *plan, unsigned node)
-{
-    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++)
-        if (strcmp(plan->workers[rank].node, sim_node_name(sim, node)) == 0)
-            return true;
-    return false;
-}
-
 /* Before anybody else has heard of the plan. */
 static void take_away(void *context)
 {
@@ -106,7 +98,8 @@ static void take_away(void *context)
 void sim_faults_planned(struct sim *sim, const struct plan *plan)
 {
     struct sim_fault *fault = sim->faults->ambush;
-    if (fault == NULL || !plan->planned || !has_node(sim, plan, fault->node))
+    if (fault == NULL || !plan->planned ||
+        plan_find_node(plan, sim_node_name(sim, fault->node)) < 0)
         return;
     sim->faults->ambush = NULL;
     sim_post(sim, sim->now_ns, NULL, take_away, fault);

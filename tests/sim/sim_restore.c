@@ -19,9 +19,23 @@ static int read_shared(const struct sim_worker *worker, struct sim_checkpoint *r
     return 0;
 }
 
+static void note_unreached(struct sim_worker *worker, const char *node)
+{
+    struct mesh_unreached *unreached = &worker->unreached;
+    int rank = plan_find_node(worker->plan, node);
+    if (rank >= 0 && unreached->count < MESH_UNREACHED_MAX)
+        unreached->ranks[unreached->count++] = (unsigned)rank;
+}
+
+/* A host that gives no sign of life: it may be dead, or the way there is cut. */
+static bool is_silent(const struct sim *sim, unsigned node, unsigned to)
+{
+    return node != to && (!sim->nodes[node].up || !sim_reachable(sim, node, to));
+}
+
 /* Every unit from whichever node of the plan has it; -EHOSTUNREACH: one that is away may have it.
  */
-static int read_copies(const struct sim_worker *worker, struct sim_checkpoint *ret_checkpoint)
+static int read_copies(struct sim_worker *worker, struct sim_checkpoint *ret_checkpoint)
 {
     const struct sim *sim = worker->sim;
     const struct plan *plan = worker->plan;
@@ -31,8 +45,12 @@ static int read_copies(const struct sim_worker *worker, struct sim_checkpoint *r
         unsigned node = sim_node_index(sim, plan->stores[i].node);
         bool answers = sim_serves(sim, node, worker->node);
         all_answer = all_answer && answers;
+        if (is_silent(sim, node, worker->node))
+            note_unreached(worker, plan->stores[i].node);
         nodes |= answers ? (uint64_t)1 << node : 0;
     }
+    if (sim->bug == BUG_AWAY_AS_LOST && !all_answer)
+        return -ENOENT;
     ret_checkpoint->step = plan->resume_step;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
         const struct sim_unit *found =
@@ -61,6 +79,8 @@ int sim_restore(struct sim_worker *worker)
     struct sim_state *state = &worker->state;
     struct sim_checkpoint checkpoint = {0};
     int status = 0;
+    sim_state_drop(state, NULL); /* it could not have both in its memory */
+    sim_check_forget(worker);
     if (plan->source != PLAN_SOURCE_CHECKPOINT)
         initialize(&checkpoint);
     else if (plan->restore_sha256[0] != '\0')
@@ -69,8 +89,6 @@ int sim_restore(struct sim_worker *worker)
         status = read_shared(worker, &checkpoint);
     if (status < 0)
         return status;
-    sim_state_drop(state, NULL);
-    sim_check_forget(worker);
     state->applied_step = checkpoint.step;
     state->committed.step = 0;
     state->holds = false;

@@ -93,6 +93,7 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
                                                : worker->generation,
     };
     ret_report->checkpoint_lost = worker->checkpoint_lost;
+    ret_report->checkpoint_away = worker->checkpoint_away;
     ret_report->root = phase == WORKER_RUNNING && worker->rank == 0;
     describe_held(worker, ret_report);
     if (phase == WORKER_STUCK)
@@ -449,9 +450,10 @@ static bool at_restore(struct sim_worker *worker)
         worker_exit(worker, 0);
     } else { /* the leader has to take an older checkpoint, unless this one is only out of reach */
         worker->checkpoint_lost = status == -ENOENT;
+        worker->checkpoint_away = status == -EHOSTUNREACH;
         worker_go(worker, POINT_WAIT);
         go_stuck(worker);
-        worker->checkpoint_lost = false;
+        worker->checkpoint_lost = worker->checkpoint_away = false;
     }
     return worker->alive;
 }

@@ -99,7 +99,7 @@ struct sim_worker {
     struct plan *plan, *pending;
     uint64_t prepared, generation, announced, recorded_step, refused_step;
     uint64_t held_generation;
-    bool stopping, cancelled, first_commit, checkpoint_lost;
+    bool stopping, cancelled, first_commit, checkpoint_lost, checkpoint_away;
     struct sim_state state;
     struct sim_mesh *mesh;
     struct mesh_unreached unreached;

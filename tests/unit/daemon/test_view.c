@@ -61,6 +61,22 @@ static void put_plan(struct mirror *mirror, const char *job, const char *leaf, u
     plan_free(plan);
 }
 
+/* In force, and from the checkpoint of @step. */
+static void put_restoring_plan(struct mirror *mirror, const char *job, uint64_t step)
+{
+    struct plan *plan = sample_plan();
+    char key[KV_KEY_MAX];
+
+    plan->planned = plan->has_commit = false;
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    plan->resume_step = step;
+    plan->move_count = plan->donor_count = 0;
+    snprintf(plan->restore_path, sizeof(plan->restore_path), "/ck");
+    snprintf(plan->job, sizeof(plan->job), "%s", job);
+    put_tree(mirror, keys_job(key, CLUSTER, job, "generation"), plan_encode(plan));
+    plan_free(plan);
+}
+
 static void put_report(struct mirror *mirror, const char *job, uint64_t generation,
                        const char *node)
 {
@@ -389,6 +405,41 @@ static void test_a_checkpoint_that_some_were_not_asked_for(void **state)
     mirror_done(&mirror);
 }
 
+/* While it is being read, what is before it matters, too: it may have to be given up for that. */
+static void test_the_checkpoint_before_the_one_that_is_read(void **state)
+{
+    struct mirror mirror = {0};
+    struct refused_checkpoints refused = {0};
+    struct view *view = NULL;
+    char key[KV_KEY_MAX];
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_node(&mirror, "a", false);
+    put_checkpoint(&mirror, "demo", 5, "a", "");
+    put_checkpoint(&mirror, "demo", 50, "a", "");
+    put_checkpoint(&mirror, "demo", 400, "a", "");
+    put_restoring_plan(&mirror, "demo", 400);
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, NULL, &view, NULL), 0);
+    assert_int_equal(view->view.checkpoint.step, 400);
+    assert_int_equal(view->view.checkpoint.before_step, 50);
+    assert_false(view->view.checkpoint.before_is_away);
+    view_free(view);
+    refused_add(&refused,
+                mirror_find(&mirror, keys_checkpoint(key, CLUSTER, "demo", 50))->mod_revision, "b");
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);
+    assert_int_equal(view->view.checkpoint.before_step, 5);
+    assert_true(view->view.checkpoint.before_is_away);
+    assert_string_equal(view->view.checkpoint.missing, "");
+    view_free(view);
+    put_restoring_plan(&mirror, "demo", 5);
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);
+    assert_int_equal(view->view.checkpoint.before_step, 0);
+    assert_false(view->view.checkpoint.before_is_away);
+    view_free(view);
+    mirror_done(&mirror);
+}
+
 /* The sample plan has ranks on slots 0 and 1 of node0, node1, node2 and slot 0 of node3. */
 static void check_busy(const struct mirror *mirror, const char *job, bool busy)
 {
@@ -448,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_damaged_keys_are_refused),
         cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_a_checkpoint_that_some_were_not_asked_for),
+        cmocka_unit_test(test_the_checkpoint_before_the_one_that_is_read),
         cmocka_unit_test(test_slots_of_other_jobs_are_busy),
         cmocka_unit_test(test_over),
     };

@@ -219,6 +219,46 @@ static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
     assert_true(decision.plan->patient);
 }
 
+/* Nobody has state any more, and the checkpoint cannot be read: c was asked by a in vain, twice. */
+static void read_in_vain(const char *shares)
+{
+    spec.checkpoint.copies = 2;
+    snprintf(view.checkpoint.shares, sizeof(view.checkpoint.shares), "%s", shares);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        break_links(0, 2);
+        for (unsigned i = 0; i < NODES; i++)
+            reports[i].workers[0].held_unit_count = 0;
+        reports[0].workers[0].checkpoint_away = true;
+        view.now_ns += 10 * TIMEOUT_NS;
+        decide();
+        assert_int_equal(decision.action, LEADER_PUBLISH);
+        assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+        if (turn == 0)
+            follow();
+    }
+}
+
+static void whoever_cannot_be_asked_for_a_checkpoint_is_left_out(void **state)
+{
+    (void)state;
+    read_in_vain("a+b b+a");
+    assert_true(uses("a") && uses("b") && !uses("c"));
+}
+
+static void whoever_alone_has_a_part_of_it_stays(void **state)
+{
+    (void)state;
+    read_in_vain("a+b c+x"); /* x is not there */
+    assert_true(uses("b") && uses("c") && !uses("a"));
+}
+
+static void where_both_have_one_either_goes(void **state)
+{
+    (void)state;
+    read_in_vain("a+x c+x");
+    assert_true(uses("b") && uses("a") != uses("c"));
+}
+
 static void run(void)
 {
     follow();
@@ -300,6 +340,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_pair_that_runs_together_is_mended, setup, teardown),
         cmocka_unit_test_setup_teardown(without_slots_enough_they_are_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(the_left_out_is_tried_again_after_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(whoever_cannot_be_asked_for_a_checkpoint_is_left_out, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(whoever_alone_has_a_part_of_it_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(where_both_have_one_either_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_firnd_that_is_started_anew_has_a_clean_slate, setup,
                                         teardown),
     };

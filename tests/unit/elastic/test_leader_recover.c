@@ -630,6 +630,78 @@ static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
     publish_in_vain();
 }
 
+/* It is tried again and again, until it is given up: when was that, since the first attempt? */
+static uint64_t try_until_given_up(void)
+{
+    uint64_t since_ns = view.now_ns;
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->resume_step = view.checkpoint.step;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 0);
+        reports[i].workers[0].held_unit_count = 0;
+        reports[i].workers[0].checkpoint_away = i == 0;
+    }
+    for (;;) {
+        decide();
+        if (decision.gives_up_checkpoint || view.now_ns > since_ns + 100 * TIMEOUT_NS)
+            return view.now_ns - since_ns;
+        if (decision.action == LEADER_PUBLISH)
+            publish_in_vain();
+        view.now_ns = MIN(decision.wake_at_ns, view.now_ns + TIMEOUT_NS / 4);
+    }
+}
+
+static void one_that_nobody_can_read_is_given_up(void **state)
+{
+    (void)state;
+    uint64_t tried_ns = try_until_given_up();
+    assert_true(decision.gives_up_checkpoint);
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(tried_ns, 8 * TIMEOUT_NS);
+    view.checkpoint.step = 2; /* the caller has refused it: the one before is begun from at once */
+    decide();
+    assert_false(decision.gives_up_checkpoint);
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->resume_step, 2);
+}
+
+/* Ten steps of two seconds each. */
+static void not_sooner_than_what_follows_would_be_computed_again(void **state)
+{
+    (void)state;
+    view.checkpoint.step = 14;
+    view.checkpoint.before_step = 4;
+    view.last_step_seconds = 2;
+    assert_int_equal(try_until_given_up(), 20 * NS_PER_SECOND);
+    assert_true(decision.gives_up_checkpoint);
+}
+
+static void nor_where_there_is_nothing_else_but_what_is_away(void **state)
+{
+    (void)state;
+    view.checkpoint.before_is_away = true;
+    try_until_given_up();
+    assert_false(decision.gives_up_checkpoint);
+}
+
+static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
+{
+    (void)state;
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->resume_step = 4;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 4);
+        reports[i].workers[0].held_unit_count = 0;
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        decide();
+        assert_false(decision.gives_up_checkpoint);
+        if (decision.action == LEADER_PUBLISH)
+            publish_in_vain();
+        view.now_ns += TIMEOUT_NS;
+    }
+}
+
 static void numbers_are_not_used_twice(void **state)
 {
     (void)state;
@@ -681,6 +753,10 @@ int main(void)
         TEST(contradictions_go_back_to_the_checkpoint),
         TEST(nodes_with_a_newer_checkpoint_are_given_a_while),
         TEST(a_checkpoint_out_of_reach_is_tried_less_and_less),
+        TEST(one_that_nobody_can_read_is_given_up),
+        TEST(not_sooner_than_what_follows_would_be_computed_again),
+        TEST(nor_where_there_is_nothing_else_but_what_is_away),
+        TEST(nor_where_it_was_not_the_checkpoint_that_failed),
         TEST(numbers_are_not_used_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,19 @@ static void test_a_lost_checkpoint_is_said(void **state)
     assert_false(back.checkpoint_lost);
 }
 
+static void test_a_checkpoint_out_of_reach_is_said(void **state)
+{
+    (void)state;
+    struct worker_report report = {.phase = WORKER_STUCK, .checkpoint_away = true}, back;
+    struct error error = {0};
+    AUTO_JSON json_t *tree = worker_report_encode(&report);
+    assert_int_equal(worker_report_decode(tree, &back, &error), 0);
+    assert_true(back.checkpoint_away && !back.checkpoint_lost);
+    assert_int_equal(json_object_del(tree, "checkpoint_away"), 0);
+    assert_int_equal(worker_report_decode(tree, &back, &error), 0);
+    assert_false(back.checkpoint_away);
+}
+
 static void test_every_phase_has_a_word(void **state)
 {
     (void)state;
@@ -205,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worker_round_trip),
         cmocka_unit_test(test_a_lost_checkpoint_is_said),
+        cmocka_unit_test(test_a_checkpoint_out_of_reach_is_said),
         cmocka_unit_test(test_every_phase_has_a_word),
         cmocka_unit_test(test_text_that_is_not_utf8),
         cmocka_unit_test(test_worker_refusals_name_the_key),
