@@ -119,7 +119,6 @@ static void on_page(void *context, const struct http_answer *answer)
 
 struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, struct poll_loop *loop)
 {
-    const struct http_client_options options = {0};
     struct etcd_counters counters = {0};
     struct page page = {.counters = &counters};
     struct http_client *client;
@@ -127,7 +126,7 @@ struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, stru
     char url[96];
 
     snprintf(url, sizeof(url), "%s/metrics", etcd->url);
-    if (http_client_new(poll_loop_table(loop), &options, &client) ||
+    if (http_client_new(poll_loop_table(loop), &client) ||
         http_get(client, url, ANSWER_NS, NULL, on_page, &page, &request) ||
         poll_loop_run(loop, &page.done, clock_monotonic_ns() + ANSWER_NS))
         measure_die("etcd does not tell its counters");

@@ -62,7 +62,6 @@ static int connect_clients(struct store *store, struct error *error)
         .certificate_file = setting("FIRN_ETCD_CERTIFICATE"),
         .key_file = setting("FIRN_ETCD_KEY"),
     };
-    const struct http_client_options http_options = {0};
 
     if (status)
         return status;
@@ -74,7 +73,7 @@ static int connect_clients(struct store *store, struct error *error)
     if (status)
         return status;
     store->kv = etcd_kv(store->etcd);
-    status = http_client_new(poll_loop_table(store->loop), &http_options, &store->http);
+    status = http_client_new(poll_loop_table(store->loop), &store->http);
     return status ? error_set(error, status, "no HTTP client: %s", strerror(-status)) : 0;
 }
 

@@ -187,7 +187,6 @@ void neighbours_answers(const struct neighbours *neighbours, unsigned *ret_reach
 int neighbours_new(struct daemon *daemon, void (*told)(void *context), void *context,
                    struct neighbours **ret_neighbours)
 {
-    const struct http_client_options options = {0};
     struct neighbours *neighbours = calloc(1, sizeof(*neighbours));
     int status;
 
@@ -196,7 +195,7 @@ int neighbours_new(struct daemon *daemon, void (*told)(void *context), void *con
     neighbours->daemon = daemon;
     neighbours->told = told;
     neighbours->context = context;
-    status = http_client_new(&daemon->loop.loop, &options, &neighbours->client);
+    status = http_client_new(&daemon->loop.loop, &neighbours->client);
     if (status)
         free(neighbours);
     else

@@ -76,14 +76,13 @@ void suspicion_raise(struct suspicion *suspicion, const char *node)
 
 int suspicion_new(struct daemon *daemon, struct suspicion **ret_suspicion)
 {
-    const struct http_client_options options = {0};
     struct suspicion *suspicion = calloc(1, sizeof(*suspicion));
     int status;
 
     if (!suspicion)
         return -ENOMEM;
     suspicion->daemon = daemon;
-    status = http_client_new(&daemon->loop.loop, &options, &suspicion->client);
+    status = http_client_new(&daemon->loop.loop, &suspicion->client);
     if (status)
         free(suspicion);
     else

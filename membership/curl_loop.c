@@ -14,7 +14,6 @@ struct curl_loop {
     struct alarm alarm;
     struct curl_transfer *touched;
     bool dispatching;
-    bool freed; /* while dispatching: it ends as soon as that is over */
 };
 
 /* Data before ends: the last bytes of a transfer arrive together with its end. */
@@ -34,12 +33,11 @@ static void dispatch(struct curl_loop *curl)
         if (message->msg != CURLMSG_DONE ||
             curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer) != CURLE_OK)
             continue;
-        curl_loop_remove(curl, transfer);
+        if (!transfer->stays)
+            curl_loop_remove(curl, transfer);
         transfer->finished(transfer, code);
     }
     curl->dispatching = false;
-    if (curl->freed)
-        curl_loop_free(curl);
 }
 
 static void act(struct curl_loop *curl, curl_socket_t descriptor, int events)
@@ -67,17 +65,12 @@ static int descriptor_wanted(CURL *easy, curl_socket_t descriptor, int what, voi
                              void *known)
 {
     struct curl_loop *curl = user;
-    struct curl_transfer *transfer = NULL;
     const struct loop *loop = curl->loop;
     struct loop_io *io = known;
     int r = 0;
     unsigned events =
         (what & CURL_POLL_IN ? LOOP_READ : 0) | (what & CURL_POLL_OUT ? LOOP_WRITE : 0);
-    if (what == CURL_POLL_REMOVE &&
-        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer) == CURLE_OK && transfer != NULL) {
-        transfer->deaf = true;
-        curl_loop_touch(curl, transfer);
-    }
+    (void)easy;
     if (what == CURL_POLL_REMOVE && io != NULL) {
         loop->io_remove(loop->context, io);
         curl_multi_assign(curl->multi, descriptor, NULL);
@@ -133,14 +126,16 @@ void curl_loop_free(struct curl_loop *curl)
 {
     if (curl == NULL)
         return;
-    assert(curl->touched == NULL);
-    curl->freed = true;
-    if (curl->dispatching)
-        return;
+    assert(curl->touched == NULL && !curl->dispatching);
     curl_multi_cleanup(curl->multi);
     alarm_done(&curl->alarm);
     free(curl);
     curl_global_cleanup();
+}
+
+const struct loop *curl_loop_of(const struct curl_loop *curl)
+{
+    return curl->loop;
 }
 
 int curl_loop_add(struct curl_loop *curl, struct curl_transfer *transfer)

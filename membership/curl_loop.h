@@ -16,20 +16,26 @@
 
 #include "membership/loop.h"
 
+/* A peer whose cable was cut is noticed by the kernel even on a connection that waits for nothing.
+ */
+#define CURL_LOOP_KEEP_ALIVE_IDLE_S     5L
+#define CURL_LOOP_KEEP_ALIVE_INTERVAL_S 2L
+
 struct curl_loop;
 
 struct curl_transfer {
     CURL *easy; /* the owner's; its CURLOPT_PRIVATE belongs to the curl_loop */
-    void (*received)(struct curl_transfer *transfer);
-    void (*finished)(struct curl_transfer *transfer, CURLcode code); /* already removed */
+    void (*received)(struct curl_transfer *transfer);                /* NULL: it is never touched */
+    void (*finished)(struct curl_transfer *transfer, CURLcode code); /* removed, unless it stays */
     struct curl_transfer *touched_next;
     bool touched;
-    bool
-        deaf; /* libcurl has stopped listening: the transfer ends, or only waits for its own body */
+    bool stays; /* it is not removed when it has finished: the owner goes on with its connection */
 };
 
 int curl_loop_new(const struct loop *loop, struct curl_loop **ret_curl) CHECK_RESULT;
-void curl_loop_free(struct curl_loop *curl); /* all transfers are removed before; NULL allowed */
+/** curl_loop_free() - all transfers are removed before; not inside their callbacks; NULL allowed */
+void curl_loop_free(struct curl_loop *curl);
+const struct loop *curl_loop_of(const struct curl_loop *curl);
 
 /** curl_loop_add() - start; calls back from the loop only. Return: 0, -ENOMEM or -EIO */
 int curl_loop_add(struct curl_loop *curl, struct curl_transfer *transfer) CHECK_RESULT;

@@ -7,8 +7,11 @@
  * not carried out (not connected, nothing sent, no leader). Otherwise its outcome is unknown, and
  * only the caller can find out, by reading.
  *
+ * A connection that is lost says little about the member: it may have been an old one. So a request
+ * is asked once more over a new one before its member counts as failed.
+ *
  * Every attempt has a deadline, so a request ends after endpoint_count attempts at the latest (plus
- * one for a new token); nothing waits for ever.
+ * one for a new token, and one for a connection); nothing waits for ever.
  *
  * Patience. A store that is slow because a thousand nodes ask at once gets nowhere if each gives up
  * and asks again: it works for those who have gone. So each attempt that ends unanswered doubles
@@ -169,6 +172,17 @@ static void answered(struct kv_request *request, const struct grpc_answer *answe
     etcd_reply_done(&reply);
 }
 
+/* The connection was lost. Return: whether the request is asked once more over another. */
+static bool reconnect(struct kv_request *request, const struct grpc_answer *answer)
+{
+    if (answer->status != -ECONNRESET || request->reconnected ||
+        (answer->sent && !request->repeatable))
+        return false;
+    request->reconnected = true;
+    request->attempts--;
+    return etcd_request_send(request) == 0;
+}
+
 static void call_done(void *context, const struct grpc_answer *answer)
 {
     struct kv_request *request = context;
@@ -180,6 +194,8 @@ static void call_done(void *context, const struct grpc_answer *answer)
         request->etcd->patience--;
     if (answer->status == -ENOMEM || answer->status == -EFBIG) {
         finish_failed(request, answer->status, answer->text);
+    } else if (reconnect(request, answer)) {
+        return;
     } else if (answer->status < 0) {
         try_next(request, !answer->sent, answer->status, answer->text);
     } else if (answer->code != GRPC_OK) {
@@ -226,7 +242,6 @@ int etcd_request_send(struct kv_request *request)
     etcd_order_prepare(etcd, request->endpoint, methods[request->operation], &address, &order);
     order.message = request->body.data;
     order.message_bytes = request->body.size_bytes;
-    order.once = !request->repeatable;
     order.timeout_ns = etcd_deadline_ns(etcd);
     if (request->operation == ETCD_AUTHENTICATE)
         address.metadata[1] = NULL;
@@ -404,8 +419,8 @@ int etcd_new(const struct loop *loop, const struct etcd_options *options, struct
         etcd_free(etcd);
         return r;
     }
-    const struct http_client_options http = {options->ca_file, options->certificate_file,
-                                             options->key_file};
+    const struct wire_security security = {options->ca_file, options->certificate_file,
+                                           options->key_file};
     if (options->user != NULL) {
         etcd->user = strdup(options->user);
         etcd->password = strdup(options->password);
@@ -415,7 +430,7 @@ int etcd_new(const struct loop *loop, const struct etcd_options *options, struct
     if (r == 0)
         r = etcd_auth_init(etcd);
     if (r == 0)
-        r = http_client_new(loop, &http, &etcd->http);
+        r = http2_client_new(loop, &security, &etcd->http);
     if (r < 0) {
         etcd_free(etcd);
         return error_set(error, r, "the etcd client cannot start: %s", strerror(-r));
@@ -432,7 +447,7 @@ void etcd_free(struct etcd *etcd)
     while (etcd->requests != NULL)
         etcd_request_free(etcd->requests);
     etcd_auth_done(etcd);
-    http_client_free(etcd->http);
+    http2_client_free(etcd->http);
     free(etcd->user);
     free(etcd);
 }

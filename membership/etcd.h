@@ -1,5 +1,6 @@
 /*
- * etcd v3 over gRPC, with libcurl's multi interface on the caller's loop.
+ * etcd v3 over gRPC on the caller's loop: everything that is asked of a member goes over one
+ * connection (membership/http2.h).
  *
  * Several endpoints: requests go to the current one and fail over in turn; a watch that breaks
  * resumes at the revision after the last seen, and re-reads everything after a compaction. TLS with

@@ -19,6 +19,7 @@ struct kv_request {
     enum etcd_operation operation;
     struct bytes body;
     bool repeatable;   /* doing it twice is as good as once */
+    bool reconnected;  /* it was asked again, as its connection had been lost */
     unsigned endpoint; /* asked now */
     unsigned attempts;
     uint64_t token_number;  /* of the token it was sent with */
@@ -31,7 +32,7 @@ struct kv_request {
 struct etcd {
     const struct loop *loop;
     struct kv kv;
-    struct http_client *http;
+    struct http2_client *http;
     char endpoints[ETCD_ENDPOINTS_MAX][ETCD_URL_SIZE];
     unsigned endpoint_count;
     unsigned current;    /* the endpoint that answered last */

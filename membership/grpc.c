@@ -11,7 +11,7 @@
 #define METADATA_MAX 4
 
 struct grpc_call {
-    struct http_request *http;
+    struct http2_request *http;
     struct bytes received; /* of a stream: what is not a whole message yet */
     size_t message_bytes_max;
     grpc_message_callback message;
@@ -66,7 +66,7 @@ void grpc_cancel(struct grpc_call *call)
 {
     if (call == NULL)
         return;
-    http_cancel(call->http);
+    http2_cancel(call->http);
     call_free(call);
 }
 
@@ -118,7 +118,7 @@ static void data_came(void *context, const uint8_t *data, size_t size_bytes)
         return;
     if (r < 0) {
         const struct grpc_answer answer = {.status = r, .sent = true, .text = broken_text(r)};
-        http_cancel(call->http);
+        http2_cancel(call->http);
         finish(call, &answer);
     }
 }
@@ -146,17 +146,17 @@ static void decode_text(const char *coded, char ret_text[GRPC_TEXT_SIZE])
 
 /* There is no `grpc-status`: the connection failed, or whoever answered is not what we asked for.
  */
-static void judge_transport(const struct grpc_call *call, const struct http_answer *http,
+static void judge_transport(const struct grpc_call *call, const struct http2_answer *http,
                             struct grpc_answer *answer, char text[GRPC_TEXT_SIZE])
 {
-    const char *type = http_answer_header(call->http, "content-type");
+    const char *type = http2_answer_header(call->http, "content-type");
     answer->text = text;
     answer->status = http->status;
     if (http->status < 0) {
         answer->text = http->text;
     } else if (http->code != 200) {
         answer->code = http->code >= 500 ? GRPC_UNAVAILABLE : GRPC_UNIMPLEMENTED;
-        snprintf(text, GRPC_TEXT_SIZE, "it answers with HTTP %ld", http->code);
+        snprintf(text, GRPC_TEXT_SIZE, "it answers with HTTP %d", http->code);
     } else if (type != NULL && strncmp(type, "application/grpc", 16) == 0) {
         answer->status = -ECONNRESET;
         answer->text = "the answer broke off";
@@ -166,7 +166,7 @@ static void judge_transport(const struct grpc_call *call, const struct http_answ
     }
 }
 
-static void take_message(const struct grpc_call *call, const struct http_answer *http,
+static void take_message(const struct grpc_call *call, const struct http2_answer *http,
                          struct grpc_answer *answer)
 {
     int r = unframe(http->body, http->body_bytes, call->message_bytes_max, &answer->message_bytes);
@@ -178,13 +178,13 @@ static void take_message(const struct grpc_call *call, const struct http_answer 
     answer->text = broken_text(answer->status);
 }
 
-static void http_finished(void *context, const struct http_answer *http)
+static void http_finished(void *context, const struct http2_answer *http)
 {
     struct grpc_call *call = context;
     char text[GRPC_TEXT_SIZE] = "";
     struct grpc_answer answer = {.sent = http->sent, .text = text};
-    const char *status = http_answer_header(call->http, "grpc-status");
-    const char *message = http_answer_header(call->http, "grpc-message");
+    const char *status = http2_answer_header(call->http, "grpc-status");
+    const char *message = http2_answer_header(call->http, "grpc-message");
     if (status == NULL) {
         judge_transport(call, http, &answer, text);
     } else {
@@ -196,7 +196,7 @@ static void http_finished(void *context, const struct http_answer *http)
     finish(call, &answer);
 }
 
-int grpc_start(struct http_client *client, const struct grpc_order *order,
+int grpc_start(struct http2_client *client, const struct grpc_order *order,
                grpc_message_callback message, grpc_done_callback done, void *context,
                struct grpc_call **ret_call)
 {
@@ -214,19 +214,17 @@ int grpc_start(struct http_client *client, const struct grpc_order *order,
     call->context = context;
     struct bytes body CLEANUP(forget_bytes) = {0};
     int r = frame(&body, order->message, order->message_bytes);
-    const struct http_order http = {.url = order->url,
-                                    .headers = headers,
-                                    .body = body.data,
-                                    .body_bytes = body.size_bytes,
-                                    .http2 = true,
-                                    .open_ended = message != NULL,
-                                    .once = order->once,
-                                    .timeout_ns = order->timeout_ns,
-                                    .connect_timeout_ns = order->connect_timeout_ns,
-                                    .answer_bytes_max = order->message_bytes_max + PREFIX_BYTES};
+    const struct http2_order http = {.url = order->url,
+                                     .headers = headers,
+                                     .body = body.data,
+                                     .body_bytes = body.size_bytes,
+                                     .open_ended = message != NULL,
+                                     .timeout_ns = order->timeout_ns,
+                                     .connect_timeout_ns = order->connect_timeout_ns,
+                                     .answer_bytes_max = order->message_bytes_max + PREFIX_BYTES};
     if (r == 0)
-        r = http_start(client, &http, message != NULL ? data_came : NULL, http_finished, call,
-                       &call->http);
+        r = http2_start(client, &http, message != NULL ? data_came : NULL, http_finished, call,
+                        &call->http);
     if (r < 0) {
         call_free(call);
         return r;
@@ -239,5 +237,5 @@ int grpc_send(struct grpc_call *call, const void *message, size_t message_bytes)
 {
     struct bytes framed CLEANUP(bytes_done) = {0};
     int r = frame(&framed, message, message_bytes);
-    return r < 0 ? r : http_send(call->http, framed.data, framed.size_bytes);
+    return r < 0 ? r : http2_send(call->http, framed.data, framed.size_bytes);
 }

@@ -1,10 +1,10 @@
 /*
- * gRPC calls over HTTP/2 (grpc.io, "gRPC over HTTP2"), with libcurl on the caller's loop: one
+ * gRPC calls over HTTP/2 (grpc.io, "gRPC over HTTP2"; membership/http2.h) on the caller's loop: one
  * message for one, or a stream of messages both ways.
  *
  * A call is a POST whose body and answer are messages, each with five bytes before it: whether it
  * is compressed (never) and its length. What became of it is in a trailer, `grpc-status`, behind
- * the answer. As with http.h a call that starts (0) ends in exactly one of: its `done`, or
+ * the answer. As with http2.h a call that starts (0) ends in exactly one of: its `done`, or
  * grpc_cancel(); nothing calls back from inside a call of this header. Single-threaded.
  */
 #pragma once
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "membership/http.h"
+#include "membership/http2.h"
 
 #define GRPC_TEXT_SIZE 256
 
@@ -42,14 +42,13 @@ struct grpc_order {
     const char *const *metadata; /* "name: value" each; the last is NULL */
     const void *message;         /* copied */
     size_t message_bytes;
-    bool once;                   /* never sent a second time */
     uint64_t timeout_ns;         /* of everything; 0: none */
-    uint64_t connect_timeout_ns; /* 0: timeout_ns, or libcurl's */
+    uint64_t connect_timeout_ns; /* of TCP; 0: timeout_ns */
     size_t message_bytes_max;    /* of an answer */
 };
 
 struct grpc_answer {
-    int status; /* 0: the server said what became of the call; negative as http_answer's; -EPROTO:
+    int status; /* 0: the server said what became of the call; negative as http2_answer's; -EPROTO:
                    what came is not gRPC; -EFBIG: over message_bytes_max */
     bool sent;  /* with a failure: the server may have seen the call */
     enum grpc_code code;
@@ -68,9 +67,9 @@ typedef void (*grpc_done_callback)(void *context, const struct grpc_answer *answ
  *      @message gets each message as it comes; it may cancel the call
  * @done: ends the call; @answer is borrowed
  *
- * Return: 0, -ENOMEM, -EIO.
+ * Return: 0, -ENOMEM, -EIO, -EINVAL (the URL).
  */
-int grpc_start(struct http_client *client, const struct grpc_order *order,
+int grpc_start(struct http2_client *client, const struct grpc_order *order,
                grpc_message_callback message, grpc_done_callback done, void *context,
                struct grpc_call **ret_call) CHECK_RESULT;
 /** grpc_send() - one more message of a stream. Return: 0 or -ENOMEM */

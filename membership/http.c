@@ -7,35 +7,20 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "membership/http_pool.h"
-
-/* A peer whose cable was cut is noticed by the kernel even on a connection that waits for nothing.
- */
-#define KEEP_ALIVE_IDLE_S     5L
-#define KEEP_ALIVE_INTERVAL_S 2L
-
-/*
- * Twice what libcurl reads at once of an HTTP/2 connection: what it cannot hand over at once it
- * keeps (7.88) until the connection has more, which may be never.
- */
-#define BUFFER_BYTES 65536L
+#include "membership/curl_loop.h"
 
 struct http_client {
-    const struct loop *loop;
-    struct http_pool *pool; /* NULL: made for the next request */
-    char *ca_file, *certificate_file, *key_file;
+    struct curl_loop *curl;
     struct http_request *requests;
 };
 
 struct http_request {
     struct curl_transfer transfer; /* first: libcurl's callbacks get it */
     struct http_client *client;
-    struct http_seat seat;
     struct http_request *next, **back; /* of the client's list */
     struct curl_slist *headers;
     struct bytes body; /* what is still to be sent from `sent_bytes` on */
     size_t sent_bytes;
-    bool open_ended, paused;
     struct bytes answer; /* what came and was not delivered */
     size_t answer_bytes_max;
     bool too_large;
@@ -45,47 +30,12 @@ struct http_request {
     char text[CURL_ERROR_SIZE];
 };
 
-static int copy_text(const char *text, char **ret_copy)
-{
-    if (text == NULL)
-        return 0;
-    *ret_copy = strdup(text);
-    return *ret_copy != NULL ? 0 : -ENOMEM;
-}
-
-/* What is asked from now on goes by other connections. */
-static void retire_pool(struct http_client *client)
-{
-    struct http_pool *pool = client->pool;
-    client->pool = NULL;
-    http_pool_retire(pool);
-}
-
-static int take_seat(struct http_request *request)
-{
-    struct http_client *client = request->client;
-    int r = client->pool == NULL ? http_pool_new(client->loop, &client->pool) : 0;
-    if (r < 0)
-        return r;
-    request->seat.easy = request->transfer.easy;
-    http_seat_take(&request->seat, client->pool);
-    return 0;
-}
-
-int http_client_new(const struct loop *loop, const struct http_client_options *options,
-                    struct http_client **ret_client)
+int http_client_new(const struct loop *loop, struct http_client **ret_client)
 {
     struct http_client *client = calloc(1, sizeof(*client));
-    if (client == NULL)
-        return -ENOMEM;
-    client->loop = loop;
-    int r = copy_text(options->ca_file, &client->ca_file);
-    if (r == 0)
-        r = copy_text(options->certificate_file, &client->certificate_file);
-    if (r == 0)
-        r = copy_text(options->key_file, &client->key_file);
+    int r = client == NULL ? -ENOMEM : curl_loop_new(loop, &client->curl);
     if (r < 0) {
-        http_client_free(client);
+        free(client);
         return r;
     }
     *ret_client = client;
@@ -98,10 +48,7 @@ void http_client_free(struct http_client *client)
         return;
     while (client->requests != NULL)
         http_cancel(client->requests);
-    retire_pool(client);
-    free(client->ca_file);
-    free(client->certificate_file);
-    free(client->key_file);
+    curl_loop_free(client->curl);
     free(client);
 }
 
@@ -124,7 +71,6 @@ static void request_free(struct http_request *request)
     curl_slist_free_all(request->headers);
     forget_body(request);
     bytes_done(&request->answer);
-    http_seat_leave(&request->seat);
     free(request);
 }
 
@@ -132,7 +78,7 @@ void http_cancel(struct http_request *request)
 {
     if (request == NULL)
         return;
-    curl_loop_remove(http_pool_curl(request->seat.pool), &request->transfer);
+    curl_loop_remove(request->client->curl, &request->transfer);
     request_free(request);
 }
 
@@ -142,10 +88,6 @@ static size_t body_wanted(char *buffer, size_t size, size_t count, void *user)
     struct http_request *request = user;
     size_t left = request->body.size_bytes - request->sent_bytes;
     size_t given = MIN(left, size * count);
-    if (given == 0 && request->open_ended && !request->transfer.deaf) {
-        request->paused = true;
-        return CURL_READFUNC_PAUSE;
-    }
     if (given > 0)
         memcpy(buffer, request->body.data + request->sent_bytes, given);
     request->sent_bytes += given;
@@ -163,14 +105,8 @@ static size_t answer_came(char *data, size_t size, size_t count, void *user)
     if (bytes_append(&request->answer, data, size_bytes) < 0)
         return CURL_WRITEFUNC_ERROR;
     if (request->data != NULL)
-        curl_loop_touch(http_pool_curl(request->seat.pool), &request->transfer);
+        curl_loop_touch(request->client->curl, &request->transfer);
     return size_bytes;
-}
-
-static void resume_body(struct http_request *request)
-{
-    request->paused = false;
-    curl_easy_pause(request->transfer.easy, CURLPAUSE_CONT);
 }
 
 static long answer_code(const struct http_request *request)
@@ -185,9 +121,6 @@ static long answer_code(const struct http_request *request)
 static void deliver(struct curl_transfer *transfer)
 {
     struct http_request *request = (struct http_request *)transfer;
-    /* The peer has closed its side; libcurl still waits for ours, for ever if we let it. */
-    if (transfer->deaf && request->paused)
-        resume_body(request);
     if (request->data == NULL || request->answer.size_bytes == 0 || answer_code(request) / 100 != 2)
         return; /* the text of a failure waits for the end */
     struct bytes data = request->answer;
@@ -220,7 +153,6 @@ static int status_of(const struct http_request *request, CURLcode code)
     case CURLE_GOT_NOTHING:
     case CURLE_PARTIAL_FILE:
     case CURLE_SEND_FAIL_REWIND: /* the kept connection died and `once` forbids a second try */
-    case CURLE_HTTP2_STREAM:
         return -ECONNRESET;
     case CURLE_OUT_OF_MEMORY:
         return -ENOMEM;
@@ -236,14 +168,8 @@ static int status_of(const struct http_request *request, CURLcode code)
 static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
 {
     struct http_request *request = (struct http_request *)transfer;
-    long request_bytes = 0;
-    if (http_seat_move(&request->seat, code) &&
-        curl_loop_add(http_pool_curl(request->seat.pool), transfer) == 0)
-        return;
-    curl_easy_getinfo(transfer->easy, CURLINFO_REQUEST_SIZE, &request_bytes);
     struct http_answer answer = {
         .status = status_of(request, code),
-        .sent = request_bytes > 0,
         .code = answer_code(request),
         .text = request->too_large         ? "the answer is too large"
                 : request->text[0] != '\0' ? request->text
@@ -255,10 +181,6 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
         answer.body_bytes = 0;
     }
     answer.body = answer.body_bytes > 0 ? request->answer.data : (const uint8_t *)"";
-    if (request->seat.http2 && answer.status == -ETIMEDOUT &&
-        request->seat.pool == request->client->pool)
-        retire_pool(request->client);
-    http_seat_leave(&request->seat); /* what `done` asks next goes by this connection */
     request->done(request->context, &answer);
     request_free(request);
 }
@@ -288,7 +210,7 @@ static void set_body(struct http_request *request, const struct http_order *orde
         return;
     }
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
-    if (!order->once && !order->open_ended) {
+    if (!order->once) {
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)order->body_bytes);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
                          request->body.data != NULL ? (const char *)request->body.data : "");
@@ -297,8 +219,7 @@ static void set_body(struct http_request *request, const struct http_order *orde
     /* A body that is read through a function, and that cannot be rewound, is never sent twice. */
     curl_easy_setopt(easy, CURLOPT_READFUNCTION, body_wanted);
     curl_easy_setopt(easy, CURLOPT_READDATA, request);
-    if (!order->open_ended)
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)order->body_bytes);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)order->body_bytes);
 }
 
 static long to_ms(uint64_t ns)
@@ -306,37 +227,23 @@ static long to_ms(uint64_t ns)
     return ns == 0 ? 0 : (long)MAX(ns / NS_PER_MS, (uint64_t)1);
 }
 
-static void set_security(CURL *easy, const struct http_client *client)
-{
-    if (client->ca_file != NULL)
-        curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
-    if (client->certificate_file != NULL)
-        curl_easy_setopt(easy, CURLOPT_SSLCERT, client->certificate_file);
-    if (client->key_file != NULL)
-        curl_easy_setopt(easy, CURLOPT_SSLKEY, client->key_file);
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-}
-
 static void set_options(struct http_request *request, const struct http_order *order)
 {
     CURL *easy = request->transfer.easy;
     curl_easy_setopt(easy, CURLOPT_URL, order->url);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->text);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, answer_came);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(order->timeout_ns));
-    curl_easy_setopt(
-        easy, CURLOPT_CONNECTTIMEOUT_MS,
-        to_ms(order->connect_timeout_ns ? order->connect_timeout_ns : order->timeout_ns));
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(order->timeout_ns));
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEP_ALIVE_IDLE_S);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEP_ALIVE_INTERVAL_S);
-    set_security(easy, request->client);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, CURL_LOOP_KEEP_ALIVE_IDLE_S);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, CURL_LOOP_KEEP_ALIVE_INTERVAL_S);
     set_body(request, order);
 }
 
@@ -349,21 +256,16 @@ int http_start(struct http_client *client, const struct http_order *order, http_
     request->transfer = (struct curl_transfer){
         .easy = curl_easy_init(), .received = deliver, .finished = transfer_finished};
     request->client = client;
-    request->seat.http2 = order->http2;
-    request->seat.secure = strncmp(order->url, "https:", 6) == 0;
-    request->open_ended = order->open_ended;
     request->answer_bytes_max = order->answer_bytes_max;
     request->data = data;
     request->done = done;
     request->context = context;
     int r = request->transfer.easy == NULL ? -ENOMEM : set_headers(request, order);
-    if (r == 0)
-        r = take_seat(request);
     if (r == 0 && order->body != NULL)
         r = bytes_append(&request->body, order->body, order->body_bytes);
     if (r == 0) {
         set_options(request, order);
-        r = curl_loop_add(http_pool_curl(request->seat.pool), &request->transfer);
+        r = curl_loop_add(request->client->curl, &request->transfer);
     }
     if (r < 0) {
         request_free(request);
@@ -385,24 +287,4 @@ int http_get(struct http_client *client, const char *url, uint64_t timeout_ns,
     struct http_order order = {
         .url = url, .timeout_ns = timeout_ns, .answer_bytes_max = HTTP_GET_BYTES_MAX};
     return http_start(client, &order, data, done, context, ret_request);
-}
-
-int http_send(struct http_request *request, const void *data, size_t size_bytes)
-{
-    assert(request->open_ended);
-    bytes_consume(&request->body, request->sent_bytes);
-    request->sent_bytes = 0;
-    int r = bytes_append(&request->body, data, size_bytes);
-    if (r < 0 || !request->paused)
-        return r;
-    resume_body(request);
-    return 0;
-}
-
-const char *http_answer_header(const struct http_request *request, const char *name)
-{
-    struct curl_header *header;
-    CURLHcode code = curl_easy_header(request->transfer.easy, name, 0, CURLH_HEADER | CURLH_TRAILER,
-                                      -1, &header);
-    return code == CURLHE_OK ? header->value : NULL;
 }

@@ -172,12 +172,10 @@ struct http_request {
     struct sim_event *event;
 };
 
-int http_client_new(const struct loop *loop, const struct http_client_options *options,
-                    struct http_client **ret_client)
+int http_client_new(const struct loop *loop, struct http_client **ret_client)
 {
     const struct sim_firnd *firnd =
         (const struct sim_firnd *)((char *)loop->context - offsetof(struct sim_firnd, daemon.loop));
-    (void)options;
     *ret_client = sim_allocate(1, sizeof(**ret_client));
     (*ret_client)->sim = firnd->sim;
     (*ret_client)->node = firnd->node;

@@ -204,8 +204,7 @@ static inline struct posted store_post_as(const struct etcd_fixture *fixture, co
         headers[1] = authorization;
     etcd_fixture_url(fixture->members[0].client_port, url);
     strncat(url, path, sizeof(url) - strlen(url) - 1);
-    assert_int_equal(
-        http_client_new(poll_loop_table(loop), &(struct http_client_options){0}, &client), 0);
+    assert_int_equal(http_client_new(poll_loop_table(loop), &client), 0);
     const struct http_order order = {.url = url,
                                      .headers = headers,
                                      .body = body,

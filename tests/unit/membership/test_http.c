@@ -129,9 +129,7 @@ static void client_start(struct client *client, unsigned port)
 {
     client->loop = poll_loop_new();
     snprintf(client->url, sizeof(client->url), "http://127.0.0.1:%u/x", port);
-    assert_int_equal(http_client_new(poll_loop_table(client->loop),
-                                     &(struct http_client_options){0}, &client->http),
-                     0);
+    assert_int_equal(http_client_new(poll_loop_table(client->loop), &client->http), 0);
 }
 
 static void client_stop(struct client *client)
