@@ -174,7 +174,7 @@ static int header_came(nghttp2_session *session, const nghttp2_frame *frame, con
     if (stream == NULL)
         return 0;
     if (name_bytes == 7 && memcmp(name, ":status", 7) == 0) {
-        stream->code = atoi((const char *)value); /* nghttp2 made sure of three digits */
+        stream->code = (int)strtol((const char *)value, NULL, 10); /* three digits, says nghttp2 */
         return 0;
     }
     if (!headers_fit(stream, name_bytes, value_bytes)) {
