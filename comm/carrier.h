@@ -52,6 +52,12 @@ struct carrier_operations {
      * Return: 0; -ECONNRESET, -ETIMEDOUT, -EMSGSIZE: the carrier has failed, for all of its ranks.
      */
     int (*wait)(struct carrier *carrier, struct carrier_request *request) CHECK_RESULT;
+    /*
+     * What is computed from now on comes after the move, on the device: nobody waits here, and the
+     * request is still to be waited for, which tells whether the data is right. NULL: the carrier
+     * moves memory of the host.
+     */
+    void (*precede)(struct carrier *carrier, struct carrier_request *request);
     /* Whether wait() would return at once. NULL: nobody knows. */
     bool (*test)(struct carrier *carrier, struct carrier_request *request);
     /* Fail it with @reason, for all of its ranks; nobody waits any more. From any thread. */
@@ -79,6 +85,15 @@ CHECK_RESULT static inline int carrier_complete(struct carrier *carrier,
 
     *request = NULL;
     return taken ? carrier->operations->wait(carrier, taken) : 0;
+}
+
+/** carrier_precede() - false: the carrier cannot, wait for @request instead */
+static inline bool carrier_precede(struct carrier *carrier, struct carrier_request *request)
+{
+    if (!carrier->operations->precede)
+        return false;
+    carrier->operations->precede(carrier, request);
+    return true;
 }
 
 static inline bool carrier_test(struct carrier *carrier, struct carrier_request *request)

@@ -213,6 +213,14 @@ static int wait_for(struct carrier *carrier, struct carrier_request *request)
     return status;
 }
 
+/* What is complete already is waited for in vain: the mark has passed. */
+static void precede(struct carrier *carrier, struct carrier_request *request)
+{
+    struct carrier_nccl *nccl = nccl_of(carrier);
+
+    nccl->device.mark_precede(nccl->device.context, ((struct batch *)request)->mark);
+}
+
 static bool test(struct carrier *carrier, struct carrier_request *request)
 {
     struct carrier_nccl *nccl = nccl_of(carrier);
@@ -248,6 +256,7 @@ static const struct carrier_operations nccl_operations = {
     .device_memory = true,
     .post = post,
     .wait = wait_for,
+    .precede = precede,
     .test = test,
     .abort = abort_nccl,
     .free = free_nccl,

@@ -22,6 +22,8 @@ struct carrier_device {
     int (*mark_new)(void *context, void **ret_mark);
     void (*mark_set)(void *context, void *mark, void *stream);
     bool (*mark_passed)(void *context, void *mark);
+    /* what is computed from now on runs after all that the stream held when it was set */
+    void (*mark_precede)(void *context, void *mark);
     void (*mark_free)(void *context, void *mark);
 };
 

@@ -32,7 +32,10 @@ static int depart(void *context, unsigned index)
 
 int passage_send(struct passage *passage, uint64_t tag)
 {
-    assert(!passage_posted(passage));
+    int status = passage_complete(passage);
+
+    if (status)
+        return status;
     passage->tag = tag;
     passage->leaving = true;
     return departures_add(passage->departures, &passage->copy, 1, depart, passage, 0);
@@ -44,46 +47,61 @@ static int wait_request(struct passage *passage)
     return carrier_complete(passage->carrier, &passage->request);
 }
 
+/* Nobody waits for another worker before all has left that this one may be waiting for. */
+static int wait_received(struct passage *passage)
+{
+    int status = 0;
+
+    if (!carrier_test(passage->carrier, passage->request))
+        status = departures_flush(passage->departures);
+    if (status) /* nobody may wait for what will not leave */
+        carrier_abort(passage->carrier, "a message could not be sent");
+    int received = wait_request(passage);
+    return status ? status : received;
+}
+
 int passage_complete(struct passage *passage)
 {
+    if (passage->receiving)
+        return wait_received(passage);
     int status = passage->leaving ? departures_flush_past(passage->departures, &passage->copy) : 0;
 
     return status || !passage->request ? status : wait_request(passage);
 }
 
+int passage_reuse(struct passage *passage)
+{
+    if (passage->request && carrier_precede(passage->carrier, passage->request))
+        return 0;
+    return passage_complete(passage);
+}
+
 int passage_receive(struct passage *passage, uint64_t tag)
 {
-    assert(!passage_posted(passage));
+    int status = passage_complete(passage);
+
+    if (status)
+        return status;
     host_copy_wait(&passage->copy); /* the message before this one may still be on its way up */
-    int status = post(passage, true, tag);
+    status = post(passage, true, tag);
     passage->receiving = !status;
     return status;
 }
 
 int passage_land(struct passage *passage)
 {
-    int status = 0;
-
-    if (!passage->request)
+    if (!passage->request || carrier_precede(passage->carrier, passage->request))
         return 0;
-    if (!carrier_test(passage->carrier, passage->request))
-        status = departures_flush(passage->departures);
-    if (status) /* nobody may wait for what will not leave */
-        carrier_abort(passage->carrier, "a message could not be sent");
-    int received = wait_request(passage);
-    if (!status && !received)
+    int status = wait_received(passage);
+
+    if (!status)
         host_copy_store(&passage->copy);
-    return status ? status : received;
+    return status;
 }
 
 void passage_used(struct passage *passage)
 {
     host_copy_used(&passage->copy);
-}
-
-bool passage_posted(const struct passage *passage)
-{
-    return passage->leaving || passage->request;
 }
 
 void passage_close(struct passage *passage)

@@ -34,11 +34,20 @@ static bool last_stage(const struct engine *engine)
     return engine->stage_index == engine->plan->stage_count - 1;
 }
 
-static int receive(struct passage *passage, uint64_t tag)
+/*
+ * Into one of the @count passages of a direction. Where the device waits and not the host, the host
+ * is ahead by one message of each direction and no further: so whatever of the device it waits for
+ * elsewhere (room to bring tokens up) depends on no message that nobody watches.
+ */
+static int receive(struct passage *direction, unsigned count, unsigned index, uint64_t tag)
 {
-    int status = passage_receive(passage, tag);
+    int status = 0;
 
-    return status ? status : passage_land(passage);
+    for (unsigned i = 0; i < count && !status; i++)
+        status = passage_complete(&direction[i]);
+    if (!status)
+        status = passage_receive(&direction[index], tag);
+    return status ? status : passage_land(&direction[index]);
 }
 
 static void load_training_samples(struct engine *engine, unsigned index)
@@ -64,10 +73,10 @@ static float loss_scale(const struct engine *engine)
  */
 static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
 {
-    int status = passage_complete(&engine->outputs[slot]);
+    int status = passage_reuse(&engine->outputs[slot]);
 
     if (!status && !first_stage(engine))
-        status = receive(&engine->inputs[slot], tag);
+        status = receive(engine->inputs, schedule_slots(&engine->position), slot, tag);
     if (status)
         return status;
     stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
@@ -75,6 +84,16 @@ static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep
     if (!first_stage(engine))
         passage_used(&engine->inputs[slot]);
     return last_stage(engine) ? 0 : passage_send(&engine->outputs[slot], tag);
+}
+
+/* Of the last stage. Reading it waits for the device, which may be waiting for its input. */
+static int read_loss(struct engine *engine, unsigned slot, double *ret_loss)
+{
+    int status = passage_complete(&engine->inputs[slot]);
+
+    if (!status)
+        *ret_loss = stage_loss_sum(engine->stage, slot);
+    return status;
 }
 
 /* Lane losses start unknown on every stage; the last stage knows those of its own lanes. */
@@ -96,12 +115,15 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
         unsigned slot = *turn % schedule_slots(&engine->position);
         dataset_validation_batch(engine->dataset, (uint64_t)batch * spec->train.micro_batch,
                                  spec->train.micro_batch, engine->tokens, engine->targets);
+        double loss = 0;
         int status =
             forward(engine, slot, tag_make(TAG_VALIDATION, engine->state->hold.step, *turn), false);
+        if (!status && last_stage(engine))
+            status = read_loss(engine, slot, &loss);
         if (status)
             return status;
         if (last_stage(engine))
-            add_loss(lane_loss, stage_loss_sum(engine->stage, slot), false);
+            add_loss(lane_loss, loss, false);
     }
     return 0;
 }
@@ -119,6 +141,7 @@ static int evaluate(struct engine *engine)
 static int train_forward(struct engine *engine, const struct schedule_operation *operation)
 {
     struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    double loss = 0;
     int status;
 
     if (first_stage(engine) || last_stage(engine))
@@ -126,9 +149,11 @@ static int train_forward(struct engine *engine, const struct schedule_operation 
     status = forward(engine, operation->slot,
                      tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
                      engine->position.backward);
-    if (!status && last_stage(engine))
-        add_loss(&engine->state->hold.lane_losses[batch.lane],
-                 stage_loss_sum(engine->stage, operation->slot), batch.first_of_lane);
+    if (status || !last_stage(engine))
+        return status;
+    status = read_loss(engine, operation->slot, &loss);
+    if (!status)
+        add_loss(&engine->state->hold.lane_losses[batch.lane], loss, batch.first_of_lane);
     return status;
 }
 
@@ -156,9 +181,9 @@ static int train_backward(struct engine *engine, const struct schedule_operation
     int status = 0;
 
     if (!last_stage(engine))
-        status = receive(&engine->output_gradient, tag);
+        status = receive(&engine->output_gradient, 1, 0, tag);
     if (!status)
-        status = passage_complete(&engine->input_gradient); /* the buffer that is written below */
+        status = passage_reuse(&engine->input_gradient); /* the buffer that is written below */
     for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;) {
         status = backward_unit(engine, operation, unit);
         if (!status)
@@ -181,6 +206,19 @@ static uint64_t waited_ns(const struct engine *engine)
     return statistics.wait_ns;
 }
 
+/* Nothing is believed of a step before every message of it was moved. */
+static int complete_all(struct engine *engine)
+{
+    int status = passage_complete(&engine->input_gradient);
+
+    for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++) {
+        status = passage_complete(&engine->outputs[slot]);
+        if (!status)
+            status = passage_complete(&engine->inputs[slot]);
+    }
+    return status ? status : passage_complete(&engine->output_gradient);
+}
+
 int pipeline_run(struct engine *engine)
 {
     unsigned count = schedule_operation_count(&engine->position);
@@ -194,9 +232,7 @@ int pipeline_run(struct engine *engine)
     }
     engine->timing.busy_ns =
         clock_monotonic_ns() - began_ns - (waited_ns(engine) - waited_before_ns);
-    for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++)
-        status = passage_complete(&engine->outputs[slot]);
-    return status ? status : passage_complete(&engine->input_gradient);
+    return status ? status : complete_all(engine);
 }
 
 static int make_passage(struct engine *engine, struct passage *passage, enum route route,

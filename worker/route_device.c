@@ -45,6 +45,12 @@ static bool mark_passed(void *context, void *mark)
     return route->kernel->event_passed(route->device, mark);
 }
 
+static void mark_precede(void *context, void *mark)
+{
+    struct route_device *route = context;
+    route->kernel->queue_wait(route->device, KERNEL_QUEUE_COMPUTE, mark);
+}
+
 static void mark_free(void *context, void *mark)
 {
     struct route_device *route = context;
@@ -60,6 +66,7 @@ struct carrier_device route_device_table(struct route_device *route)
         .mark_new = mark_new,
         .mark_set = mark_set,
         .mark_passed = mark_passed,
+        .mark_precede = mark_precede,
         .mark_free = mark_free,
     };
 }

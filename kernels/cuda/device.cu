@@ -9,6 +9,11 @@
 
 #define SUPPORTED_MAJOR_MIN 8 /* Ampere: the first with bf16 matrix instructions */
 
+/* Streams that share a connection to the device wait for each other's work, and one that waits for
+ * another worker would hold up the one that this worker waits for. The default is 8, fewer than
+ * ours and NCCL's together; read when the process first asks for a device. */
+#define CONNECTIONS "32"
+
 void device_note(struct kernel_device *device, cudaError_t result, const char *call)
 {
     if (result == cudaSuccess || device->failure != cudaSuccess)
@@ -38,8 +43,9 @@ static int find_device(struct kernel_device *device, unsigned index, struct erro
 {
     int count = 0;
     cudaDeviceProp properties;
-    cudaError_t result = cudaGetDeviceCount(&count);
 
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", CONNECTIONS, 0);
+    cudaError_t result = cudaGetDeviceCount(&count);
     if (result == cudaErrorInsufficientDriver || result == cudaErrorNoDevice || count == 0)
         return error_set(error, -ENODEV, "no GPU: CPU slots only (%s)", cudaGetErrorString(result));
     if (result != cudaSuccess)

@@ -108,6 +108,16 @@ static void test_rounding_is_philox(void **state)
     kernel->close(device);
 }
 
+/* A queue that waits for another worker must not hold up another one. */
+static void test_each_queue_has_a_connection_of_its_own(void **state)
+{
+    (void)state;
+    struct kernel_device *device = opened(firn_cuda_backend()->bf16);
+
+    assert_true(atoi(getenv("CUDA_DEVICE_MAX_CONNECTIONS")) >= 2 * KERNEL_QUEUES);
+    firn_cuda_backend()->bf16->close(device);
+}
+
 static void test_products_that_no_library_knows(void **state)
 {
     (void)state;
@@ -209,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights_are_rounded),
         cmocka_unit_test(test_rounding_is_philox),
+        cmocka_unit_test(test_each_queue_has_a_connection_of_its_own),
         cmocka_unit_test(test_products_that_no_library_knows),
         cmocka_unit_test(test_a_failure_sticks),
         cmocka_unit_test(test_shapes_that_are_refused),

@@ -22,6 +22,7 @@ static atomic_int hopeless_count;
 struct device {
     struct fake_stream stream;
     unsigned followed;
+    unsigned long preceding; /* what is computed waits for so many groups of the stream */
 };
 
 static void device_follow(void *context, void *stream)
@@ -48,6 +49,12 @@ static bool device_mark_passed(void *context, void *mark)
 {
     struct device *device = context;
     return device->stream.finished >= *(unsigned long *)mark;
+}
+
+static void device_mark_precede(void *context, void *mark)
+{
+    struct device *device = context;
+    device->preceding = *(unsigned long *)mark;
 }
 
 static void device_mark_free(void *context, void *mark)
@@ -99,6 +106,7 @@ static int rank_open(struct rank *rank, const unsigned *ranks, unsigned count)
                    .mark_new = device_mark_new,
                    .mark_set = device_mark_set,
                    .mark_passed = device_mark_passed,
+                   .mark_precede = device_mark_precede,
                    .mark_free = device_mark_free},
         .join_deadline_ns = clock_monotonic_ns() + rank->join_ns,
         .move_timeout_ns = rank->move_ns,
