@@ -43,9 +43,11 @@ __global__ void __launch_bounds__(COLUMN_THREADS *COLUMN_WARPS)
     size_t end = begin + rows_each < rows ? begin + rows_each : rows;
     float sum[COUNT][LANES] = {};
 
-    if (column < width)
+    if (column < width) {
+#pragma unroll 4
         for (size_t row = begin + warp; row < end; row += COLUMN_WARPS)
             terms.add(sum, row, column, width - column);
+    }
 #pragma unroll
     for (int term = 0; term < COUNT; term++)
 #pragma unroll
@@ -73,6 +75,7 @@ __global__ void column_finish_kernel(float *d_a, float *d_b, const float *partia
     if (column >= width)
         return;
     float a = 0.0f, b = 0.0f;
+#pragma unroll 16 /* loads in flight: a few blocks run this, one sum behind the other */
     for (unsigned part = 0; part < parts; part++) {
         a += partials[(size_t)part * COUNT * width + column];
         if (COUNT > 1)
