@@ -17,6 +17,7 @@
 #include "elastic/planner.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,10 +26,10 @@
 #include "elastic/placement.h"
 #include "elastic/planner_time.h"
 
-/* Partitions of all stage counts under one restriction; buffers 0: the free one. */
+/* Partitions of all stage counts under one restriction; room 0: the free one. */
 struct restricted {
     size_t memory_bytes;
-    unsigned buffers;
+    unsigned room; /* for gradients */
     enum plan_recompute recompute;
     const struct planner_input *input;
     struct partition_table *table;
@@ -50,12 +51,14 @@ struct candidate {
 /* The partition that a number of stages gets at one level of recomputation. It is the same for most
  * numbers of replicas, which are asked for one after the other. */
 struct given {
-    unsigned stage_count, buffers; /* 0: nothing is known yet */
+    unsigned stage_count, room; /* 0: nothing is known yet */
     size_t memory_limit, memory_bytes_max;
     struct partition_table *table;
     bool fits, unrestricted;
     unsigned *cuts; /* stages_max + 1 */
 };
+
+#define SUMS_UNKNOWN UINT_MAX
 
 struct search {
     const struct planner_input *input;
@@ -70,6 +73,7 @@ struct search {
     struct given given[PLAN_RECOMPUTES]; /* by level; their cuts are one allocation */
     double *speeds;                      /* scratch: of replicas, slot_count */
     unsigned *lanes;                     /* scratch: slot_count + 1 */
+    unsigned *sums;                      /* sums_room_even() by replicas: slot_count + 1 */
     struct stage_cost *costs_of_stages;  /* scratch: stages_max */
     size_t least_memory_needed;          /* of layouts that do not fit, for the message */
 };
@@ -104,6 +108,11 @@ static void rank_slots(struct search *search)
     }
 }
 
+static unsigned room_of(const struct layout_shape *shape)
+{
+    return gradient_room(shape->lanes_most, shape->sums);
+}
+
 static bool fits_memory(void *context, unsigned first, unsigned end, unsigned stages_left)
 {
     struct restricted *restricted = context;
@@ -113,24 +122,24 @@ static bool fits_memory(void *context, unsigned first, unsigned end, unsigned st
     }
     while (restricted->walked_end < end)
         planned_stage_grow(&restricted->walked, &restricted->input->units[restricted->walked_end++],
-                           restricted->buffers, restricted->recompute);
+                           restricted->room, restricted->recompute);
     return planned_stage_bytes(&restricted->walked, stages_left) <= restricted->memory_bytes;
 }
 
 #define RESTRICTED_MAX                                                                             \
-    64 /* (memory size, gradient buffers, recomputation); more unlike slots are not solved */
+    64 /* (memory size, room for gradients, recomputation); more unlike slots are not solved */
 
 /* The partitions under a candidate's memory; NULL into *ret_table when there are too many. */
 static int restricted_table(struct search *search, const struct candidate *candidate,
                             struct partition_table **ret_table)
 {
     size_t memory_bytes = candidate->memory_limit;
-    unsigned buffers = gradient_buffers(candidate->shape.lanes_most);
+    unsigned room = room_of(&candidate->shape);
     enum plan_recompute recompute = candidate->shape.recompute;
     *ret_table = NULL;
     for (unsigned i = 1; i < search->restricted_count; i++) {
         const struct restricted *known = &search->restricted[i];
-        if (known->memory_bytes == memory_bytes && known->buffers == buffers &&
+        if (known->memory_bytes == memory_bytes && known->room == room &&
             known->recompute == recompute) {
             *ret_table = known->table;
             return 0;
@@ -139,10 +148,8 @@ static int restricted_table(struct search *search, const struct candidate *candi
     if (search->restricted_count == RESTRICTED_MAX)
         return 0;
     struct restricted *added = &search->restricted[search->restricted_count];
-    *added = (struct restricted){.memory_bytes = memory_bytes,
-                                 .buffers = buffers,
-                                 .recompute = recompute,
-                                 .input = search->input};
+    *added = (struct restricted){
+        .memory_bytes = memory_bytes, .room = room, .recompute = recompute, .input = search->input};
     int r = partition_table_new(search->costs, search->input->unit_count, search->stages_max,
                                 fits_memory, added, &added->table);
     if (r == 0) {
@@ -157,11 +164,11 @@ static size_t largest_memory(const struct search *search, const struct layout_sh
                              const unsigned *cuts)
 {
     size_t largest = 0;
-    unsigned buffers = gradient_buffers(shape->lanes_most), stages = shape->stage_count;
+    unsigned room = room_of(shape), stages = shape->stage_count;
     for (unsigned stage = 0; stage < stages; stage++)
         largest =
             MAX(largest, planner_stage_bytes(search->input->units, cuts[stage], cuts[stage + 1],
-                                             stages - stage, buffers, shape->recompute));
+                                             stages - stage, room, shape->recompute));
     return largest;
 }
 
@@ -203,7 +210,20 @@ static struct layout_shape shape_of(const struct planner_input *input, unsigned 
         shape.lanes_held = lanes;
         shape.speed = speeds[replica];
     }
+    shape.sums = sums_room(input->lanes, replicas, first);
     return shape;
+}
+
+/* The same for any number of stages, so each is found once; and where memory is not limited, never.
+ */
+static unsigned even_sums(struct search *search, unsigned replicas)
+{
+    const struct planner_input *input = search->input;
+    if (search->memory_least[input->slot_count - 1] == 0)
+        return 0;
+    if (search->sums[replicas] == SUMS_UNKNOWN)
+        search->sums[replicas] = sums_room_even(input->lanes, replicas);
+    return search->sums[replicas];
 }
 
 /* Of the best slots, each replica made of the next ones. */
@@ -214,8 +234,13 @@ static struct layout_shape shape_of_best(struct search *search, unsigned stages,
     double slowest = slot_speed(&input->slots[search->best_slots[stages * replicas - 1]]);
     if (fastest <= slowest) { /* alike: the lanes are even, wherever they are cut */
         unsigned lanes = (input->lanes + replicas - 1) / replicas;
-        return (struct layout_shape){stages,  replicas,           lanes, slowest, lanes,
-                                     slowest, PLAN_RECOMPUTE_NONE};
+        return (struct layout_shape){.stage_count = stages,
+                                     .replica_count = replicas,
+                                     .lanes_held = lanes,
+                                     .speed = slowest,
+                                     .lanes_most = lanes,
+                                     .slowest = slowest,
+                                     .sums = even_sums(search, replicas)};
     }
     for (unsigned replica = 0; replica < replicas; replica++)
         search->speeds[replica] =
@@ -259,11 +284,11 @@ static int give_partition(struct search *search, struct candidate *candidate,
 {
     struct given *given = &search->given[candidate->shape.recompute];
     unsigned stages = candidate->shape.stage_count;
-    unsigned buffers = gradient_buffers(candidate->shape.lanes_most);
-    if (given->stage_count != stages || given->buffers != buffers ||
+    unsigned room = room_of(&candidate->shape);
+    if (given->stage_count != stages || given->room != room ||
         given->memory_limit != candidate->memory_limit) {
         given->stage_count = stages;
-        given->buffers = buffers;
+        given->room = room;
         given->memory_limit = candidate->memory_limit;
         int r = find_partition(search, candidate, given);
         if (r < 0)
@@ -448,7 +473,7 @@ static int split_unlike(const struct planner_input *input, const struct layout_s
                        plan->replica_first_lane);
     struct layout_shape placed =
         shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
-    if (gradient_buffers(placed.lanes_most) > gradient_buffers(shape->lanes_most))
+    if (room_of(&placed) > room_of(shape))
         r = lanes_split(input->lanes, plan->replica_count, plan->replica_first_lane);
     return r < 0 ? r : planner_predict(input, plan, &plan->predicted_step_seconds);
 }
@@ -544,10 +569,13 @@ static int search_init(struct search *search, const struct planner_input *input)
     search->costs_of_stages = calloc(search->stages_max, sizeof(struct stage_cost));
     search->speeds = calloc(input->slot_count, sizeof(double));
     search->lanes = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
+    search->sums = malloc(((size_t)input->slot_count + 1) * sizeof(unsigned));
     if (search->costs == NULL || search->best_slots == NULL || search->memory_least == NULL ||
         search->restricted == NULL || cuts == NULL || search->costs_of_stages == NULL ||
-        search->speeds == NULL || search->lanes == NULL)
+        search->speeds == NULL || search->lanes == NULL || search->sums == NULL)
         return -ENOMEM;
+    for (unsigned replicas = 0; replicas <= input->slot_count; replicas++)
+        search->sums[replicas] = SUMS_UNKNOWN;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
         search->costs[unit] =
             input->units[unit].forward_seconds + input->units[unit].backward_seconds;
@@ -569,6 +597,7 @@ static void search_done(struct search *search)
     free(search->costs_of_stages);
     free(search->speeds);
     free(search->lanes);
+    free(search->sums);
     free(search->candidates);
 }
 

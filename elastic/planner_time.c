@@ -12,6 +12,7 @@
  */
 #include "elastic/planner_time.h"
 
+#include <limits.h>
 #include <math.h>
 
 #include "elastic/lanes.h"
@@ -142,13 +143,43 @@ unsigned gradient_buffers(unsigned lanes_held)
     return buffers;
 }
 
-void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit,
-                        unsigned buffers, enum plan_recompute recompute)
+static unsigned room_of(unsigned subtrees, unsigned own_least, unsigned replicas)
+{
+    return (ROOM_PARTS * (subtrees - own_least) + replicas - 1) / replicas;
+}
+
+unsigned sums_room(unsigned lanes, unsigned replicas, const unsigned *first_lane)
+{
+    unsigned subtrees = 0, least = UINT_MAX;
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        unsigned own = lanes_subtrees(lanes, first_lane[replica], first_lane[replica + 1]);
+        subtrees += own;
+        least = MIN(least, own);
+    }
+    return room_of(subtrees, least, replicas);
+}
+
+unsigned sums_room_even(unsigned lanes, unsigned replicas)
+{
+    unsigned subtrees = 0, least = UINT_MAX;
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        unsigned own =
+            lanes_subtrees(lanes, replica * lanes / replicas, (replica + 1) * lanes / replicas);
+        subtrees += own;
+        least = MIN(least, own);
+    }
+    return room_of(subtrees, least, replicas);
+}
+
+void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit, unsigned room,
+                        enum plan_recompute recompute)
 {
     bool keeps = !is_computed_again(unit, recompute);
     stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
     stage->scratch = MAX(stage->scratch, unit->scratch_bytes);
-    stage->state += unit->parameter_bytes * (unit->trained ? 3 + buffers : 1) + unit->weight_bytes;
+    stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
+    if (unit->trained)
+        stage->state += unit->parameter_bytes * room / ROOM_PARTS;
     stage->in_flight += keeps ? unit->activation_bytes : unit->boundary_bytes;
     if (!keeps)
         stage->again[unit->again] = MAX(stage->again[unit->again], unit->activation_bytes);
@@ -163,10 +194,10 @@ size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_le
 }
 
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
-                           unsigned stages_left, unsigned buffers, enum plan_recompute recompute)
+                           unsigned stages_left, unsigned room, enum plan_recompute recompute)
 {
     struct planned_stage stage = {0};
     for (unsigned u = first; u < end; u++)
-        planned_stage_grow(&stage, &units[u], buffers, recompute);
+        planned_stage_grow(&stage, &units[u], room, recompute);
     return planned_stage_bytes(&stage, stages_left);
 }

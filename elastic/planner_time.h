@@ -26,6 +26,7 @@ struct layout_shape {
     unsigned lanes_most; /* that any replica carries */
     double slowest;      /* speed of the slowest slot */
     enum plan_recompute recompute;
+    unsigned sums; /* sums_room() */
 };
 
 /** stage_costs() - of the stages that @first cuts the units into; @ret_costs: stage_count */
@@ -52,6 +53,27 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
 /** gradient_buffers() - of a replica that runs @lanes_held lanes one after another */
 unsigned gradient_buffers(unsigned lanes_held);
 
+/*
+ * Room for gradients is counted in quarters of a buffer, so that plans of many shapes are weighed
+ * with few different ones.
+ */
+#define ROOM_PARTS 4
+
+/**
+ * sums_room() - where a reduction's sums of other replicas arrive: each of their subtrees, of the
+ * one shard that this replica adds
+ * @first_lane: of each of @replicas, and the end of the last
+ */
+unsigned sums_room(unsigned lanes, unsigned replicas, const unsigned *first_lane);
+/** sums_room_even() - of replicas that carry as many lanes each, as nearly as can be */
+unsigned sums_room_even(unsigned lanes, unsigned replicas);
+
+/** gradient_room() - the buffers of a replica that runs @lanes_held lanes, and @sums */
+static inline unsigned gradient_room(unsigned lanes_held, unsigned sums)
+{
+    return ROOM_PARTS * gradient_buffers(lanes_held) + sums;
+}
+
 /* The memory of a stage that grows unit by unit: what of it does not depend on where it stands. */
 struct planned_stage {
     size_t state, in_flight, boundary, scratch;
@@ -59,15 +81,16 @@ struct planned_stage {
 };
 
 /** planned_stage_grow() - @stage, first {0}, has one more unit */
-void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit,
-                        unsigned buffers, enum plan_recompute recompute);
+void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit, unsigned room,
+                        enum plan_recompute recompute);
 /** planned_stage_bytes() - as planner_stage_bytes() of the units that it has */
 size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left);
 
 /**
- * planner_stage_bytes() - parameters, their weights, gradient buffers and two moments of what is
+ * planner_stage_bytes() - parameters, their weights, room for gradients and two moments of what is
  * trained, what the stage computes in, and the activations of @stages_left micro-batches in flight
  * (1F1B: so many stages from this one on)
+ * @room: gradient_room()
  */
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
-                           unsigned stages_left, unsigned buffers, enum plan_recompute recompute);
+                           unsigned stages_left, unsigned room, enum plan_recompute recompute);

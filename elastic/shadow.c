@@ -106,12 +106,13 @@ static void measure(struct copies *copies)
         copies->copy_bytes[stage] = stage_copy_bytes(copies, stage);
         copies->rank_of[stage] = NO_RANK;
     }
+    unsigned sums = sums_room(copies->input->lanes, plan->replica_count, plan->replica_first_lane);
     for (unsigned rank = 0; rank < plan->worker_count; rank++) {
         unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
         unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
         copies->used_bytes[rank] = planner_stage_bytes(
             copies->input->units, plan->stage_first_unit[stage], plan->stage_first_unit[stage + 1],
-            plan->stage_count - stage, gradient_buffers(lanes), plan->recompute);
+            plan->stage_count - stage, gradient_room(lanes, sums), plan->recompute);
     }
 }
 

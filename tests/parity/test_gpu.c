@@ -114,7 +114,7 @@ static void test_each_queue_has_a_connection_of_its_own(void **state)
     (void)state;
     struct kernel_device *device = opened(firn_cuda_backend()->bf16);
 
-    assert_true(atoi(getenv("CUDA_DEVICE_MAX_CONNECTIONS")) >= 2 * KERNEL_QUEUES);
+    assert_true(strtoul(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), NULL, 10) >= 2 * KERNEL_QUEUES);
     firn_cuda_backend()->bf16->close(device);
 }
 

@@ -142,7 +142,7 @@ static void limit_memory(struct sim *sim, unsigned slots)
     struct planner_unit units[SIM_UNITS];
     const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
     planner_units(&sim->spec, 0, &rates, units);
-    size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES),
+    size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(SIM_LANES, 0),
                                        PLAN_RECOMPUTE_NONE);
     if (slots >= 6 && sim_chance(sim, STREAM_SETUP, 40))
         sim->slot_memory = whole / 2;
@@ -161,7 +161,7 @@ static void make_exposed(struct sim *sim, unsigned slots)
     const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
     planner_units(&sim->spec, 0, &rates, units);
     if (slots < 3 || sim_chance(sim, STREAM_SETUP, 30)) {
-        size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_buffers(SIM_LANES),
+        size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(SIM_LANES, 0),
                                            PLAN_RECOMPUTE_FULL);
         sim->slot_memory = slots >= 3 ? whole * 9 / 10 : 0;
         return;

@@ -389,10 +389,10 @@ static void memory_limits_bend_the_partition_or_forbid_it(void **state)
     assert_int_equal(run(&world), 0);
     unsigned cut = world.plan->stage_first_unit[1];
     assert_in_range(cut, 1, 6);
-    unsigned buffers = gradient_buffers(12);
-    assert_true(planner_stage_bytes(world.units, 0, cut, 2, buffers, PLAN_RECOMPUTE_NONE) <=
+    unsigned room = gradient_room(12, 0);
+    assert_true(planner_stage_bytes(world.units, 0, cut, 2, room, PLAN_RECOMPUTE_NONE) <=
                 (size_t)110 << 20);
-    assert_true(planner_stage_bytes(world.units, cut, UNITS, 1, buffers, PLAN_RECOMPUTE_NONE) <=
+    assert_true(planner_stage_bytes(world.units, cut, UNITS, 1, room, PLAN_RECOMPUTE_NONE) <=
                 (size_t)110 << 20);
     for (unsigned i = 0; i < 4; i++)
         world.slots[i].memory_bytes = (size_t)20 << 20;
@@ -425,7 +425,7 @@ static void a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
 /* What one slot needs for all units when the memory of its activations is @recompute's. */
 static size_t whole_model_bytes(const struct world *world, enum plan_recompute recompute)
 {
-    return planner_stage_bytes(world->input.units, 0, UNITS, 1, gradient_buffers(12), recompute);
+    return planner_stage_bytes(world->input.units, 0, UNITS, 1, gradient_room(12, 0), recompute);
 }
 
 static void short_of_memory_activations_are_computed_again(void **state)

@@ -69,9 +69,9 @@ static void test_llama(void **state)
     compare_units(&spec);
 }
 
-/* The first and the last of two stages, of a replica of two lanes, as planned and as taken. */
+/* The first and the last of two stages of @replicas of two lanes each, as planned and as taken. */
 static void compare_stages(const struct job_spec *job, enum job_precision precision, bool gpu,
-                           enum plan_recompute recompute)
+                           enum plan_recompute recompute, unsigned replicas)
 {
     struct planner_unit units[STEP_RECORD_UNITS_MAX];
     const struct slot_rates rates = slot_rates(gpu, precision);
@@ -82,29 +82,33 @@ static void compare_stages(const struct job_spec *job, enum job_precision precis
     struct error error = {0};
     struct plan *plan = plan_new();
 
-    spec.train.lanes = 2;
+    spec.train.lanes = 2 * replicas;
     spec.train.micro_batches_per_lane = 4;
     spec.train.micro_batch = 4;
     kernel.activation_size = rates.activation_size;
     assert_int_equal(kernel.open(&(struct kernel_options){.thread_count = 1}, &device, &error), 0);
     assert_int_equal(state_new(&spec, &kernel, device, &state, &error), 0);
     assert_non_null(plan);
-    plan->stage_count = plan->worker_count = 2;
-    plan->replica_count = 1;
+    plan->stage_count = 2;
+    plan->replica_count = replicas;
+    plan->worker_count = 2 * replicas;
     plan->recompute = recompute;
-    plan->workers = calloc(2, sizeof(*plan->workers));
+    plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
     plan->stage_first_unit = calloc(3, sizeof(unsigned));
-    plan->replica_first_lane = calloc(2, sizeof(unsigned));
+    plan->replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
     plan->stage_first_unit[1] = state->unit_count / 2;
     plan->stage_first_unit[2] = state->unit_count;
-    plan->replica_first_lane[1] = spec.train.lanes;
+    for (unsigned replica = 0; replica <= replicas; replica++)
+        plan->replica_first_lane[replica] = 2 * replica;
+    unsigned sums = sums_room(spec.train.lanes, replicas, plan->replica_first_lane);
+    assert_int_equal(sums, sums_room_even(spec.train.lanes, replicas));
     planner_units(&spec, 0, &rates, units);
     for (unsigned rank = 0; rank < 2; rank++) {
         const struct memory_need need = memory_need(state, plan, rank, true);
         double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);
         double planned = (double)planner_stage_bytes(units, plan->stage_first_unit[rank],
                                                      plan->stage_first_unit[rank + 1], 2 - rank,
-                                                     gradient_buffers(spec.train.lanes), recompute);
+                                                     gradient_room(2, sums), recompute);
         if (planned < 0.995 * taken || planned > 1.08 * taken)
             fail_msg("rank %u: %.1f MiB planned, %.1f MiB taken", rank, planned / (1 << 20),
                      taken / (1 << 20));
@@ -120,10 +124,21 @@ static void test_memory_is_planned_as_it_is_taken(void **state)
     struct job_spec spec = llama_1b();
     spec.model.tied = false; /* the other end's gradient is not planned with */
     for (unsigned level = 0; level < PLAN_RECOMPUTES; level++) {
-        compare_stages(&spec, JOB_PRECISION_BF16, true, (enum plan_recompute)level);
-        compare_stages(&spec, JOB_PRECISION_TF32, true, (enum plan_recompute)level);
-        compare_stages(&spec, JOB_PRECISION_BF16, false, (enum plan_recompute)level);
+        compare_stages(&spec, JOB_PRECISION_BF16, true, (enum plan_recompute)level, 1);
+        compare_stages(&spec, JOB_PRECISION_TF32, true, (enum plan_recompute)level, 1);
+        compare_stages(&spec, JOB_PRECISION_BF16, false, (enum plan_recompute)level, 1);
     }
+}
+
+/* Of two replicas half of every trained parameter, of eight nearly all, of three as their subtrees
+ * are cut. */
+static void test_so_is_the_room_for_sums(void **state)
+{
+    (void)state;
+    struct job_spec spec = llama_1b();
+    spec.model.tied = false;
+    for (unsigned replicas = 2; replicas <= 8; replicas++)
+        compare_stages(&spec, JOB_PRECISION_BF16, true, PLAN_RECOMPUTE_FULL, replicas);
 }
 
 int main(void)
@@ -132,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_memory_is_planned_as_it_is_taken),
+        cmocka_unit_test(test_so_is_the_room_for_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
