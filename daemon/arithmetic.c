@@ -73,21 +73,71 @@ void arithmetic_ask(const char *program, const char *question, const char *devic
     close(ends[0]);
 }
 
-void arithmetic_describe(const struct config *config, const char *device, struct node_record *self)
+/* 0: @kernels is what the node computes with, i: one of the others; more than there is room for:
+ * nothing that anybody is told. */
+static unsigned place_of(struct node_record *self, const char *kernels)
+{
+    unsigned place = 0;
+
+    if (!kernels[0])
+        return RECORD_OTHERS_MAX + 1;
+    if (!self->arithmetic[0])
+        snprintf(self->arithmetic, sizeof(self->arithmetic), "%s", kernels);
+    if (!strcmp(self->arithmetic, kernels))
+        return 0;
+    while (place < RECORD_OTHERS_MAX && self->other_arithmetic[place][0] &&
+           strcmp(self->other_arithmetic[place], kernels) != 0)
+        place++;
+    if (place < RECORD_OTHERS_MAX)
+        snprintf(self->other_arithmetic[place], RECORD_ARITHMETIC_SIZE, "%s", kernels);
+    return place + 1;
+}
+
+static void take_out(struct node_record *self, unsigned slot, const char *kernels)
+{
+    char *bad = self->slots[slot].bad;
+
+    if (self->slots[slot].computes > RECORD_OTHERS_MAX && !bad[0])
+        snprintf(bad, sizeof(self->slots[slot].bad), "%s",
+                 kernels[0] ? "one kind of GPU too many for one node"
+                            : "firn-worker does not say what it computes with");
+}
+
+void arithmetic_describe_gpus(const struct config *config, const struct gpu_list *list,
+                              struct node_record *self)
+{
+    char kernels[RECORD_SLOTS_MAX][ARITHMETIC_SIZE], device[GPU_UUID_SIZE + 8];
+
+    self->arithmetic[0] = '\0';
+    memset(self->other_arithmetic, 0, sizeof(self->other_arithmetic));
+    for (unsigned slot = 0; slot < self->slot_count; slot++) {
+        unsigned alike = 0;
+        while (strcmp(list->gpus[alike].name, list->gpus[slot].name) != 0)
+            alike++;
+        snprintf(device, sizeof(device), "cuda:%s", list->gpus[slot].uuid);
+        if (alike < slot)
+            memcpy(kernels[slot], kernels[alike], ARITHMETIC_SIZE);
+        else
+            arithmetic_ask(config->worker, "identity", device, ARITHMETIC_ANSWER_NS, kernels[slot],
+                           ARITHMETIC_SIZE);
+        self->slots[slot].computes = place_of(self, kernels[slot]);
+        take_out(self, slot, kernels[slot]);
+    }
+}
+
+void arithmetic_describe_cpu(const struct config *config, struct node_record *self)
 {
     char kernels[ARITHMETIC_SIZE];
 
     self->arithmetic[0] = '\0';
     if (!self->slot_count || !config->worker[0])
         return;
-    arithmetic_ask(config->worker, "identity", device, ARITHMETIC_ANSWER_NS, kernels,
+    arithmetic_ask(config->worker, "identity", "cpu", ARITHMETIC_ANSWER_NS, kernels,
                    sizeof(kernels));
     if (!kernels[0])
         log_warning("%s does not say what it computes with: this node shares jobs only with others "
                     "that do not, either",
                     config->worker);
-    else if (strcmp(device, "cpu") != 0)
-        snprintf(self->arithmetic, sizeof(self->arithmetic), "%s", kernels);
     else
         snprintf(self->arithmetic, sizeof(self->arithmetic), "%s, %u thread%s", kernels,
                  config->threads, config->threads == 1 ? "" : "s");

@@ -6,21 +6,31 @@
 
 #include "base/clock.h"
 #include "daemon/daemon.h"
+#include "daemon/gpu.h"
 
 #define ARITHMETIC_SIZE      96 /* of a worker's word; a GPU's may have 44 letters of its name */
 #define ARITHMETIC_ANSWER_NS (5 * NS_PER_SECOND)
 
 /** arithmetic_ask() - what @program (firn-worker) answers to @question ("identity", "rates") about
- * @device ("cpu", "cuda"), one line in its own words; "": it does not drive one, does not answer
- * within @patience_ns, or says more than there is room for */
+ * @device ("cpu", "cuda", "cuda:" and a UUID), one line in its own words; "": it does not drive
+ * one, does not answer within @patience_ns, or says more than there is room for */
 void arithmetic_ask(const char *program, const char *question, const char *device,
                     uint64_t patience_ns, char *ret_line, size_t size);
 
 /**
- * arithmetic_describe() - fill @self->arithmetic, once its slots are known
- * @device: "cpu" or "cuda"
- *
- * firn-worker is asked, because it has the kernels; for CPU slots the threads of a slot are added.
- * What cannot be found out stays empty, with a warning.
+ * arithmetic_describe_cpu() - fill @self->arithmetic, once its slots are known: what firn-worker
+ * says, because it has the kernels, and the threads of a slot. What cannot be found out stays
+ * empty, with a warning.
  */
-void arithmetic_describe(const struct config *config, const char *device, struct node_record *self);
+void arithmetic_describe_cpu(const struct config *config, struct node_record *self);
+
+/**
+ * arithmetic_describe_gpus() - what each slot computes with: firn-worker is asked for one GPU of
+ * each kind
+ * @list: slot i is its i-th GPU
+ *
+ * A GPU for which it does not answer, or of a kind that the record has no more room for, is out of
+ * service with that reason.
+ */
+void arithmetic_describe_gpus(const struct config *config, const struct gpu_list *list,
+                              struct node_record *self);

@@ -49,14 +49,16 @@ static void offer_cpu(const struct config *config, struct node_record *self)
 /* Only the worker knows what it can drive. */
 static int ask_worker(const struct inventory *inventory, struct error *error)
 {
-    const char *worker = inventory->daemon->config->worker;
+    struct daemon *daemon = inventory->daemon;
     unsigned count = inventory->gpus.count;
-    char kernels[ARITHMETIC_SIZE];
 
-    arithmetic_ask(worker, "identity", "cuda", ARITHMETIC_ANSWER_NS, kernels, sizeof(kernels));
-    return kernels[0] ? 0
-                      : error_set(error, -ENOTSUP, "%u GPU%s here, but %s drives none", count,
-                                  count == 1 ? " is" : "s are", worker);
+    arithmetic_describe_gpus(daemon->config, &inventory->gpus, &daemon->self);
+    if (daemon->self.arithmetic[0])
+        return 0;
+    memset(daemon->self.slots, 0, sizeof(daemon->self.slots));
+    daemon->self.slot_count = 0;
+    return error_set(error, -ENOTSUP, "%u GPU%s here, but %s drives none", count,
+                     count == 1 ? " is" : "s are", daemon->config->worker);
 }
 
 static void look(void *context)
@@ -86,15 +88,15 @@ static int offer_gpus(struct inventory *inventory, struct error *error)
 
     if (!status && inventory->gpus.count == 0)
         status = error_set(error, -ENODEV, "the driver sees no GPU");
-    if (!status)
+    if (!status) {
+        gpu_slots(&inventory->gpus, 65536 - config->link_port, config->threads, &daemon->self);
         status = ask_worker(inventory, error);
+    }
     if (!status)
         status = loop->timer_add(loop->context, clock_monotonic_ns() + LOOK_NS, look, inventory,
                                  &inventory->look);
     if (status)
         return status;
-    unsigned ports = 65536 - config->link_port;
-    gpu_slots(&inventory->gpus, ports, config->threads, &daemon->self);
     for (unsigned i = 0; i < daemon->self.slot_count; i++)
         log_info(
             "slot %u: %s, %s%s%s", i, inventory->gpus.gpus[i].name, daemon->self.slots[i].device,
@@ -139,9 +141,10 @@ void inventory_describe(const struct inventory *inventory)
 {
     struct daemon *daemon = inventory->daemon;
 
-    arithmetic_describe(daemon->config, inventory_device(inventory), &daemon->self);
     if (inventory->nvml)
         gpu_rates_describe(daemon->config, &inventory->gpus, &daemon->self);
+    else
+        arithmetic_describe_cpu(daemon->config, &daemon->self);
 }
 
 void inventory_excuse(struct inventory *inventory)

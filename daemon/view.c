@@ -190,6 +190,8 @@ static uint64_t deadline_here(uint64_t deadline_unix_ns, uint64_t now_ns)
     return now_ns + (deadline_unix_ns > unix_ns ? deadline_unix_ns - unix_ns : 1);
 }
 
+_Static_assert(LEADER_OTHERS_MAX == RECORD_OTHERS_MAX, "leaders hear of every kind of slot");
+
 static void take_node(struct leader_node *node, const char *name, const struct node_record *record)
 {
     *node = (struct leader_node){
@@ -201,6 +203,9 @@ static void take_node(struct leader_node *node, const char *name, const struct n
     snprintf(node->name, sizeof(node->name), "%s", name);
     snprintf(node->host, sizeof(node->host), "%s", record->host);
     snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", record->arithmetic);
+    for (unsigned i = 0; i < LEADER_OTHERS_MAX; i++)
+        snprintf(node->other_arithmetic[i], sizeof(node->other_arithmetic[i]), "%s",
+                 record->other_arithmetic[i]);
     snprintf(node->http, sizeof(node->http), "%s", record->http);
     snprintf(node->domain, sizeof(node->domain), "%s", record->domain);
     node->measured = (struct slot_measured){
@@ -213,6 +218,7 @@ static void take_node(struct leader_node *node, const char *name, const struct n
     for (unsigned slot = 0; slot < node->slot_count; slot++)
         node->slots[slot] = (struct leader_slot){
             .index = slot,
+            .computes = record->slots[slot].computes,
             .memory_bytes = record->slots[slot].memory_bytes,
             .speed = record->slots[slot].speed,
             .gpu = strcmp(record->slots[slot].kind, "cuda") == 0,

@@ -33,8 +33,12 @@ enum job_state {
 };
 enum job_desired { JOB_DESIRED_RUNNING, JOB_DESIRED_PAUSED, JOB_DESIRED_CANCELLED };
 
+#define LEADER_OTHERS_MAX 3 /* kinds of devices of one node, beside the first */
+
 struct leader_slot {
     unsigned index;
+    unsigned
+        computes; /* 0: with the node's arithmetic, i: other_arithmetic[i - 1]; more: unknown */
     size_t memory_bytes;
     double speed;
     bool gpu;
@@ -45,8 +49,9 @@ struct leader_node {
     char name[NAME_SIZE];
     char host[ADDRESS_SIZE];               /* for link addresses: host:(link_port + slot) */
     char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal where results are, to the bit; "": not known */
-    char http[ADDRESS_SIZE];               /* of its firnd, which serves files of checkpoints */
-    char domain[NAME_SIZE];                /* empty: one of its own */
+    char other_arithmetic[LEADER_OTHERS_MAX][PLAN_ARITHMETIC_SIZE];
+    char http[ADDRESS_SIZE]; /* of its firnd, which serves files of checkpoints */
+    char domain[NAME_SIZE];  /* empty: one of its own */
     unsigned link_port;
     uint64_t incarnation;
     bool draining;

@@ -75,9 +75,12 @@ int leader_start(struct leader_context *context) CHECK_RESULT;
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why) CHECK_RESULT;
 
-/** leader_arithmetic() - what a node must compute with to take part; NULL: whatever it likes */
+/** leader_arithmetic() - what a slot must compute with to take part; NULL: whatever it likes */
 const char *leader_arithmetic(const struct leader_context *context);
-bool leader_computes_alike(const char *arithmetic, const struct leader_node *node);
+/** leader_computes_with() - of one slot of @node; "": nobody knows */
+const char *leader_computes_with(const struct leader_node *node, const struct leader_slot *slot);
+bool leader_computes_alike(const char *arithmetic, const struct leader_node *node,
+                           const struct leader_slot *slot);
 /** leader_act() - put @plan (taken) under the next number into the decision */
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan);
 

@@ -122,11 +122,12 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct leader_node *node = &context->view->nodes[n];
         if (node->draining || roster_refused(&context->roster, node->name) != NULL ||
-            !leader_computes_alike(arithmetic, node) || leader_cuts_leave_out(context, node))
+            leader_cuts_leave_out(context, node))
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct leader_slot *slot = &node->slots[i];
-            if (slot->bad || slot->busy || !is_vacant(context, node->name, slot->index) ||
+            if (slot->bad || slot->busy || !leader_computes_alike(arithmetic, node, slot) ||
+                !is_vacant(context, node->name, slot->index) ||
                 is_avoided(context, node, slot->index))
                 continue;
             int r = slot_pool_add(context, pool, node, slot->index, 0, NULL);
@@ -282,11 +283,38 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
     context->decision->plan = plan;
 }
 
+/* The first slot of @node that computes with something else; NULL: none does. */
+static const struct leader_slot *unlike_slot(const struct leader_node *node, const char *arithmetic)
+{
+    for (unsigned i = 0; i < node->slot_count; i++)
+        if (!leader_computes_alike(arithmetic, node, &node->slots[i]))
+            return &node->slots[i];
+    return NULL;
+}
+
+static size_t explain_unlike(char *text, size_t size, const char *before,
+                             const struct leader_node *node, const struct leader_slot *slot,
+                             const char *arithmetic)
+{
+    static const char unknown[] = "nobody knows what";
+    const char *with = leader_computes_with(node, slot);
+    char which[32] = "";
+
+    if (node->other_arithmetic[0][0] != '\0')
+        snprintf(which, sizeof(which), "slot %u of ", slot->index);
+    return (size_t)snprintf(text, size,
+                            "%s%snode %s computes with %.70s, this job with %.70s: see "
+                            "elastic.mixed_devices",
+                            before, which, node->name, with[0] != '\0' ? with : unknown,
+                            arithmetic[0] != '\0' ? arithmetic : unknown);
+}
+
 void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text)
 {
     const struct leader_view *view = context->view;
     const char *arithmetic = leader_arithmetic(context);
+    const struct leader_slot *unlike;
     char why[360] = "";
     size_t used = 0;
     for (unsigned n = 0; n < view->node_count && used < sizeof(why) - 264; n++) {
@@ -298,14 +326,9 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
         else if (node->draining)
             used += (size_t)snprintf(why + used, sizeof(why) - used, "%snode %s is draining",
                                      used > 0 ? ", " : " (", node->name);
-        else if (!leader_computes_alike(arithmetic, node))
-            used += (size_t)snprintf(why + used, sizeof(why) - used,
-                                     "%snode %s computes with %.70s, this job with %.70s: see "
-                                     "elastic.mixed_devices",
-                                     used > 0 ? ", " : " (", node->name,
-                                     node->arithmetic[0] != '\0' ? node->arithmetic
-                                                                 : "nobody knows what",
-                                     arithmetic[0] != '\0' ? arithmetic : "nobody knows what");
+        else if ((unlike = unlike_slot(node, arithmetic)) != NULL)
+            used += explain_unlike(why + used, sizeof(why) - used, used > 0 ? ", " : " (", node,
+                                   unlike, arithmetic);
     }
     if (used > 0)
         snprintf(why + used, sizeof(why) - used, ")");

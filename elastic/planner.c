@@ -17,7 +17,6 @@
 #include "elastic/planner.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -58,8 +57,6 @@ struct given {
     unsigned *cuts; /* stages_max + 1 */
 };
 
-#define SUMS_UNKNOWN UINT_MAX
-
 struct search {
     const struct planner_input *input;
     unsigned devices, stages_max;
@@ -73,9 +70,9 @@ struct search {
     struct given given[PLAN_RECOMPUTES]; /* by level; their cuts are one allocation */
     double *speeds;                      /* scratch: of replicas, slot_count */
     unsigned *lanes;                     /* scratch: slot_count + 1 */
-    unsigned *sums;                      /* sums_room_even() by replicas: slot_count + 1 */
-    struct stage_cost *costs_of_stages;  /* scratch: stages_max */
-    size_t least_memory_needed;          /* of layouts that do not fit, for the message */
+    unsigned *sums; /* sums_room_even() by replicas, 0: not known; slot_count + 1 */
+    struct stage_cost *costs_of_stages; /* scratch: stages_max */
+    size_t least_memory_needed;         /* of layouts that do not fit, for the message */
 };
 
 static int compare_slots(const void *a, const void *b, void *context)
@@ -221,7 +218,7 @@ static unsigned even_sums(struct search *search, unsigned replicas)
     const struct planner_input *input = search->input;
     if (search->memory_least[input->slot_count - 1] == 0)
         return 0;
-    if (search->sums[replicas] == SUMS_UNKNOWN)
+    if (search->sums[replicas] == 0)
         search->sums[replicas] = sums_room_even(input->lanes, replicas);
     return search->sums[replicas];
 }
@@ -462,7 +459,7 @@ static int replica_speeds(const struct planner_input *input, const struct plan *
  * Lanes by the speeds of the replicas as they have been placed, which need not be those that the
  * candidate was weighed with: a replica may have got a slow slot for the sake of its node.
  */
-static int split_unlike(const struct planner_input *input, const struct layout_shape *shape,
+static int split_unlike(const struct planner_input *input, const struct candidate *candidate,
                         struct plan *plan)
 {
     AUTO_FREE double *speeds = NULL;
@@ -473,7 +470,7 @@ static int split_unlike(const struct planner_input *input, const struct layout_s
                        plan->replica_first_lane);
     struct layout_shape placed =
         shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
-    if (room_of(&placed) > room_of(shape))
+    if (candidate->memory_limit != 0 && room_of(&placed) > room_of(&candidate->shape))
         r = lanes_split(input->lanes, plan->replica_count, plan->replica_first_lane);
     return r < 0 ? r : planner_predict(input, plan, &plan->predicted_step_seconds);
 }
@@ -528,7 +525,7 @@ static int fill_plan(const struct search *search, const struct candidate *best, 
     plan->predicted_step_seconds = best->seconds;
     fill_workers(search->input, slots, plan);
     bool alike = slot_speed(&search->input->slots[search->best_slots[0]]) <= best->shape.slowest;
-    return alike ? 0 : split_unlike(search->input, &best->shape, plan);
+    return alike ? 0 : split_unlike(search->input, best, plan);
 }
 
 static int explain_nothing(const struct search *search, struct error *error)
@@ -569,13 +566,11 @@ static int search_init(struct search *search, const struct planner_input *input)
     search->costs_of_stages = calloc(search->stages_max, sizeof(struct stage_cost));
     search->speeds = calloc(input->slot_count, sizeof(double));
     search->lanes = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
-    search->sums = malloc(((size_t)input->slot_count + 1) * sizeof(unsigned));
+    search->sums = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
     if (search->costs == NULL || search->best_slots == NULL || search->memory_least == NULL ||
         search->restricted == NULL || cuts == NULL || search->costs_of_stages == NULL ||
         search->speeds == NULL || search->lanes == NULL || search->sums == NULL)
         return -ENOMEM;
-    for (unsigned replicas = 0; replicas <= input->slot_count; replicas++)
-        search->sums[replicas] = SUMS_UNKNOWN;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
         search->costs[unit] =
             input->units[unit].forward_seconds + input->units[unit].backward_seconds;

@@ -145,6 +145,7 @@ unsigned gradient_buffers(unsigned lanes_held)
 
 static unsigned room_of(unsigned subtrees, unsigned own_least, unsigned replicas)
 {
+    assert(replicas > 0);
     return (ROOM_PARTS * (subtrees - own_least) + replicas - 1) / replicas;
 }
 

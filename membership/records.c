@@ -38,12 +38,46 @@ static json_t *encode_slots(const struct node_record *record)
                       record->slots[i].device, "threads", (int)record->slots[i].thread_count,
                       "memory_bytes", (json_int_t)record->slots[i].memory_bytes, "speed",
                       record->slots[i].speed, "bad", record->slots[i].bad);
+        unsigned computes = record->slots[i].computes;
+        if (computes && slot && json_object_set_new(slot, "computes", json_integer(computes))) {
+            json_decref(slot);
+            slot = NULL;
+        }
         if (json_array_append_new(slots, slot)) {
             json_decref(slots);
             return NULL;
         }
     }
     return slots;
+}
+
+/* NULL where all slots are of one kind, which is nearly everywhere. */
+static json_t *encode_others(const struct node_record *record)
+{
+    json_t *others = record->other_arithmetic[0][0] ? json_array() : NULL;
+
+    for (unsigned i = 0; others && i < RECORD_OTHERS_MAX && record->other_arithmetic[i][0]; i++)
+        if (json_array_append_new(others, json_string(record->other_arithmetic[i]))) {
+            json_decref(others);
+            return NULL;
+        }
+    return others;
+}
+
+static int decode_others(const json_t *tree, struct node_record *record, struct error *error)
+{
+    json_t *others;
+
+    if (!json_has(tree, "other_arithmetic"))
+        return 0;
+    int status = json_get_array(tree, "other_arithmetic", RECORD_OTHERS_MAX, &others, error);
+    for (size_t i = 0; !status && i < json_array_size(others); i++) {
+        const char *text = json_string_value(json_array_get(others, i));
+        if (!text || strlen(text) >= RECORD_ARITHMETIC_SIZE)
+            return error_set(error, -EINVAL, "other_arithmetic: must be short texts");
+        snprintf(record->other_arithmetic[i], RECORD_ARITHMETIC_SIZE, "%s", text);
+    }
+    return status;
 }
 
 static const struct {
@@ -97,13 +131,13 @@ static int decode_rates(const json_t *tree, struct record_rates *ret_rates, stru
 
 json_t *node_record_encode(const struct node_record *record)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o*, s:o}", "address",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o*, s:o*, s:o}", "address",
                      record->host, "link_port", (int)record->link_port, "http", record->http,
                      "domain", record->domain, "incarnation", (json_int_t)record->incarnation,
                      "state", record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
                      (json_int_t)record->drain_deadline_unix_ns, "version", record->version,
-                     "arithmetic", record->arithmetic, "rates", encode_rates(&record->rates),
-                     "slots", encode_slots(record));
+                     "arithmetic", record->arithmetic, "other_arithmetic", encode_others(record),
+                     "rates", encode_rates(&record->rates), "slots", encode_slots(record));
 }
 
 static int decode_slot(const json_t *tree, struct node_record *record, unsigned index,
@@ -122,6 +156,9 @@ static int decode_slot(const json_t *tree, struct node_record *record, unsigned 
                               error);
     if (!status)
         status = json_get_double(tree, "speed", &record->slots[index].speed, error);
+    if (!status && json_has(tree, "computes"))
+        status = json_get_unsigned(tree, "computes", RECORD_OTHERS_MAX + 1,
+                                   &record->slots[index].computes, error);
     if (!status)
         status = json_get_text(tree, "bad", record->slots[index].bad,
                                sizeof(record->slots[index].bad), error);
@@ -155,6 +192,8 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record, struc
     if (!status && json_has(tree, "arithmetic")) /* an older firnd does not say */
         status =
             json_get_text(tree, "arithmetic", record.arithmetic, sizeof(record.arithmetic), error);
+    if (!status)
+        status = decode_others(tree, &record, error);
     if (!status) /* most nodes have none */
         status = decode_rates(tree, &record.rates, error);
     if (!status)

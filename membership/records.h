@@ -12,12 +12,14 @@
 #include "base/error.h"
 #include "base/name.h"
 
-#define RECORD_SLOTS_MAX      64
-#define RECORD_TEXT_SIZE      512
-#define RECORD_PATH_SIZE      1024
-#define RECORD_DIGEST_SIZE    65
-#define RECORD_SHARES_SIZE    8192
-#define RECORD_STRAGGLERS_MAX 8
+#define RECORD_SLOTS_MAX       64
+#define RECORD_OTHERS_MAX      3 /* kinds of devices of one node, beside the first */
+#define RECORD_ARITHMETIC_SIZE 128
+#define RECORD_TEXT_SIZE       512
+#define RECORD_PATH_SIZE       1024
+#define RECORD_DIGEST_SIZE     65
+#define RECORD_SHARES_SIZE     8192
+#define RECORD_STRAGGLERS_MAX  8
 
 /* What was measured of a node's slots, which are alike, by the second; 0: it was not. */
 struct record_rates {
@@ -36,7 +38,9 @@ struct node_record {
     bool draining;
     uint64_t drain_deadline_unix_ns; /* when a draining one goes; 0: nobody says */
     char version[32];
-    char arithmetic[128]; /* what its slots compute with: equal where results are, to the bit */
+    /* What its slots compute with, equal where results are, to the bit; and other kinds of slots */
+    char arithmetic[RECORD_ARITHMETIC_SIZE];
+    char other_arithmetic[RECORD_OTHERS_MAX][RECORD_ARITHMETIC_SIZE]; /* "" from the first free */
     struct record_rates rates;
     unsigned slot_count;
     struct {
@@ -44,7 +48,9 @@ struct node_record {
         char device[96]; /* which one: a GPU's UUID; empty for a CPU slot */
         unsigned thread_count;
         uint64_t memory_bytes;
-        double speed;  /* relative to the reference slot */
+        double speed; /* relative to the reference slot */
+        unsigned
+            computes;  /* 0: with `arithmetic`, i: with other_arithmetic[i - 1]; more: unknown */
         char bad[128]; /* why it is out of service; empty: it is in service */
     } slots[RECORD_SLOTS_MAX];
 };

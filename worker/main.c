@@ -39,9 +39,12 @@ static int train(int argc, char **argv)
 /* For firnd, which never links a kernel: what this program computes with on such a device. */
 static int identify(const char *device)
 {
-    bool cuda = !strcmp(device, "cuda");
+    bool cuda = !strncmp(device, "cuda", 4) && (!device[4] || device[4] == ':');
     char text[128];
     struct error error = {0};
+
+    if (cuda && device[4]) /* the only one that the driver shows */
+        setenv("CUDA_VISIBLE_DEVICES", device + 5, 1);
     int status = cuda || !strcmp(device, "cpu")
                      ? kernel_backend_identity(cuda ? KERNEL_BACKEND_CUDA : KERNEL_BACKEND_CPU,
                                                text, sizeof(text), &error)

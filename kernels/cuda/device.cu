@@ -39,6 +39,11 @@ static int open_failed(struct error *error, unsigned index, cudaError_t result, 
     return error_set(error, code, "GPU %u: %s: %s", index, what, cudaGetErrorString(result));
 }
 
+bool cuda_device_supported(const cudaDeviceProp *properties)
+{
+    return properties->major >= SUPPORTED_MAJOR_MIN;
+}
+
 static int find_device(struct kernel_device *device, unsigned index, struct error *error)
 {
     int count = 0;
@@ -56,7 +61,7 @@ static int find_device(struct kernel_device *device, unsigned index, struct erro
     result = cudaGetDeviceProperties(&properties, (int)index);
     if (result != cudaSuccess)
         return open_failed(error, index, result, "reading its properties");
-    if (properties.major < SUPPORTED_MAJOR_MIN)
+    if (!cuda_device_supported(&properties))
         return error_set(
             error, -ENOTSUP, "GPU %u: %s has compute capability %d.%d; %d.0 is the least supported",
             index, properties.name, properties.major, properties.minor, SUPPORTED_MAJOR_MIN);

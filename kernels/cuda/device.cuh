@@ -71,6 +71,8 @@ void device_fail(struct kernel_device *device, const char *call, const char *tex
 /* After a launch. */
 #define DEVICE_LAUNCHED(device, call) device_note((device), cudaGetLastError(), (call))
 
+/** cuda_device_supported() - the kernels are compiled for such a device */
+bool cuda_device_supported(const cudaDeviceProp *properties);
 int cuda_device_open(const struct kernel_options *options, enum cuda_precision precision,
                      struct kernel_device **ret_device, struct error *error);
 void cuda_device_close(struct kernel_device *device);

@@ -39,6 +39,9 @@ static int identity(char *ret_text, size_t size, struct error *error)
         result = cudaGetDeviceProperties(&properties, 0);
     if (result != cudaSuccess || count == 0)
         return error_set(error, -ENODEV, "no GPU: CPU slots only (%s)", cudaGetErrorString(result));
+    if (!cuda_device_supported(&properties))
+        return error_set(error, -ENOTSUP, "%s is older than what the kernels are for",
+                         properties.name);
     size_t cudnn = attention_choices_version();
     int length = snprintf(ret_text, size, "%.44s, cuBLASLt %zu, kernels %d", properties.name,
                           cublasLtGetVersion(), KERNEL_CUDA_ARITHMETIC);

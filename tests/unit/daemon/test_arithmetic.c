@@ -37,22 +37,59 @@ static void the_workers_word_and_the_threads(void **state)
 {
     (void)state;
     make_worker("test \"$1\" = identity && echo 'OpenBLAS 9 Zen, kernels 1'");
-    arithmetic_describe(&config, "cpu", &self);
+    arithmetic_describe_cpu(&config, &self);
     assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 2 threads");
     config.threads = 1;
-    arithmetic_describe(&config, "cpu", &self);
+    arithmetic_describe_cpu(&config, &self);
     assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 1 thread");
     unlink(program);
 }
 
 static void a_gpu_needs_no_more_than_the_workers_word(void **state)
 {
+    const struct gpu_list list = {.count = 1, .gpus = {{.uuid = "GPU-1", .name = "RTX"}}};
+
     (void)state;
 #define LONGEST                                                                                    \
     "NVIDIA RTX PRO 6000 Blackwell Server Edition, cuBLASLt 130100, kernels 10, cuDNN 91900"
-    make_worker("test \"$2\" = cuda && echo '" LONGEST "'");
-    arithmetic_describe(&config, "cuda", &self);
+    make_worker("test \"$2\" = cuda:GPU-1 && echo '" LONGEST "'");
+    arithmetic_describe_gpus(&config, &list, &self);
     assert_string_equal(self.arithmetic, LONGEST);
+    assert_int_equal(self.slots[0].computes, 0);
+    assert_string_equal(self.slots[0].bad, "");
+    unlink(program);
+}
+
+/* One of each kind is asked for; who does not answer, and the fifth kind, are out of service. */
+static void each_kind_of_gpu_is_asked_for(void **state)
+{
+    static const char *const names[] = {"B", "A", "old", "B", "A", "C", "D", "E"};
+    struct gpu_list list = {.count = ARRAY_COUNT(names)};
+
+    (void)state;
+    make_worker("echo $2 >>\"$0.asked\"\n"
+                "case $2 in cuda:[ABCDE]-*) echo \"${2%-*}, kernels 1\" | cut -c6-;; esac");
+    self.slot_count = list.count;
+    for (unsigned i = 0; i < list.count; i++) {
+        snprintf(list.gpus[i].name, sizeof(list.gpus[i].name), "%s", names[i]);
+        snprintf(list.gpus[i].uuid, sizeof(list.gpus[i].uuid), "%s-%u", names[i], i);
+    }
+    arithmetic_describe_gpus(&config, &list, &self);
+    static const unsigned computes[] = {0, 1, 4, 0, 1, 2, 3, 4};
+    for (unsigned i = 0; i < list.count; i++)
+        assert_int_equal(self.slots[i].computes, computes[i]);
+    assert_string_equal(self.arithmetic, "B, kernels 1");
+    assert_string_equal(self.other_arithmetic[0], "A, kernels 1");
+    assert_string_equal(self.other_arithmetic[2], "D, kernels 1");
+    assert_non_null(strstr(self.slots[2].bad, "does not say"));
+    assert_string_equal(self.slots[4].bad, "");
+    assert_non_null(strstr(self.slots[7].bad, "too many"));
+    char asked[64];
+    struct stat size;
+    snprintf(asked, sizeof(asked), "%s.asked", program);
+    assert_int_equal(stat(asked, &size), 0);
+    assert_int_equal(size.st_size, (off_t)(5 * strlen("cuda:B-0\n") + strlen("cuda:old-2\n")));
+    unlink(asked);
     unlink(program);
 }
 
@@ -63,13 +100,13 @@ static void no_whole_line_is_no_word(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(scripts); i++) {
         make_worker(scripts[i]);
-        arithmetic_describe(&config, "cpu", &self);
+        arithmetic_describe_cpu(&config, &self);
         assert_string_equal(self.arithmetic, "");
         unlink(program);
     }
     make_worker("true");
     unlink(program);
-    arithmetic_describe(&config, "cpu", &self);
+    arithmetic_describe_cpu(&config, &self);
     assert_string_equal(self.arithmetic, "");
 }
 
@@ -78,6 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_workers_word_and_the_threads),
         cmocka_unit_test(a_gpu_needs_no_more_than_the_workers_word),
+        cmocka_unit_test(each_kind_of_gpu_is_asked_for),
         cmocka_unit_test(no_whole_line_is_no_word),
     };
     log_set_level(LOG_LEVEL_ERROR);

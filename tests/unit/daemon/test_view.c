@@ -46,6 +46,12 @@ static void put_node(struct mirror *mirror, const char *name, bool draining)
         record.slots[slot].memory_bytes = 1000 + slot;
         record.slots[slot].speed = 0.5;
     }
+    if (draining) {
+        snprintf(record.arithmetic, sizeof(record.arithmetic), "H100");
+        snprintf(record.other_arithmetic[0], sizeof(record.other_arithmetic[0]), "A100");
+        snprintf(record.other_arithmetic[1], sizeof(record.other_arithmetic[1]), "L40");
+        record.slots[1].computes = 2;
+    }
     snprintf(record.slots[1].bad, sizeof(record.slots[1].bad), "%s", draining ? "broken" : "");
     put_tree(mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
 }
@@ -183,6 +189,11 @@ static void test_nodes(void **state)
     assert_true(nodes[1].draining);
     assert_false(nodes[1].slots[0].bad);
     assert_true(nodes[1].slots[1].bad);
+    assert_string_equal(nodes[0].other_arithmetic[0], "");
+    assert_int_equal(nodes[0].slots[1].computes, 0);
+    assert_string_equal(nodes[1].other_arithmetic[1], "L40");
+    assert_int_equal(nodes[1].slots[0].computes, 0);
+    assert_int_equal(nodes[1].slots[1].computes, 2);
     view_free(view);
     mirror_done(&mirror);
 }

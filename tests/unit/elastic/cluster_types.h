@@ -62,6 +62,7 @@ struct fake_exchange {
 
 struct fake_node {
     char name[NAME_SIZE], arithmetic[PLAN_ARITHMETIC_SIZE];
+    char other_arithmetic[PLAN_ARITHMETIC_SIZE]; /* of its last slot; "": as all of them */
     bool up, draining, start_fails, refuses;
     uint64_t drain_deadline_ns;
     uint64_t lease_until_ns, incarnation;

@@ -86,6 +86,33 @@ static void unlike_nodes_do_not_share_a_job(void **state)
     cluster_free(cluster);
 }
 
+/* Two of H100 and one of A100 in each of two nodes: the four that are alike. */
+static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 3);
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(cluster->nodes[i].arithmetic, PLAN_ARITHMETIC_SIZE, "H100");
+        snprintf(cluster->nodes[i].other_arithmetic, PLAN_ARITHMETIC_SIZE, "A100");
+    }
+    cluster_run(cluster, 12);
+    assert_string_equal(cluster->plan->arithmetic, "H100");
+    assert_int_equal(cluster->plan->worker_count, 4);
+    assert_int_equal(plan_find(cluster->plan, "a", 2), -1);
+    assert_int_equal(plan_find(cluster->plan, "b", 2), -1);
+    /* Nor where nothing else is left. */
+    cluster->nodes[0].slot_bad[0] = cluster->nodes[0].slot_bad[1] = true;
+    cluster_kill_node(cluster, 0);
+    cluster_kill_node(cluster, 1);
+    cluster_run(cluster, 12);
+    cluster_start_daemon(cluster, 0);
+    cluster_run(cluster, 12);
+    assert_int_equal(cluster->state, JOB_RECOVERING);
+    assert_non_null(
+        strstr(cluster->text, "slot 2 of node a computes with A100, this job with H100"));
+    cluster_free(cluster);
+}
+
 /* Submitted with a checkpoint that another life of the job has written. */
 static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
 {
@@ -651,6 +678,7 @@ int main(void)
         cmocka_unit_test(a_job_starts_when_there_are_slots),
         cmocka_unit_test(a_job_begins_from_a_checkpoint_behind_its_generation),
         cmocka_unit_test(unlike_nodes_do_not_share_a_job),
+        cmocka_unit_test(unlike_slots_of_a_node_do_not_share_a_job),
         cmocka_unit_test(a_job_whose_checkpoints_are_away_waits_for_their_nodes),
         cmocka_unit_test(an_empty_plan_says_where_files_lie),
         cmocka_unit_test(nothing_happens_while_nothing_happens),

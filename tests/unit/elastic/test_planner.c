@@ -137,7 +137,7 @@ static void simulation_is_the_recurrence_and_above_its_bound(void **state)
             cuts[s] = cuts[s - 1] + 1 + next_random(UNITS - stages + s - cuts[s - 1]);
         cuts[stages] = UNITS;
         unsigned lanes = 1 + next_random(12);
-        struct layout_shape shape = {stages, 1, lanes, 1, lanes, 1, PLAN_RECOMPUTE_NONE};
+        struct layout_shape shape = {stages, 1, lanes, 1, lanes, 1, PLAN_RECOMPUTE_NONE, 0};
         struct stage_cost costs[UNITS];
         struct time_prediction time;
         stage_costs(&world.input, &shape, cuts, costs);
@@ -175,7 +175,7 @@ static struct layout_shape naive_shape(const struct planner_input *input, unsign
     }
     double slow = speeds[k * replicas - 1], best = INFINITY;
     unsigned even = (input->lanes + replicas - 1) / replicas;
-    struct layout_shape shape = {k, replicas, even, slow, even, slow, PLAN_RECOMPUTE_NONE};
+    struct layout_shape shape = {k, replicas, even, slow, even, slow, PLAN_RECOMPUTE_NONE, 0};
     for (unsigned own = 1; replicas > 1 && slow < speeds[0] && own + replicas - 1 <= input->lanes;
          own++) {
         unsigned others = (input->lanes - own + replicas - 2) / (replicas - 1);
