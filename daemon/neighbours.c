@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/neighbours_file.h"
 #include "membership/http.h"
 
 #define REFRESH_NS (10 * NS_PER_SECOND)
@@ -15,13 +16,9 @@
 #define ANSWER_NS NS_PER_SECOND
 #define ROUND_NS  (400 * NS_PER_MS) /* between the beginnings of two rounds, at least */
 
-struct neighbour {
-    char name[NAME_SIZE];
-    char http[ADDRESS_SIZE];
-};
-
 struct question {
     struct neighbours *neighbours;
+    char name[NAME_SIZE];         /* who is asked */
     struct http_request *request; /* NULL: none is open */
 };
 
@@ -30,11 +27,12 @@ struct neighbours {
     struct http_client *client;
     void (*told)(void *context);
     void *context;
-    struct neighbour list[NEIGHBOURS_MAX];
-    unsigned count, next;
-    bool known;                /* they have been read once */
-    struct kv_request *search; /* for who they are; NULL: none is open */
-    uint64_t refresh_ns;       /* when to look again */
+    struct neighbour list[NEIGHBOURS_MAX]; /* first those who are registered */
+    unsigned count, total;                 /* registered, and with those who were earlier */
+    unsigned next, next_earlier;           /* who is asked in the next round */
+    bool known;                            /* they have been read once */
+    struct kv_request *search;             /* for who they are; NULL: none is open */
+    uint64_t refresh_ns;                   /* when to look again */
     struct question questions[NEIGHBOURS_PER_ROUND];
     uint64_t round_ns;                       /* when the next round may begin */
     unsigned open_count;                     /* of the round that is under way; 0: none is */
@@ -66,6 +64,41 @@ static void add(struct neighbours *neighbours, const struct kv_entry *entry)
     neighbours->count++;
 }
 
+static bool is_listed(const struct neighbours *neighbours, const char *name)
+{
+    for (unsigned i = 0; i < neighbours->total; i++)
+        if (!strcmp(neighbours->list[i].name, name))
+            return true;
+    return false;
+}
+
+/* Behind those who are registered, whoever else was among @before. */
+static void keep_earlier(struct neighbours *neighbours, const struct neighbour *before,
+                         unsigned count)
+{
+    neighbours->total = neighbours->count;
+    for (unsigned i = 0; i < count && neighbours->total < NEIGHBOURS_MAX; i++)
+        if (!is_listed(neighbours, before[i].name))
+            neighbours->list[neighbours->total++] = before[i];
+}
+
+/* Of more than there is room for every so-manieth: then nobody who was there earlier is needed. */
+static void take_entries(struct neighbours *neighbours, const struct kv_result *result)
+{
+    struct neighbour before[NEIGHBOURS_MAX] = {0};
+    unsigned count = neighbours->total;
+    size_t stride = result->entry_count / NEIGHBOURS_MAX + 1;
+
+    memcpy(before, neighbours->list, sizeof(before));
+    memset(neighbours->list, 0, sizeof(neighbours->list));
+    neighbours->count = 0;
+    for (size_t i = 0; i < result->entry_count && neighbours->count < NEIGHBOURS_MAX; i += stride)
+        add(neighbours, &result->entries[i]);
+    keep_earlier(neighbours, before, stride == 1 ? count : 0);
+    if (neighbours->total != count || memcmp(before, neighbours->list, sizeof(before)) != 0)
+        neighbours_save(neighbours->daemon->config, neighbours->list, neighbours->total);
+}
+
 static void on_found(void *context, const struct kv_result *result)
 {
     struct neighbours *neighbours = context;
@@ -77,10 +110,7 @@ static void on_found(void *context, const struct kv_result *result)
         return;
     }
     neighbours->known = true;
-    size_t stride = result->entry_count / NEIGHBOURS_MAX + 1;
-    neighbours->count = 0;
-    for (size_t i = 0; i < result->entry_count && neighbours->count < NEIGHBOURS_MAX; i += stride)
-        add(neighbours, &result->entries[i]);
+    take_entries(neighbours, result);
     neighbours->refresh_ns =
         now_ns(neighbours) + REFRESH_NS + result->entry_count * REFRESH_EACH_NS;
 }
@@ -102,13 +132,24 @@ uint64_t neighbours_refresh(struct neighbours *neighbours)
 
 /* ---- what they answer ---- */
 
-static void count_answer(struct neighbours *neighbours, const struct http_answer *answer)
+/* Another one may have got the address since. */
+static bool is_from(const json_t *tree, const char *key, const char *expected)
 {
+    char found[NAME_SIZE];
+
+    return !json_get_text(tree, key, found, sizeof(found), NULL) && !strcmp(found, expected);
+}
+
+static void count_answer(const struct question *question, const struct http_answer *answer)
+{
+    struct neighbours *neighbours = question->neighbours;
     AUTO_JSON json_t *tree = NULL;
     char lease[16];
 
     if (answer->status || answer->code != 200 ||
         json_parse((const char *)answer->body, answer->body_bytes, "an answer", &tree, NULL) ||
+        !is_from(tree, "node", question->name) ||
+        !is_from(tree, "cluster", neighbours->daemon->config->cluster) ||
         json_get_text(tree, "lease", lease, sizeof(lease), NULL))
         return;
     neighbours->counted_reaching += !strcmp(lease, "safe");
@@ -128,17 +169,28 @@ static void on_answer(void *context, const struct http_answer *answer)
     struct neighbours *neighbours = question->neighbours;
 
     question->request = NULL;
-    count_answer(neighbours, answer);
+    count_answer(question, answer);
     if (--neighbours->open_count == 0)
         end_round(neighbours);
 }
 
-static bool put_question(struct neighbours *neighbours, struct question *question)
+/* In turns; whoever is registered before those who were earlier. */
+static const struct neighbour *choose(struct neighbours *neighbours, unsigned place)
 {
-    const struct neighbour *neighbour = &neighbours->list[neighbours->next++ % neighbours->count];
+    if (place < neighbours->count)
+        return &neighbours->list[neighbours->next++ % neighbours->count];
+    return &neighbours->list[neighbours->count +
+                             neighbours->next_earlier++ % (neighbours->total - neighbours->count)];
+}
+
+static bool put_question(struct neighbours *neighbours, unsigned place)
+{
+    const struct neighbour *neighbour = choose(neighbours, place);
+    struct question *question = &neighbours->questions[place];
     char url[ADDRESS_SIZE + 32];
 
     snprintf(url, sizeof(url), "http://%s/v1/node", neighbour->http);
+    snprintf(question->name, sizeof(question->name), "%s", neighbour->name);
     question->neighbours = neighbours;
     return http_get(neighbours->client, url, ANSWER_NS, NULL, on_answer, question,
                     &question->request) == 0;
@@ -146,14 +198,14 @@ static bool put_question(struct neighbours *neighbours, struct question *questio
 
 void neighbours_ask(struct neighbours *neighbours)
 {
-    unsigned count = MIN(neighbours->count, (unsigned)NEIGHBOURS_PER_ROUND);
+    unsigned count = MIN(neighbours->total, (unsigned)NEIGHBOURS_PER_ROUND);
 
     if (neighbours->open_count > 0 || now_ns(neighbours) < neighbours->round_ns)
         return;
     neighbours->round_ns = now_ns(neighbours) + ROUND_NS;
     neighbours->counted_reaching = neighbours->counted_away = 0;
     for (unsigned i = 0; i < count; i++)
-        neighbours->open_count += put_question(neighbours, &neighbours->questions[i]);
+        neighbours->open_count += put_question(neighbours, i);
 }
 
 void neighbours_forget(struct neighbours *neighbours)
@@ -195,6 +247,7 @@ int neighbours_new(struct daemon *daemon, void (*told)(void *context), void *con
     neighbours->daemon = daemon;
     neighbours->told = told;
     neighbours->context = context;
+    neighbours->total = neighbours_load(daemon->config, neighbours->list);
     status = http_client_new(&daemon->loop.loop, &neighbours->client);
     if (status)
         free(neighbours);

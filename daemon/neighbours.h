@@ -2,13 +2,14 @@
  * Other nodes of the cluster, and what they say when they are asked whether they reach etcd.
  *
  * Who they are is read from etcd now and then, less often the more there are, and remembered for
- * when etcd does not answer. A round asks a few of them over HTTP, the next round others.
+ * when etcd does not answer. A round asks a few of them over HTTP, the next round others. Those who
+ * were registered earlier and are not any more stay remembered while there is room, also by the
+ * next firnd (daemon/neighbours_file.h), and fill rounds for which there are not enough others.
  */
 #pragma once
 
 #include "daemon/daemon.h"
 
-#define NEIGHBOURS_MAX       64 /* remembered, spread over all that there are */
 #define NEIGHBOURS_PER_ROUND 4
 
 struct neighbours;
@@ -28,6 +29,7 @@ void neighbours_forget(struct neighbours *neighbours);
 
 /** neighbours_known() - it has been read once who they are; false: there may be any number */
 bool neighbours_known(const struct neighbours *neighbours);
+/** neighbours_count() - who were registered when it was read last */
 unsigned neighbours_count(const struct neighbours *neighbours);
 /** neighbours_answers() - of the last round: how many reach etcd, and how many do not */
 void neighbours_answers(const struct neighbours *neighbours, unsigned *ret_reaching,

@@ -16,7 +16,7 @@ enum isolation isolation_judge(const struct isolation_view *view)
 {
     if (!isolation_doubts(view->left_ns, view->ttl_ns))
         return ISOLATION_NONE;
-    if (view->knows_neighbours && view->neighbour_count == 0)
+    if (view->knows_neighbours && view->neighbour_count == 0 && view->reaching == 0)
         return ISOLATION_SHARED;
     if (view->left_ns > percent(view->ttl_ns, ISOLATION_HOLD_PERCENT))
         return ISOLATION_DOUBT;

@@ -8,6 +8,11 @@
  *
  * Answers are trusted: nodes of a cluster trust each other. Where several nodes are cut off
  * together, they tell each other that etcd is away, and go on: that is the price of asking few.
+ *
+ * Nodes that were registered earlier, and no more when that was read last, are asked, too: one may
+ * be back since. They may as well be gone for good, so what they say counts, and their silence does
+ * not: where nobody else was registered, the node goes on until one of them says that it reaches
+ * etcd.
  */
 #pragma once
 
@@ -22,7 +27,7 @@
 enum isolation {
     ISOLATION_NONE,   /* etcd has renewed this node's lease: nobody has taken anything over */
     ISOLATION_DOUBT,  /* it should have, but there is time to ask */
-    ISOLATION_SHARED, /* etcd is away for others too, or there are no others: go on */
+    ISOLATION_SHARED, /* etcd is away for others too, or nobody knows of any others: go on */
     ISOLATION_ALONE,  /* others reach etcd, or nobody answers, or nobody is known to ask: hold */
 };
 
@@ -31,7 +36,8 @@ struct isolation_view {
     uint64_t ttl_ns;          /* what is left when it has just been renewed */
     bool knows_neighbours;    /* it has read once who they are */
     unsigned neighbour_count; /* other nodes that were registered, as far as is known */
-    unsigned reaching, away; /* of those asked last, who answered that they reach etcd, or do not */
+    unsigned reaching, away;  /* of those asked last, who answered that they reach etcd, or do not;
+                                 also of those who were registered earlier */
 };
 
 enum isolation isolation_judge(const struct isolation_view *view);

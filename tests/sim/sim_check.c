@@ -10,7 +10,11 @@
 #include "sim/sim_node.h"
 
 #define TRIED_NS (8 * SIM_FAILURE_TIMEOUT) /* a checkpoint that nobody can read, at least */
-#define LEARN_NS (3 * NS_PER_SECOND)       /* until a node that is back has heard of all */
+#define READING_NS                                                                                 \
+    (12 * NS_PER_SECOND)             /* until a node that trains alone knows who is registered     \
+                                      */
+#define TELL_NS  (5 * NS_PER_SECOND) /* until one that it knows has a lease again, and says so */
+#define LEARN_NS (3 * NS_PER_SECOND) /* until a node that is back has heard of all */
 /*
  * Without a commit, when all faults are over. The longest way back: links of a generation are
  * waited for as long as they may take (20 failure time-outs, 30 s), and one more for those who hear
@@ -79,6 +83,45 @@ static bool is_on_one_node(const struct plan *plan)
     return true;
 }
 
+/* A node that trains alone reads now and then who else is registered: what it must know. */
+static void note_company(struct sim *sim, struct sim_node *node)
+{
+    char key[KV_KEY_MAX];
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        struct sim_company *other = &node->company[i];
+        bool there =
+            i != node->index &&
+            sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim->nodes[i].name)) != NULL;
+        other->registered_ns = !there                      ? 0
+                               : other->registered_ns != 0 ? other->registered_ns
+                                                           : sim->now_ns;
+        other->known |= there && other->registered_ns + READING_NS <= sim->now_ns;
+    }
+    node->reached_ns = sim->now_ns;
+}
+
+/*
+ * Nobody else was registered when it reached etcd last, or not for long enough to be known, and of
+ * all that it has known none that it reaches now reaches etcd: so it cannot know that it is the
+ * only one that does not.
+ */
+static bool knows_nobody(const struct sim *sim, const struct sim_node *node)
+{
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        const struct sim_company *other = &node->company[i];
+        const struct sim_node *there = &sim->nodes[i];
+        bool known_now =
+            other->registered_ns != 0 && other->registered_ns + READING_NS <= node->reached_ns;
+        bool tells = other->known && there->firnd != NULL && sim_reachable(sim, node->index, i) &&
+                     sim_reachable(sim, i, SIM_STORE_PLACE) &&
+                     there->disturbed_ns + TELL_NS <= sim->now_ns &&
+                     there->firnd_pause.until_ns + TELL_NS <= sim->now_ns;
+        if (known_now || tells)
+            return false;
+    }
+    return true;
+}
+
 /* Others that it asks may say that they do not reach the store either. */
 static bool has_company(const struct sim *sim, const struct sim_node *node)
 {
@@ -104,7 +147,8 @@ static bool is_out_of_reach(const struct sim *sim, const struct plan *plan)
     bool reaches = sim_reachable(sim, node->index, SIM_STORE_PLACE) &&
                    sim->now_ns >= node->disturbed_ns + LEARN_NS;
     return !serves || !store_is_well ||
-           (!reaches && (!is_on_one_node(plan) || has_company(sim, node)));
+           (!reaches &&
+            (!is_on_one_node(plan) || has_company(sim, node) || knows_nobody(sim, node)));
 }
 
 /* The nodes on which @plan has a replica or a shadow of @unit, a bit each. */
@@ -187,6 +231,10 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
     check->committed_ever = MAX(check->committed_ever, record->step);
     if (plan->generation >= check->given_away)
         check->committed_step = MAX(check->committed_step, record->step);
+    struct sim_node *root = &sim->nodes[sim_node_index(sim, plan->workers[0].node)];
+    if (is_on_one_node(plan) && !sim->store->down &&
+        sim_reachable(sim, root->index, SIM_STORE_PLACE))
+        note_company(sim, root);
     if (plan->generation < check->committing_generation && is_out_of_reach(sim, plan)) {
         check->unfenced++;
         return;

@@ -349,6 +349,8 @@ void sim_node_lose(struct sim_node *node)
     struct sim *sim = node->sim;
     sim_trace(sim, "%s: power is lost", node->name);
     node->up = false;
+    node->known_count = 0; /* its memory */
+    memset(node->company, 0, sizeof(node->company));
     sim_network_power(sim, node->index, false);
     sim_firnd_end(node, false);
     for (unsigned i = 0; i < sim->worker_count; i++)

@@ -96,6 +96,20 @@ int job_folder_open(const char *dir, int64_t created, struct error *error)
     return 0;
 }
 
+void neighbours_save(const struct config *config, const struct neighbour *list, unsigned count)
+{
+    struct sim_node *node = &sim_now->nodes[sim_node_index(sim_now, config->node)];
+    memcpy(node->known, list, count * sizeof(*list));
+    node->known_count = count;
+}
+
+unsigned neighbours_load(const struct config *config, struct neighbour ret_list[NEIGHBOURS_MAX])
+{
+    const struct sim_node *node = &sim_now->nodes[sim_node_index(sim_now, config->node)];
+    memcpy(ret_list, node->known, node->known_count * sizeof(*ret_list));
+    return node->known_count;
+}
+
 void events_append(const char *job_dir, const struct event_facts *facts, const char *kind,
                    const char *text)
 {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "daemon/daemon.h"
+#include "daemon/neighbours_file.h"
 #include "sim/sim_store.h"
 
 #define SIM_NODE_FOLDER "/nodes/" /* and the node's name: where its own disk is */
@@ -18,6 +19,13 @@ struct sim_firnd {
     struct sim_event *reconcile;
 };
 
+/* Another node in the eyes of one that trains alone and reaches etcd, or of the last time it did.
+ */
+struct sim_company {
+    uint64_t registered_ns; /* since when it was registered; 0: it was not */
+    bool known;             /* it was for long enough once */
+};
+
 struct sim_node {
     struct sim *sim;
     unsigned index, slot_count;
@@ -28,6 +36,10 @@ struct sim_node {
     struct sim_pause firnd_pause; /* SIGSTOP */
     uint64_t disturbed_ns;        /* when a fault touched it last */
     uint64_t watch_stalled_ns;    /* its daemon's watch tells nothing until then */
+    struct sim_company company[SIM_NODES_MAX];
+    uint64_t reached_ns;                    /* when it trained alone and reached etcd last */
+    struct neighbour known[NEIGHBOURS_MAX]; /* to its daemons, since it was switched on */
+    unsigned known_count;
 };
 
 unsigned sim_node_index(const struct sim *sim, const char *name);

@@ -64,6 +64,21 @@ static void without_neighbours_nobody_can_take_the_job_over(void **state)
     assert_int_equal(isolation_judge(&view), ISOLATION_SHARED);
 }
 
+/* One that was registered earlier is back, and reaches etcd. */
+static void without_neighbours_the_word_of_earlier_ones_counts(void **state)
+{
+    (void)state;
+    view.neighbour_count = 0;
+    view.reaching = 1;
+    view.left_ns = TTL_NS / 2;
+    assert_int_equal(isolation_judge(&view), ISOLATION_DOUBT);
+    view.left_ns = 0;
+    assert_int_equal(isolation_judge(&view), ISOLATION_ALONE);
+    view.reaching = 0;
+    view.away = 1;
+    assert_int_equal(isolation_judge(&view), ISOLATION_SHARED);
+}
+
 static void that_nobody_is_known_does_not_mean_that_there_is_nobody(void **state)
 {
     (void)state;
@@ -91,6 +106,7 @@ int main(void)
         cmocka_unit_test_setup(before_the_lease_can_end_it_holds_unless_others_are_no_better_off,
                                setup),
         cmocka_unit_test_setup(without_neighbours_nobody_can_take_the_job_over, setup),
+        cmocka_unit_test_setup(without_neighbours_the_word_of_earlier_ones_counts, setup),
         cmocka_unit_test_setup(that_nobody_is_known_does_not_mean_that_there_is_nobody, setup),
         cmocka_unit_test_setup(there_is_time_left_when_it_holds, setup),
     };
