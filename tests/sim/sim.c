@@ -14,6 +14,7 @@
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
+#include "sim/sim_notices.h"
 #include "sim/sim_stragglers.h"
 
 #define LOOK_NS          NS_PER_SECOND
@@ -63,6 +64,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_HELD_UP] = "held-up",
     [BUG_GOES_ON_ALONE] = "goes-on-alone",
     [BUG_AWAY_AS_LOST] = "away-as-lost",
+    [BUG_UNHEARD_NOTICE] = "unheard-notice",
 };
 
 static void describe_job(struct sim *sim)
@@ -196,7 +198,7 @@ static void add_nodes(struct sim *sim)
     }
     if (sim->spec.elastic.shadow)
         make_exposed(sim, slots);
-    else if (!sim->one_fault && !sim_cuts_lone(sim))
+    else if (!sim->one_fault && !sim_cuts_lone(sim) && !sim_notices_alone(sim))
         limit_memory(sim, slots);
     submit(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -232,12 +234,14 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     draw_one_fault(sim);
     sim_stragglers_draw(sim);
     sim_cuts_draw(sim);
+    sim_notices_draw(sim);
     surround(sim);
     add_nodes(sim);
     sim->faults = sim_faults_new(sim);
     sim_faults_wish(sim);
     sim_stragglers_begin(sim);
     sim_cuts_begin(sim);
+    sim_notices_begin(sim);
     return sim;
 }
 
@@ -320,6 +324,7 @@ void sim_free(struct sim *sim)
     sim_faults_free(sim->faults);
     sim_stragglers_free(sim);
     sim_cuts_free(sim);
+    sim_notices_free(sim);
     sim_queue_free(sim);
     free(sim->workers);
     free(sim->nodes);

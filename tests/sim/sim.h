@@ -69,6 +69,7 @@ enum sim_bug {
     BUG_HELD_UP,
     BUG_GOES_ON_ALONE,
     BUG_AWAY_AS_LOST,
+    BUG_UNHEARD_NOTICE,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];
@@ -95,6 +96,7 @@ enum sim_stream {
     STREAM_FAULTS,
     STREAM_STRAGGLERS,
     STREAM_CUTS,
+    STREAM_NOTICES,
     STREAM_COUNT
 };
 
@@ -114,6 +116,7 @@ struct sim_check;
 struct sim_faults;
 struct sim_stragglers;
 struct sim_cuts;
+struct sim_notices;
 
 struct sim {
     uint64_t seed, now_ns;
@@ -142,6 +145,7 @@ struct sim {
     struct sim_faults *faults;
     struct sim_stragglers *stragglers; /* NULL: in no scene */
     struct sim_cuts *cuts;             /* NULL: in no scene */
+    struct sim_notices *notices;       /* NULL: in no scene */
 
     bool failed;
     char failure[512];

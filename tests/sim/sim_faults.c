@@ -7,6 +7,7 @@
 #include "membership/records.h"
 #include "sim/sim_check.h"
 #include "sim/sim_node.h"
+#include "sim/sim_notices.h"
 #include "sim/sim_stragglers.h"
 
 #define FAULTS_MAX         12
@@ -158,7 +159,7 @@ struct sim_faults *sim_faults_new(struct sim *sim)
     faults->sim = sim;
     faults->over_ns = FIRST_NS;
     uint64_t count = sim_random(sim, STREAM_FAULTS, FAULTS_MAX + 1);
-    if (sim_stragglers_alone(sim))
+    if (sim_stragglers_alone(sim) || sim_notices_alone(sim))
         count = 0;
     bool only_store = sim_chance(sim, STREAM_FAULTS, ONLY_STORE_PERCENT);
     uint64_t at_ns = FIRST_NS + sim_random(sim, STREAM_FAULTS, NS_PER_SECOND);
