@@ -236,7 +236,9 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
                  lost[0] != '\0' ? lost : "state", recovery->missing_unit);
     int r = restart_on_survivors(context, survivors, recovery, why);
-    bool waits_for_slots = context->decision->plan == NULL && !context->decision->misses_checkpoint;
+    const struct leader_decision *decision = context->decision;
+    bool waits_for_slots =
+        decision->plan == NULL && !decision->misses_checkpoint && !decision->gives_up_checkpoint;
     if (r == 0 && waits_for_slots && leader_cuts_give_in(context))
         r = restart_on_survivors(context, survivors, recovery, why);
     return r;
@@ -316,7 +318,7 @@ static int go_on(struct leader_context *context, const struct leader_survivors *
         int r = go_back_without_one(context, survivors, recovery);
         if (r < 0 || context->decision->plan != NULL)
             return r;
-        context->decision->misses_checkpoint = false;
+        context->decision->misses_checkpoint = context->decision->gives_up_checkpoint = false;
         (void)leader_cuts_give_in(context);
         leader_standoff_goes_on(context);
     }

@@ -101,6 +101,15 @@ static uint64_t tried_until_ns(struct leader_context *context)
     return memory->unread_ns + MAX(TRIED_TIMEOUTS * view->failure_timeout_ns, worth_ns);
 }
 
+/* Nothing is given up for what was found out before the leader was kept from trying again: by etcd
+ * being away, say. */
+static bool is_fresh(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    return view->now_ns <=
+           context->memory->failure_seen_ns + PAUSE_TIMEOUTS * view->failure_timeout_ns;
+}
+
 static void give_up(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
@@ -123,7 +132,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     }
     count_attempt(view, memory);
     uint64_t end = tried_until_ns(context);
-    if (view->now_ns >= end) {
+    if (view->now_ns >= end && is_fresh(context)) {
         give_up(context, state);
         return true;
     }
@@ -139,7 +148,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
                (unsigned long long)view->checkpoint.step, complaint(context),
                (double)(due - view->now_ns) / 1e9);
     if (end != UINT64_MAX)
-        leader_add(context, ", and given up after %.0f s for that of step %llu",
+        leader_add(context, ", and given up after %.0f s, for step %llu",
                    (double)(end - memory->unread_ns) / 1e9,
                    (unsigned long long)view->checkpoint.before_step);
     leader_wake(context, MIN(due, end));

@@ -684,6 +684,22 @@ static void nor_where_there_is_nothing_else_but_what_is_away(void **state)
     assert_false(decision.gives_up_checkpoint);
 }
 
+/* When etcd is back. */
+static void nor_for_what_was_found_out_long_ago(void **state)
+{
+    (void)state;
+    view.last_step_seconds = 100; /* not yet */
+    try_until_given_up();
+    assert_false(decision.gives_up_checkpoint);
+    view.last_step_seconds = 0;
+    view.now_ns += 300 * TIMEOUT_NS;
+    decide();
+    assert_false(decision.gives_up_checkpoint);
+    publish_in_vain();
+    decide();
+    assert_true(decision.gives_up_checkpoint);
+}
+
 static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
 {
     (void)state;
@@ -756,6 +772,7 @@ int main(void)
         TEST(one_that_nobody_can_read_is_given_up),
         TEST(not_sooner_than_what_follows_would_be_computed_again),
         TEST(nor_where_there_is_nothing_else_but_what_is_away),
+        TEST(nor_for_what_was_found_out_long_ago),
         TEST(nor_where_it_was_not_the_checkpoint_that_failed),
         TEST(numbers_are_not_used_twice),
     };
