@@ -364,8 +364,9 @@ static int take_number(const struct source *source, int key, unsigned *ret_value
 static int check_address(const struct source *source, int key, const char *text,
                          struct error *error)
 {
-    struct sockaddr_in address;
-    int status = key == KEY_ADDRESS ? node_address_host(text) : node_address_http(text, &address);
+    struct node_address address;
+    int status = key == KEY_ADDRESS ? node_address_host(text, 0, &address)
+                                    : node_address_http(text, &address);
 
     if (status == -EADDRNOTAVAIL)
         return refuse(source, key, error,
@@ -374,7 +375,7 @@ static int check_address(const struct source *source, int key, const char *text,
     if (status)
         return refuse(source, key, error, "\"%s\" is not a numeric address%s", text,
                       key == KEY_ADDRESS ? ", such as 10.0.0.1 or [fd00::1]"
-                                         : " and a port, such as 127.0.0.1:7580");
+                                         : " and a port, such as 10.0.0.1:7580 or [fd00::1]:7580");
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/cluster.h"
 #include "daemon/http_server.h"
 #include "daemon/job.h"
+#include "daemon/link_ports.h"
 #include "daemon/reconcile.h"
 
 #define GOODBYE_US 1000000
@@ -213,7 +214,9 @@ static int daemon_open(struct daemon *daemon, int *ret_data_lock, int *ret_run_l
         return error->code ? status : error_set(error, status, "starting: %s", strerror(-status));
     sd_event_set_watchdog(daemon->loop.event, true);
     status = http_server_start(daemon, &daemon->http, error);
-    return status ? status : cluster_join(daemon, takeover, error);
+    if (!status)
+        status = cluster_join(daemon, takeover, error);
+    return status ? status : link_ports_check(daemon->config, daemon->self.slot_count, error);
 }
 
 static void daemon_done(struct daemon *daemon)

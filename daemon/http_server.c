@@ -292,7 +292,7 @@ static int watch(struct http_server *server)
 int http_server_start(struct daemon *daemon, struct http_server **ret_server, struct error *error)
 {
     struct http_server *server = calloc(1, sizeof(*server));
-    struct sockaddr_in address;
+    struct node_address address;
     int status = server ? node_address_http(daemon->config->http, &address) : -ENOMEM;
 
     if (!status)
@@ -303,13 +303,14 @@ int http_server_start(struct daemon *daemon, struct http_server **ret_server, st
     }
     server->daemon = daemon;
     errno = 0;
-    server->mhd =
-        MHD_start_daemon(/* nobody else may listen there: no address reuse */
-                         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-                         server, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
-                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_IDLE_S,
-                         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+                     (address.socket.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
+    server->mhd = MHD_start_daemon(flags, /* nobody else may listen there: no address reuse */
+                                   0, NULL, NULL, on_request, server, MHD_OPTION_SOCK_ADDR,
+                                   (struct sockaddr *)&address.socket, MHD_OPTION_CONNECTION_LIMIT,
+                                   (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                                   (unsigned)CONNECTION_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED,
+                                   on_completed, NULL, MHD_OPTION_END);
     if (!server->mhd) {
         int cause = errno ? errno : EIO;
         file_reader_stop(server->files);

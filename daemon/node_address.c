@@ -2,41 +2,63 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int node_address_host(const char *text)
-{
-    char host[INET6_ADDRSTRLEN];
-    struct in6_addr six;
-    struct in_addr four;
-    size_t length = strlen(text);
+#define PORT_MAX 65535
 
-    if (inet_pton(AF_INET, text, &four) == 1)
-        return four.s_addr == htonl(INADDR_ANY) ? -EADDRNOTAVAIL : 0;
-    if (length < 3 || length >= sizeof(host) || text[0] != '[' || text[length - 1] != ']')
+static int take_four(const char *text, unsigned port, struct node_address *ret_address)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+
+    if (inet_pton(AF_INET, text, &address.sin_addr) != 1)
         return -EINVAL;
-    snprintf(host, sizeof(host), "%.*s", (int)length - 2, text + 1);
-    if (inet_pton(AF_INET6, host, &six) != 1)
-        return -EINVAL;
-    return IN6_IS_ADDR_UNSPECIFIED(&six) ? -EADDRNOTAVAIL : 0;
+    if (address.sin_addr.s_addr == htonl(INADDR_ANY))
+        return -EADDRNOTAVAIL;
+    *ret_address = (struct node_address){.size_bytes = sizeof(address)};
+    memcpy(&ret_address->socket, &address, sizeof(address));
+    return 0;
 }
 
-int node_address_http(const char *text, struct sockaddr_in *ret_address)
+static int take_six(const char *text, unsigned port, struct node_address *ret_address)
 {
-    char host[INET_ADDRSTRLEN];
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+
+    if (inet_pton(AF_INET6, text, &address.sin6_addr) != 1)
+        return -EINVAL;
+    if (IN6_IS_ADDR_UNSPECIFIED(&address.sin6_addr))
+        return -EADDRNOTAVAIL;
+    *ret_address = (struct node_address){.size_bytes = sizeof(address)};
+    memcpy(&ret_address->socket, &address, sizeof(address));
+    return 0;
+}
+
+int node_address_host(const char *text, unsigned port, struct node_address *ret_address)
+{
+    char host[INET6_ADDRSTRLEN];
+    size_t length = strlen(text);
+
+    if (text[0] != '[')
+        return take_four(text, port, ret_address);
+    if (length < 3 || length - 2 >= sizeof(host) || text[length - 1] != ']')
+        return -EINVAL;
+    snprintf(host, sizeof(host), "%.*s", (int)length - 2, text + 1);
+    return take_six(host, port, ret_address);
+}
+
+int node_address_http(const char *text, struct node_address *ret_address)
+{
+    char host[INET6_ADDRSTRLEN + 2]; /* and its brackets */
     const char *colon = strrchr(text, ':');
-    struct sockaddr_in address = {.sin_family = AF_INET};
     char *end;
 
     if (!colon || colon[1] < '0' || colon[1] > '9' || (size_t)(colon - text) >= sizeof(host))
         return -EINVAL;
     unsigned long port = strtoul(colon + 1, &end, 10);
-    snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
-    if (*end || port == 0 || port > 65535 || inet_pton(AF_INET, host, &address.sin_addr) != 1)
+    if (*end || port == 0 || port > PORT_MAX)
         return -EINVAL;
-    address.sin_port = htons((uint16_t)port);
-    *ret_address = address;
-    return address.sin_addr.s_addr == htonl(INADDR_ANY) ? -EADDRNOTAVAIL : 0;
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
+    return node_address_host(host, (unsigned)port, ret_address);
 }

@@ -5,13 +5,21 @@
  */
 #pragma once
 
-#include <netinet/in.h>
-#include <stdbool.h>
+#include <sys/socket.h>
 
 #include "base/compiler.h"
 
-/** node_address_host() - "10.0.0.1" or "[fd00::1]"? Return: 0; -EINVAL; -EADDRNOTAVAIL (all
- * addresses) */
-int node_address_host(const char *text) CHECK_RESULT;
-/** node_address_http() - "10.0.0.1:7580", IPv4 only. Return: as above */
-int node_address_http(const char *text, struct sockaddr_in *ret_address) CHECK_RESULT;
+struct node_address {
+    struct sockaddr_storage socket;
+    socklen_t size_bytes;
+};
+
+/**
+ * node_address_host() - a port of "10.0.0.1" or "[fd00::1]"
+ *
+ * Return: 0; -EINVAL; -EADDRNOTAVAIL (all addresses).
+ */
+int node_address_host(const char *text, unsigned port,
+                      struct node_address *ret_address) CHECK_RESULT;
+/** node_address_http() - "10.0.0.1:7580" or "[fd00::1]:7580". Return: as above */
+int node_address_http(const char *text, struct node_address *ret_address) CHECK_RESULT;

@@ -240,9 +240,10 @@ static int trainer_init(struct trainer *trainer, const struct worker_options *op
 
 static void trainer_done(struct trainer *trainer)
 {
-    control_server_stop(trainer->control);
     if (trainer->snapshot)
         generation_close(trainer);
+    close_descriptor(&trainer->listener); /* while the socket tells firnd whose port it is */
+    control_server_stop(trainer->control);
     snapshot_free(trainer->snapshot);
     metrics_close(trainer->metrics);
     dataset_close(trainer->dataset);
@@ -253,7 +254,6 @@ static void trainer_done(struct trainer *trainer)
         trainer->kernel->close(trainer->device);
     plan_free(trainer->plan);
     plan_free(trainer->pending);
-    close_descriptor(&trainer->listener);
     close_descriptor(&trainer->cancel);
     pthread_mutex_destroy(&trainer->lock);
 }

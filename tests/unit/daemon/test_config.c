@@ -249,6 +249,8 @@ static void test_mistakes_in_the_file(void **state)
         {"address: fd00::1\n", "such as 10.0.0.1 or [fd00::1]"},
         {"address: 0.0.0.0\n", "firnd.yaml:1: address: \"0.0.0.0\" leads nobody here"},
         {"http: 0.0.0.0:7580\n", "firnd.yaml:1: http: \"0.0.0.0:7580\" leads nobody here"},
+        {"http: \"[::]:7580\"\n", "firnd.yaml:1: http: \"[::]:7580\" leads nobody here"},
+        {"http: fd00::1:7580\n", "such as 10.0.0.1:7580 or [fd00::1]:7580"},
         {"http: localhost:7580\n", "firnd.yaml:1: http: \"localhost:7580\" is not a numeric"},
         {"http: 127.0.0.1\n", "firnd.yaml:1: http: \"127.0.0.1\" is not a numeric"},
         {"http: \"127.0.0.1:\"\n", "firnd.yaml:1: http:"},
