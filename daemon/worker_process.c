@@ -201,11 +201,8 @@ static int connect_later(struct worker_process *process, uint64_t pause_us)
 
 void worker_process_send(struct worker_process *process, const struct control_message *message)
 {
-    if (process->connection < 0) {
-        log_warning("job %s, slot %u: no connection to the worker; a message is lost", process->job,
-                    process->slot);
+    if (process->connection < 0)
         return;
-    }
     if (control_pack(message, &process->unsent)) {
         log_error("no memory for a message to a worker");
         return;

@@ -40,6 +40,8 @@ int worker_process_adopt(const struct worker_process_options *options,
 /** worker_process_free() - lets go of it; the process itself goes on */
 void worker_process_free(struct worker_process *process);
 
+/** worker_process_send() - nothing without a connection: whoever is reached anew is told all again
+ */
 void worker_process_send(struct worker_process *process, const struct control_message *message);
 void worker_process_kill(struct worker_process *process); /* SIGKILL */
 int worker_process_pid(const struct worker_process *process);

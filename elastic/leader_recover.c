@@ -232,6 +232,8 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
     else if (recovery->step > 0)
         snprintf(why, sizeof(why), "lost %s, only step %llu survives",
                  lost[0] != '\0' ? lost : "state", (unsigned long long)recovery->step);
+    else if (context->view->progress_step == 0 && context->view->checkpoint.step == 0)
+        snprintf(why, sizeof(why), "lost %s at the start", lost[0] != '\0' ? lost : "a worker");
     else
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
                  lost[0] != '\0' ? lost : "state", recovery->missing_unit);

@@ -48,7 +48,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                  (unsigned long long)checkpoint->step,
                  checkpoint->missing[0] != '\0' ? " (not from " : "", checkpoint->missing,
                  checkpoint->missing[0] != '\0' ? ")" : "");
-    else if (reason != PLAN_REASON_FAILURE)
+    else if (reason != PLAN_REASON_FAILURE || view->progress_step == 0)
         snprintf(from, sizeof(from), "from step 0");
     snprintf(plan->reason_text, sizeof(plan->reason_text), "%.120s%s%s %s", why,
              why[0] != '\0' ? ": " : "",

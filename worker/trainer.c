@@ -199,6 +199,7 @@ static int open_device(struct trainer *trainer, struct error *error)
     return status;
 }
 
+/* What the job wants of this node. */
 static int open_all(struct trainer *trainer, struct error *error)
 {
     const struct worker_options *options = trainer->options;
@@ -206,8 +207,6 @@ static int open_all(struct trainer *trainer, struct error *error)
 
     if (!status)
         status = file_make_directories(options->job_dir, 0755, error);
-    if (!status)
-        status = mesh_listen(options->listen, &trainer->listener, error);
     if (!status)
         status = open_device(trainer, error);
     if (status)
@@ -266,6 +265,8 @@ int trainer_run(const struct worker_options *options, struct error *error)
     if (!trainer)
         return error_set(error, -ENOMEM, "no memory for a worker");
     status = trainer_init(trainer, options, error);
+    if (!status) /* a taken port is nothing that speaks against the job: firnd tries again */
+        status = mesh_listen(options->listen, &trainer->listener, error);
     if (!status) {
         telling_status(trainer, WORKER_STARTING, "");
         status = open_all(trainer, error);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Wishes that cannot be fulfilled and files that are not what they should be: a clear word, nothing lost."""
 import os
+import socket
 import subprocess
 import tempfile
 import time
@@ -119,6 +120,23 @@ class Input(JobTest):
             job.ask(stages=0, replicas=0)
             job.wait_completed()
             self.assert_exact(job)
+
+    def test_port_is_taken_by_another_program(self):
+        """Of one slot's links: firnd does not start; later the job trains on the other slot."""
+        flags = ("--failure-timeout-ms", "200")  # starts in vain follow each other quickly
+        with Cluster(self.id(), nodes=1, flags=flags) as cluster, socket.socket() as other:
+            node = cluster.nodes["a"]
+            other.bind((node.address, node.link_port + 1))
+            other.listen()
+            job = Job(cluster, train__steps=80).submit()
+            job.wait_completed()
+            self.assertIn(f"cannot listen on {node.address}:{node.link_port + 1}",
+                          node.status()["record"]["slots"][1]["bad"])
+            self.assert_exact(job)
+            node.kill()
+            run = subprocess.run(node.command(), capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertIn(f"link_port: port {node.link_port + 1} of {node.address}", run.stderr)
 
     def test_second_firnd_of_the_same_name(self):
         with Cluster(self.id(), nodes=1) as cluster:

@@ -344,6 +344,21 @@ static void freezing_shrinks_and_forks(void **state)
     cluster_free(cluster);
 }
 
+static void a_loss_at_the_start_is_no_lost_work(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 1);
+    cluster->stages_wanted = 2;
+    cluster_until(cluster, 5, cluster->plan && cluster_trains(cluster));
+    assert_int_equal(cluster->committed_ever, 0);
+    cluster_kill_worker(cluster, rank_worker(cluster, 1));
+    cluster_until(cluster, 2, cluster->plan->generation == 2);
+    assert_non_null(strstr(cluster->plan->reason_text, " at the start: "));
+    assert_non_null(strstr(cluster->plan->reason_text, " from step 0"));
+    assert_null(strstr(cluster->plan->reason_text, "nothing but time is lost"));
+    cluster_free(cluster);
+}
+
 static void a_lost_stage_goes_back_to_the_checkpoint(void **state)
 {
     (void)state;
@@ -691,6 +706,7 @@ int main(void)
         cmocka_unit_test(scaling_goes_down_and_up),
         cmocka_unit_test(pinned_layouts_are_followed),
         cmocka_unit_test(freezing_shrinks_and_forks),
+        cmocka_unit_test(a_loss_at_the_start_is_no_lost_work),
         cmocka_unit_test(a_lost_stage_goes_back_to_the_checkpoint),
         cmocka_unit_test(a_node_of_single_replicas_dies_and_its_shadow_lives),
         cmocka_unit_test(stages_are_spread_when_another_node_can_have_copies),
