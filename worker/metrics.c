@@ -106,6 +106,16 @@ static int load_file(struct metrics *metrics, struct error *error)
     return status;
 }
 
+/* By its name, so that what has taken the file's place is written to from now on. */
+static int open_file(struct metrics *metrics, struct error *error)
+{
+    close_descriptor(&metrics->descriptor);
+    metrics->descriptor = open(metrics->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    return metrics->descriptor >= 0
+               ? 0
+               : error_set(error, -errno, "opening %s: %s", metrics->path, strerror(errno));
+}
+
 int metrics_open(const char *path, struct metrics **ret_metrics, struct error *error)
 {
     struct metrics *metrics = calloc(1, sizeof(*metrics));
@@ -113,11 +123,11 @@ int metrics_open(const char *path, struct metrics **ret_metrics, struct error *e
 
     if (!metrics)
         return error_set(error, -ENOMEM, "no memory for metrics");
+    metrics->descriptor = -1;
     metrics->path = strdup(path);
-    metrics->descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (!metrics->path || metrics->descriptor < 0)
-        status = error_set(error, -errno, "opening %s: %s", path, strerror(errno));
-    else
+    status = metrics->path ? open_file(metrics, error)
+                           : error_set(error, -ENOMEM, "no memory for metrics");
+    if (!status)
         status = load_file(metrics, error);
     if (status)
         metrics_close(metrics);
@@ -219,6 +229,10 @@ static int format_line(const struct metrics_line *line, const struct exact *exac
  */
 static int flush_lines(struct metrics *metrics, struct error *error)
 {
+    int status = metrics->descriptor < 0 ? open_file(metrics, error) : 0;
+
+    if (status)
+        return status;
     off_t end = lseek(metrics->descriptor, 0, SEEK_END);
     ssize_t written =
         write(metrics->descriptor, metrics->unwritten.data, metrics->unwritten.size_bytes);
@@ -227,7 +241,7 @@ static int flush_lines(struct metrics *metrics, struct error *error)
         metrics->unwritten.size_bytes = 0;
         return 0;
     }
-    int status = written < 0 ? -errno : -ENOSPC;
+    status = written < 0 ? -errno : -ENOSPC;
     if (ftruncate(metrics->descriptor, end))
         status = -errno;
     return error_set(error, status, "writing %s: %s; the lines are kept and tried again",
@@ -355,19 +369,28 @@ static bool lacks_any(const struct metrics *metrics, const struct metrics *other
     return false;
 }
 
-/* In place of the file, durable before it counts; lines that the disk refused are among them. */
+/*
+ * In place of the file, durable before it counts; lines that the disk refused are among them. What
+ * cannot be opened then is opened for the next line.
+ */
 static int replace_file(struct metrics *metrics, const struct bytes *text, struct error *error)
 {
-    int status = file_replace(metrics->path, text->data, text->size_bytes, 0644, error);
-    if (status)
-        return status;
-    int descriptor = open(metrics->path, O_RDWR | O_APPEND | O_CLOEXEC);
-    if (descriptor < 0)
-        return error_set(error, -errno, "opening %s: %s", metrics->path, strerror(errno));
-    close(metrics->descriptor);
-    metrics->descriptor = descriptor;
-    metrics->unwritten.size_bytes = 0;
-    return load_file(metrics, error);
+    struct metrics merged = {0};
+    size_t valid_bytes;
+    int status = load_lines(&merged, text, &valid_bytes, error);
+
+    if (!status)
+        status = file_replace(metrics->path, text->data, text->size_bytes, 0644, error);
+    if (!status) {
+        free(metrics->steps);
+        metrics->steps = merged.steps;
+        metrics->count = merged.count;
+        metrics->capacity = merged.capacity;
+        metrics->unwritten.size_bytes = 0;
+        return open_file(metrics, error);
+    }
+    free(merged.steps);
+    return status;
 }
 
 static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,25 @@
 #include "worker/metrics.h"
 
 static char folder[64], path[96];
+static bool appending_fails;
+
+/* In place of the C library's: a file that is to be appended to is not opened any more. */
+int open(const char *__file, int __oflag, ...)
+{
+    mode_t mode = 0;
+
+    if (__oflag & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, __oflag);
+        mode = va_arg(arguments, mode_t);
+        va_end(arguments);
+    }
+    if (appending_fails && (__oflag & O_APPEND)) {
+        errno = ENFILE;
+        return -1;
+    }
+    return openat(AT_FDCWD, __file, __oflag, mode);
+}
 
 static int make_folder(void **state)
 {
@@ -490,6 +510,27 @@ static void test_adopt_with_lines_unwritten(void **state)
     bytes_done(&foreign);
 }
 
+/* Lines written to what was the file before would be lost without a word. */
+static void test_adopted_file_cannot_be_opened(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    appending_fails = true;
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), -ENFILE);
+    struct metrics_line line = line_of(11);
+    assert_int_equal(metrics_append(metrics, &line, &error), -ENFILE);
+    appending_fails = false;
+    append(metrics, 12, 12);
+    check_steps(1, 12);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
 static void test_no_folder(void **state)
 {
     struct metrics *metrics = NULL;
@@ -518,6 +559,7 @@ int main(void)
         cmocka_unit_test_setup(test_full_disk, begin_without_file),
         cmocka_unit_test_setup(test_full_disk_until_the_end, begin_without_file),
         cmocka_unit_test_setup(test_adopt_with_lines_unwritten, begin_without_file),
+        cmocka_unit_test_setup(test_adopted_file_cannot_be_opened, begin_without_file),
         cmocka_unit_test(test_no_folder),
     };
     signal(SIGXFSZ, SIG_IGN);
