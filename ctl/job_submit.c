@@ -86,19 +86,26 @@ static int load(const struct arguments *arguments, struct submission *submission
 }
 
 /* The data must be on the nodes; here it need not be, so its absence is only worth a word. */
+static void warn_missing_path(const char *path)
+{
+    char fixed[JOB_PATH_SIZE];
+    size_t plain = strcspn(path, "*?[");
+
+    snprintf(fixed, sizeof(fixed), "%.*s", (int)plain, path);
+    char *slash = strrchr(fixed, '/');
+    if (path[plain] && slash && slash != fixed)
+        *slash = '\0'; /* the folder that a glob begins in */
+    if (access(fixed, R_OK))
+        fprintf(stderr, "firnctl: warning: %s: %s (here; that is fine if the nodes have it)\n",
+                fixed, strerror(errno));
+}
+
 static void warn_missing_data(const struct job_spec *spec)
 {
-    for (unsigned i = 0; i < spec->data.path_count; i++) {
-        char fixed[JOB_PATH_SIZE];
-        size_t plain = strcspn(spec->data.paths[i], "*?[");
-        snprintf(fixed, sizeof(fixed), "%.*s", (int)plain, spec->data.paths[i]);
-        char *slash = strrchr(fixed, '/');
-        if (spec->data.paths[i][plain] && slash && slash != fixed)
-            *slash = '\0'; /* the folder that a glob begins in */
-        if (access(fixed, R_OK))
-            fprintf(stderr, "firnctl: warning: %s: %s (here; that is fine if the nodes have it)\n",
-                    fixed, strerror(errno));
-    }
+    for (unsigned i = 0; i < spec->data.path_count; i++)
+        warn_missing_path(spec->data.paths[i]);
+    if (spec->data.validation_path[0])
+        warn_missing_path(spec->data.validation_path);
 }
 
 /* What the cluster cannot give now is no reason to refuse; nor is a picture that does not come. */

@@ -137,8 +137,10 @@ static int read_scalar(struct reader *reader, json_t **ret_value)
         return *ret_value != NULL ? 0 : out_of_memory(reader);
     }
     r = yaml_scalar_parse(text, ret_value);
-    if (r == -ERANGE)
-        return refuse(reader, -EINVAL, "a number too large to be kept, or not a number at all");
+    if (r == -ERANGE) { /* stays a text: whoever wants a number there says which, with the key */
+        *ret_value = json_string(text);
+        r = *ret_value != NULL ? 0 : -ENOMEM;
+    }
     return r < 0 ? out_of_memory(reader) : 0;
 }
 

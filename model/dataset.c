@@ -48,13 +48,15 @@ static int open_row(const struct dataset_options *options, const char *const *pa
 
 /* Sample i needs tokens [iT, iT + T], its last target included. */
 static int count_samples(const struct token_row *row, unsigned context, const char *key,
-                         uint64_t *ret_count, struct error *error)
+                         const char *path, uint64_t *ret_count, struct error *error)
 {
     *ret_count = row->count == 0 ? 0 : (row->count - 1) / context;
     if (*ret_count > 0)
         return 0;
-    return error_set(error, -ENODATA, "data.%s: %llu tokens are too few: one sample needs %llu",
-                     key, (unsigned long long)row->count, (unsigned long long)context + 1);
+    return error_set(error, -ENODATA,
+                     "data.%s: %s: %llu tokens are too few: one sample needs %llu (model.context "
+                     "and one)",
+                     key, path, (unsigned long long)row->count, (unsigned long long)context + 1);
 }
 
 /* A share that is asked for gets at least one sample, and training keeps at least one. */
@@ -70,7 +72,9 @@ static int split(struct dataset *dataset, const struct dataset_options *options,
                  struct error *error)
 {
     uint64_t sample_count;
-    int r = count_samples(&dataset->tokens, options->context, "path", &sample_count, error);
+    int r = count_samples(&dataset->tokens, options->context, "path",
+                          options->path_count == 1 ? options->paths[0] : "all together",
+                          &sample_count, error);
     if (r < 0)
         return r;
 
@@ -78,7 +82,7 @@ static int split(struct dataset *dataset, const struct dataset_options *options,
         dataset->train_count = sample_count;
         dataset->validation = &dataset->validation_tokens;
         return count_samples(&dataset->validation_tokens, options->context, "validation",
-                             &dataset->validation_count, error);
+                             options->validation_path, &dataset->validation_count, error);
     }
     dataset->validation_count = held_out(sample_count, options->validation_share);
     dataset->train_count = sample_count - dataset->validation_count;

@@ -89,6 +89,19 @@ static void test_messages_have_file_and_line(void **state)
              "65536",
              job_path, job_path);
     assert_string_equal(error.text, expected);
+    assert_int_equal(load("name: x\n" MODEL "data: {path: /a}\ntrain:\n"
+                          "  steps: 99999999999999999999\n  lanes: .inf\n"
+                          "  optimizer: {lr: .nan, eps: 1e-999, clip: 1e999}\n",
+                          &error),
+                     -EINVAL);
+    snprintf(
+        expected, sizeof(expected),
+        "%s:5: train.steps: found the text \"99999999999999999999\"; needs a whole number from "
+        "1 to 1000000000000\n"
+        "%s:6: train.lanes: found the text \".inf\"; needs a whole number from 1 to 1024\n"
+        "%s:7: train.optimizer.lr: found the text \".nan\"; needs a number above 0, at most 10",
+        job_path, job_path, job_path);
+    assert_non_null(strstr(error.text, expected));
     assert_int_equal(load("name: x\nname: y\n", &error), -EINVAL);
     assert_non_null(strstr(error.text, "job.yaml:2: name stands here a second time"));
     assert_int_equal(load("", &error), -EINVAL);

@@ -158,7 +158,7 @@ static void test_validation_of_its_own(void **state)
     dataset_close(dataset);
 
     write_text("other.txt", "ABCD");
-    expect_failure(&options, -ENODATA, "data.validation: 4 tokens");
+    expect_failure(&options, -ENODATA, "other.txt: 4 tokens");
     options.validation_path = at("absent.txt");
     expect_failure(&options, -ENOENT, "absent.txt");
 }
@@ -173,7 +173,7 @@ static void test_too_little_data(void **state)
     struct dataset_options options = options_of(&path, 1);
     expect_failure(&options, -ENODATA, "0 tokens are too few: one sample needs 5");
     write_text("empty/a", "abcd");
-    expect_failure(&options, -ENODATA, "4 tokens are too few");
+    expect_failure(&options, -ENODATA, "empty: 4 tokens are too few");
     write_text("empty/b", "e");
     dataset_close(open_dataset(&options));
     path = at("absent");
