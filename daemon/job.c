@@ -93,10 +93,10 @@ static void take_stragglers(const struct control_progress *progress, struct prog
     }
 }
 
-static void write_progress(struct job *job, const struct control_progress *progress)
+void job_write_progress(struct job *job, unsigned slot)
 {
+    const struct control_progress *progress = &job->progress[slot];
     struct daemon *daemon = job->daemon;
-    uint64_t now_ns = clock_monotonic_ns();
     char key[KV_KEY_MAX];
     struct progress_record record = {
         .generation = progress->generation,
@@ -113,9 +113,7 @@ static void write_progress(struct job *job, const struct control_progress *progr
         .unix_ns = clock_real()->realtime_ns(clock_real()->context),
     };
 
-    if (now_ns - job->progress_written_ns < PROGRESS_NS && progress->step < job->spec.train.steps)
-        return;
-    job->progress_written_ns = now_ns;
+    job->progress_written_ns = clock_monotonic_ns();
     if (job->plan && job->plan->generation == progress->generation) {
         record.stages = job->plan->stage_count;
         record.replicas = job->plan->replica_count;
@@ -144,8 +142,10 @@ static void on_progress(struct job *job, unsigned slot, const struct control_pro
     job->progress[slot] = *progress;
     if (isnan(progress->validation_loss)) /* measured now and then: keep the newest */
         job->progress[slot].validation_loss = known;
-    if (has_rank_zero(job, slot))
-        write_progress(job, &job->progress[slot]);
+    if (has_rank_zero(job, slot) &&
+        (clock_monotonic_ns() - job->progress_written_ns >= PROGRESS_NS ||
+         progress->step == job->spec.train.steps))
+        job_write_progress(job, slot);
 }
 
 static void on_alarm(struct job *job, unsigned slot, const char *text)
@@ -157,10 +157,8 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
     if (news == SLOT_ALARMS_NOTHING_NEW)
         return;
     events_append(job->dir, &facts, "alarm", news == SLOT_ALARMS_NEW ? text : "the alarm is over");
-    if (has_rank_zero(job, slot) && job->progress[slot].step) { /* no later step may carry it */
-        job->progress_written_ns = 0;
-        write_progress(job, &job->progress[slot]);
-    }
+    if (has_rank_zero(job, slot) && job->progress[slot].step) /* no later step may carry it */
+        job_write_progress(job, slot);
 }
 
 static void on_event(struct job *job, const struct control_message *message)

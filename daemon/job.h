@@ -57,6 +57,8 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
 void job_close(struct job *job);
 /** job_sync() - bring the agent in line with the mirror */
 void job_sync(struct job *job);
+/** job_write_progress() - the job's, by what the worker on @slot said last, who is rank 0 */
+void job_write_progress(struct job *job, unsigned slot);
 /** job_mended() - an operator says that this node's slots are good again */
 void job_mended(struct job *job);
 /** job_gone() - its keys were removed: stop what still runs */

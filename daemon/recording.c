@@ -60,6 +60,8 @@ static void on_recorded(void *context, const struct kv_result *result)
     if (!result->status && result->succeeded) {
         job->checkpoint_step = MAX(job->checkpoint_step, job->unrecorded.step);
         tell_recorded(job);
+        if (job->progress[job->unrecorded_slot].step) /* its last step, where the job pauses */
+            job_write_progress(job, job->unrecorded_slot);
         answer(job, true);
     }
     /* Otherwise the store is away, or its keys have changed and the mirror is about to show it. */

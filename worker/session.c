@@ -280,7 +280,9 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
     engine_apply(trainer->engine, &down->record);
     trainer->last_commit_ns = clock_monotonic_ns();
     scribe_record(trainer, trainer->last_commit_ns - began_ns, down->slowest);
-    telling_progress(trainer, trainer->last_commit_ns - began_ns);
+    telling_progress(trainer, trainer->last_commit_ns - began_ns,
+                     down->switch_generation != 0 ||
+                         trainer->state->applied_step == trainer->spec.train.steps);
     tell_freeze(trainer, frozen_before);
     look_after_checkpoint(trainer, down);
     return 0;

@@ -151,7 +151,7 @@ void telling_checkpoint_alarm(struct trainer *trainer, const struct error *error
     telling_alarm(trainer, ALARM_CHECKPOINT, text);
 }
 
-void telling_progress(struct trainer *trainer, uint64_t step_ns)
+void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
 {
     const struct state *state = trainer->state;
     AUTO_FREE struct control_message *message = NULL;
@@ -161,8 +161,7 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns)
     if (state->committed.evaluated)
         trainer->validation_loss = step_record_validation_loss(
             &state->committed, engine_validation_tokens(&trainer->spec));
-    if (now_ns - trainer->progress_ns < PROGRESS_NS &&
-        state->applied_step < trainer->spec.train.steps)
+    if (now_ns - trainer->progress_ns < PROGRESS_NS && !is_last)
         return;
     message = calloc(1, sizeof(*message));
     if (!message)

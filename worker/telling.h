@@ -20,7 +20,7 @@ void telling_alarm(struct trainer *trainer, enum alarm_about about, const char *
 /** telling_checkpoint_alarm() - this worker's part in a checkpoint has failed */
 void telling_checkpoint_alarm(struct trainer *trainer, const struct error *error);
 /** telling_progress() - of the step that was just applied and took @step_ns; at most four times a
- * second, and after the last step */
-void telling_progress(struct trainer *trainer, uint64_t step_ns);
+ * second, and after the last one of a generation */
+void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last);
 /** telling_checkpoint() - rank 0: pass on the outcome of a commit, if there is one */
 void telling_checkpoint(struct trainer *trainer);

@@ -295,5 +295,7 @@ class JobTest(unittest.TestCase):
         job.ask(state="paused")
         job.wait_state("paused")
         self.assertIn(len(job.exact()), job.digests(), "no checkpoint of where it was paused")
+        job.cluster.wait("its progress is that of its last checkpoint", lambda: [
+            job.key("progress").get(key) for key in ("step", "checkpoint_step")] == 2 * [len(job.exact())])
         checkpoint_format.check(job.whole(job.checkpoints()[-1]))
         self.assert_exact(job)
