@@ -16,7 +16,7 @@ class Chaos:
     def __init__(self, cluster, job, random):
         self.cluster, self.job, self.random, self.count = cluster, job, random, {}
         self.faults = [self.kill_worker, self.kill_worker, self.kill_two_workers, self.kill_in_a_place,
-                       self.stop_worker, self.kill_node, self.kill_daemon, self.kill_leading_daemon,
+                       self.stop_worker, self.kill_node, self.kill_daemon, self.kill_leading_daemon, self.stop_daemon,
                        self.kill_etcd, self.scale, self.fail_disks, self.join_and_die]
         if cluster.network:
             self.faults += [self.cut_node, self.cut_leading_node, self.part_two_nodes]
@@ -90,6 +90,13 @@ class Chaos:
 
     def kill_leading_daemon(self):
         self.restart_daemon(self.leader())
+
+    def stop_daemon(self):
+        node, seconds = self.random.choice([self.node(), self.leader()]), self.random.choice(BLINKS)
+        self.cluster.note(f"firnd {node.name} stops for {seconds} s")
+        kill(node.process.pid, signal.SIGSTOP)
+        self.rest(seconds)
+        kill(node.process.pid, signal.SIGCONT)
 
     def kill_etcd(self):
         self.cluster.note("etcd is killed")

@@ -101,6 +101,30 @@ class Faults(JobTest):
             job.wait_running(6)
             self.end(job)
 
+    def test_leading_daemon_stands_still_for_longer_than_its_lease(self):
+        """What it believes when it goes on is over: another one leads, and has left its node."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(6)
+            leader = cluster.wait_leader()
+            workers = leader.workers()
+            cluster.note(f"firnd {leader.name} gets SIGSTOP")
+            kill(leader.process.pid, signal.SIGSTOP)
+            others = [node for node in cluster.nodes.values() if node is not leader]
+            cluster.wait("another node leads", lambda: any(node.status().get("leads") for node in others))
+            job.wait_step(FREEZE_EVERY + 20)
+            self.assertTrue(all(map(is_alive, workers)))
+            cluster.wait(f"node {leader.name} is left", lambda: leader.name not in
+                         {worker["node"] for worker in job.plan()["workers"]})
+            job.wait_step(job.step() + 20)
+            cluster.note("and SIGCONT")
+            kill(leader.process.pid, signal.SIGCONT)
+            cluster.wait("its slots are used again", lambda: leader.name in
+                         {worker["node"] for worker in job.plan()["workers"]})
+            job.wait_running(6)
+            self.assertEqual(sum(bool(node.status().get("leads")) for node in cluster.nodes.values()), 1)
+            self.end(job)
+
     def test_worker_stops_and_continues(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = Job(cluster).submit()
