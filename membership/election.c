@@ -18,7 +18,7 @@
  * if it hangs on our lease. For the same reason a leader that stopped keeps trying its lease: if
  * that lives when the store is back, nobody else can have led, and it goes on.
  *
- * What is read and what the watch tells come on two connections, so either may be older than the
+ * What is read and what the watch tells come on two streams, so either may be older than the
  * other. A key is compared by its create revision; a reading that the watch has overtaken is done
  * again, for the deletion that made it wrong will not be told twice.
  */

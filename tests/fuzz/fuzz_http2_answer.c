@@ -1,0 +1,159 @@
+/*
+ * What a server says over HTTP/2, from its first frame on: whatever comes, and however it is cut,
+ * each of two calls (one message for one, and a stream) ends at most once, with a reason, and what
+ * it brings is within its bounds. The first byte says where the rest is cut in two.
+ *
+ * The bytes come from here instead of membership/wire.c, which the linker does not take.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "membership/grpc.h"
+
+#define MESSAGE_MAX 64
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- a wire that brings these bytes ---- */
+
+struct wire {
+    struct wire_callbacks callbacks;
+    void *context;
+};
+
+static struct wire wire;
+static const uint8_t *incoming;
+static size_t incoming_bytes;
+static bool open;
+
+int wire_open(struct curl_loop *curl, const struct wire_order *order,
+              const struct wire_callbacks *callbacks, void *context, struct wire **ret_wire)
+{
+    (void)curl, (void)order;
+    wire = (struct wire){.callbacks = *callbacks, .context = context};
+    open = true;
+    *ret_wire = &wire;
+    return 0;
+}
+
+void wire_close(struct wire *closed)
+{
+    if (closed != NULL)
+        open = false;
+}
+
+int wire_watch(struct wire *watched, bool write)
+{
+    (void)watched, (void)write;
+    return 0;
+}
+
+ssize_t wire_read(struct wire *read, void *room, size_t size_bytes)
+{
+    (void)read;
+    size_t taken = MIN(size_bytes, incoming_bytes);
+    if (taken == 0)
+        return -EAGAIN;
+    memcpy(room, incoming, taken);
+    incoming += taken;
+    incoming_bytes -= taken;
+    return (ssize_t)taken;
+}
+
+ssize_t wire_write(struct wire *written, const void *data, size_t size_bytes)
+{
+    (void)written, (void)data;
+    return (ssize_t)size_bytes;
+}
+
+/* ---- a loop that only tells the time ---- */
+
+static int add_timer(void *context, uint64_t at_ns, void (*fired)(void *user), void *user,
+                     struct loop_timer **ret_timer)
+{
+    (void)context, (void)at_ns, (void)fired, (void)user;
+    *ret_timer = NULL;
+    return 0;
+}
+
+static int set_timer(void *context, struct loop_timer *timer, uint64_t at_ns)
+{
+    (void)context, (void)timer, (void)at_ns;
+    return 0;
+}
+
+static void remove_timer(void *context, struct loop_timer *timer)
+{
+    (void)context, (void)timer;
+}
+
+static uint64_t now_ns(void *context)
+{
+    (void)context;
+    return 1;
+}
+
+static const struct loop loop = {
+    .timer_add = add_timer, .timer_set = set_timer, .timer_remove = remove_timer, .now_ns = now_ns};
+
+/* ---- the calls ---- */
+
+struct told {
+    struct grpc_call *call;
+    bool done;
+};
+
+static void message_came(void *context, const uint8_t *message, size_t message_bytes)
+{
+    const struct told *told = context;
+    if (told->done || message == NULL || message_bytes > MESSAGE_MAX)
+        abort();
+}
+
+static void finished(void *context, const struct grpc_answer *answer)
+{
+    struct told *told = context;
+    if (told->done || answer->status > 0 || answer->text == NULL ||
+        answer->message_bytes > MESSAGE_MAX || (answer->status < 0 && answer->text[0] == '\0'))
+        abort();
+    told->done = true;
+}
+
+static void bring(const uint8_t *data, size_t size_bytes)
+{
+    incoming = data;
+    incoming_bytes = size_bytes;
+    if (open)
+        wire.callbacks.ready(wire.context);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct http2_client *client;
+    struct told unary = {0}, stream = {0};
+    const struct grpc_order order = {.url = "http://a:1/b",
+                                     .message = "ping",
+                                     .message_bytes = 4,
+                                     .message_bytes_max = MESSAGE_MAX};
+    if (size == 0)
+        return 0;
+    size_t first = data[0] % size;
+    if (http2_client_new(&loop, &(struct wire_security){0}, &client) ||
+        grpc_start(client, &order, NULL, finished, &unary, &unary.call) ||
+        grpc_start(client, &order, message_came, finished, &stream, &stream.call))
+        abort();
+    incoming_bytes = 0;
+    wire.callbacks.connected(wire.context, 0, "");
+    bring(data + 1, first);
+    bring(data + 1 + first, size - 1 - first);
+    if (!unary.done)
+        grpc_cancel(unary.call);
+    if (!stream.done)
+        grpc_cancel(stream.call);
+    http2_client_free(client);
+    if (open)
+        abort();
+    return 0;
+}
