@@ -10,7 +10,8 @@
 #include "membership/curl_loop.h"
 
 struct http_client {
-    struct curl_loop *curl;
+    const struct loop *loop;
+    struct curl_loop *curl; /* NULL until something is asked: most nodes never ask another */
     struct http_request *requests;
 };
 
@@ -33,11 +34,9 @@ struct http_request {
 int http_client_new(const struct loop *loop, struct http_client **ret_client)
 {
     struct http_client *client = calloc(1, sizeof(*client));
-    int r = client == NULL ? -ENOMEM : curl_loop_new(loop, &client->curl);
-    if (r < 0) {
-        free(client);
-        return r;
-    }
+    if (client == NULL)
+        return -ENOMEM;
+    client->loop = loop;
     *ret_client = client;
     return 0;
 }
@@ -261,6 +260,8 @@ int http_start(struct http_client *client, const struct http_order *order, http_
     request->done = done;
     request->context = context;
     int r = request->transfer.easy == NULL ? -ENOMEM : set_headers(request, order);
+    if (r == 0 && client->curl == NULL)
+        r = curl_loop_new(client->loop, &client->curl);
     if (r == 0 && order->body != NULL)
         r = bytes_append(&request->body, order->body, order->body_bytes);
     if (r == 0) {

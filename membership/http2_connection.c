@@ -363,8 +363,9 @@ static void take(struct http2_connection *connection, const uint8_t *data, size_
 static void read_all(struct http2_connection *connection)
 {
     uint8_t room[READ_BYTES];
-    while (connection->status == 0) {
-        ssize_t size_bytes = wire_read(connection->wire, room, sizeof(room));
+    bool more = true;
+    while (more && connection->status == 0) {
+        ssize_t size_bytes = wire_read(connection->wire, room, sizeof(room), &more);
         if (size_bytes == -EAGAIN)
             return;
         if (size_bytes > 0)

@@ -19,6 +19,7 @@ struct wire {
     const char *protocol;
     struct alarm alarm; /* no TCP connection until now */
     bool late;          /* the alarm has fired once */
+    bool encrypted;
     struct wire_callbacks callbacks;
     void *context;
     char text[CURL_ERROR_SIZE];
@@ -137,7 +138,8 @@ static bool can_encrypt(void)
 static int set_options(struct wire *wire, const struct wire_order *order)
 {
     CURL *easy = wire->transfer.easy;
-    if (strncmp(order->origin, "https:", 6) == 0) {
+    wire->encrypted = strncmp(order->origin, "https:", 6) == 0;
+    if (wire->encrypted) {
         if (!can_encrypt())
             return -EOPNOTSUPP;
         set_security(wire, order->security);
@@ -201,12 +203,13 @@ int wire_watch(struct wire *wire, bool write)
     return wire->loop->io_set(wire->loop->context, wire->io, LOOP_READ | (write ? LOOP_WRITE : 0));
 }
 
-ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes)
+ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_more)
 {
     size_t got = 0;
     CURLcode code = curl_easy_recv(wire->transfer.easy, room, size_bytes, &got);
     if (code == CURLE_AGAIN)
         return -EAGAIN;
+    *ret_more = wire->encrypted || got == size_bytes; /* TLS keeps what it has decrypted */
     return code == CURLE_OK ? (ssize_t)got : -ECONNRESET;
 }
 

@@ -54,9 +54,10 @@ int wire_watch(struct wire *wire, bool write) CHECK_RESULT;
 /**
  * wire_read() - take what has come
  *
- * A result smaller than @size_bytes does not mean that nothing more is there: read until -EAGAIN.
+ * @ret_more: more may be here that the loop does not tell of: read on until it is false or -EAGAIN
+ *
  * Return: bytes; 0: the peer has closed its side; -EAGAIN; -ECONNRESET.
  */
-ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes) CHECK_RESULT;
+ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_more) CHECK_RESULT;
 /** wire_write() - Return: how much of @data was taken, more than 0; -EAGAIN; -ECONNRESET */
 ssize_t wire_write(struct wire *wire, const void *data, size_t size_bytes) CHECK_RESULT;

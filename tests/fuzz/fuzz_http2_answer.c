@@ -50,9 +50,10 @@ int wire_watch(struct wire *watched, bool write)
     return 0;
 }
 
-ssize_t wire_read(struct wire *read, void *room, size_t size_bytes)
+ssize_t wire_read(struct wire *read, void *room, size_t size_bytes, bool *ret_more)
 {
     (void)read;
+    *ret_more = true;
     size_t taken = MIN(size_bytes, incoming_bytes);
     if (taken == 0)
         return -EAGAIN;
