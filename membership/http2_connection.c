@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "membership/alarm.h"
 
 #define STREAM_WINDOW_BYTES     (4 << 20)
 #define CONNECTION_WINDOW_BYTES (16 << 20)
@@ -20,7 +21,14 @@
  */
 #define PING_PAUSE_NS  (6 * NS_PER_SECOND)
 #define PINGS_IN_A_ROW 2u
-#define PING_BYTES     8
+
+/*
+ * A server that speaks gRPC sends a PING with every request it gets, to measure the way, and no
+ * other while that is out. Answered at once, that is a third of all that a thousand nodes and etcd
+ * say to each other. One that wants a sign of life waits for it for seconds.
+ */
+#define PONG_DELAY_NS (500 * NS_PER_MS)
+#define PING_BYTES    8
 
 struct http2_connection {
     const struct loop *loop;
@@ -39,11 +47,22 @@ struct http2_connection {
     uint64_t ping_ns;   /* the one that is out was sent then; 0: none */
     uint64_t pinged_ns; /* the last one */
     unsigned pings;     /* since the last data or headers */
+    bool pong_due;      /* the peer's PING is to be answered, with this */
+    uint8_t pong[PING_BYTES];
+    struct alarm pong_alarm;
 };
 
 static uint64_t now_ns(const struct http2_connection *connection)
 {
     return connection->loop->now_ns(connection->loop->context);
+}
+
+static void fail(struct http2_connection *connection, int status, const char *text)
+{
+    if (connection->status != 0)
+        return;
+    connection->status = status;
+    connection->text = text;
 }
 
 /* ---- streams ---- */
@@ -219,6 +238,24 @@ static int data_came(nghttp2_session *session, uint8_t flags, int32_t id, const 
     return 0;
 }
 
+static void answer_ping(struct http2_connection *connection)
+{
+    connection->pong_due = false;
+    if (nghttp2_submit_ping(connection->session, NGHTTP2_FLAG_ACK, connection->pong) != 0)
+        fail(connection, -ENOMEM, "no memory for an answer to a PING");
+}
+
+/* With a second one the server shows that it is in earnest. */
+static void ping_came(struct http2_connection *connection, const uint8_t payload[PING_BYTES])
+{
+    if (connection->pong_due)
+        answer_ping(connection);
+    else
+        alarm_set_in(&connection->pong_alarm, PONG_DELAY_NS);
+    connection->pong_due = true;
+    memcpy(connection->pong, payload, PING_BYTES);
+}
+
 static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct http2_connection *connection = user;
@@ -226,6 +263,8 @@ static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void
         frame->hd.stream_id > 0 ? stream_of(session, frame->hd.stream_id) : NULL;
     if (frame->hd.type == NGHTTP2_GOAWAY)
         connection->draining = true;
+    if (frame->hd.type == NGHTTP2_PING && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
+        ping_came(connection, frame->ping.opaque_data);
     bool last = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                 (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
     if (stream != NULL && last)
@@ -265,20 +304,27 @@ static int frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, 
 static int set_up_session(struct http2_connection *connection)
 {
     nghttp2_session_callbacks *callbacks;
+    nghttp2_option *options;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADERS_BYTES_MAX},
     };
-    if (nghttp2_session_callbacks_new(&callbacks) != 0)
+    if (nghttp2_option_new(&options) != 0)
         return -ENOMEM;
+    if (nghttp2_session_callbacks_new(&callbacks) != 0) {
+        nghttp2_option_del(options);
+        return -ENOMEM;
+    }
+    nghttp2_option_set_no_auto_ping_ack(options, 1);
     nghttp2_session_callbacks_set_before_frame_send_callback(callbacks, before_send);
     nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, frame_not_sent);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, header_came);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, data_came);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frame_came);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, stream_closed);
-    int failed = nghttp2_session_client_new(&connection->session, callbacks, connection);
+    int failed = nghttp2_session_client_new2(&connection->session, callbacks, connection, options);
+    nghttp2_option_del(options);
     nghttp2_session_callbacks_del(callbacks);
     if (failed == 0)
         failed = nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings,
@@ -290,14 +336,6 @@ static int set_up_session(struct http2_connection *connection)
 }
 
 /* ---- moving bytes ---- */
-
-static void fail(struct http2_connection *connection, int status, const char *text)
-{
-    if (connection->status != 0)
-        return;
-    connection->status = status;
-    connection->text = text;
-}
 
 /* Of nghttp2's frames as many as one write may carry. */
 static bool gather(struct http2_connection *connection)
@@ -456,6 +494,13 @@ static void wire_connected(void *context, int status, const char *text)
     turn(connection);
 }
 
+static void pong_is_due(void *user)
+{
+    struct http2_connection *connection = user;
+    answer_ping(connection);
+    flush(connection);
+}
+
 static void wire_ready(void *context)
 {
     turn(context);
@@ -476,6 +521,8 @@ int http2_connection_new(const struct http2_connection_options *options,
     connection->context = options->context;
     int r = set_up_session(connection);
     if (r == 0)
+        r = alarm_init(&connection->pong_alarm, options->loop, pong_is_due, connection);
+    if (r == 0)
         r = wire_open(options->curl, &options->wire, &callbacks, connection, &connection->wire);
     if (r < 0) {
         http2_connection_free(connection);
@@ -491,6 +538,7 @@ void http2_connection_free(struct http2_connection *connection)
         return;
     assert(connection->streams == NULL && !connection->busy);
     wire_close(connection->wire);
+    alarm_done(&connection->pong_alarm);
     nghttp2_session_del(connection->session);
     if (connection->output.data != NULL)
         explicit_bzero(connection->output.data, connection->output.capacity_bytes);

@@ -41,6 +41,8 @@ enum act_kind {
     RAW,     /* `text` as it is */
     PINGS,   /* read until so many have come */
     RESETS,  /* read until so many streams have been reset */
+    ASK,     /* a PING */
+    PONGS,   /* read until so many have been answered */
     MUTE,    /* PINGs are not answered any more */
     HANG_UP, /* and take the next connection */
 };
@@ -59,7 +61,7 @@ struct server {
     const struct act *script;
     bool mute;
     /* of this connection */
-    unsigned whole, pings, resets;
+    unsigned whole, pings, pongs, resets;
     int64_t window, stream_window; /* what the client still takes; of one stream */
     /* read after the thread has ended */
     unsigned connections;
@@ -114,7 +116,9 @@ static bool read_one(struct server *server)
         server->resets++;
     else if (frame.type == FRAME_WINDOW)
         *(frame.stream == 0 ? &server->window : &server->stream_window) += number_in(frame.payload);
-    else if (frame.type == FRAME_PING) {
+    else if (frame.type == FRAME_PING && (frame.flags & FRAME_ACK)) {
+        assert(frame.payload[0] == ++server->pongs); /* the first is asked first */
+    } else if (frame.type == FRAME_PING) {
         server->pings++;
         if (!server->mute)
             frame_send(server->connection, FRAME_PING, FRAME_ACK, 0, frame.payload, 8);
@@ -161,6 +165,7 @@ static bool play(struct server *server, const struct act *act)
     int connection = server->connection;
     const uint8_t last[8] = {0, 0, 0, (uint8_t)(act->which ? id_of(act->which) : 0)};
     const uint8_t limit[6] = {0, 3, 0, 0, 0, (uint8_t)act->number};
+    uint8_t ping[8] = {0};
     char text[16];
     switch (act->kind) {
     case REQUESTS:
@@ -194,6 +199,12 @@ static bool play(struct server *server, const struct act *act)
         return read_until(server, &server->pings, act->number);
     case RESETS:
         return read_until(server, &server->resets, act->number);
+    case ASK:
+        ping[0] = (uint8_t)act->number;
+        frame_send(connection, FRAME_PING, 0, 0, ping, sizeof(ping));
+        return true;
+    case PONGS:
+        return read_until(server, &server->pongs, act->number);
     case MUTE:
         server->mute = true;
         return true;
@@ -206,7 +217,7 @@ static bool play(struct server *server, const struct act *act)
 static const struct act *serve_one(struct server *server, const struct act *act)
 {
     bool goes_on = frame_read_preface(server->connection);
-    server->whole = server->pings = server->resets = 0;
+    server->whole = server->pings = server->pongs = server->resets = 0;
     server->window = server->stream_window = 65535;
     server->mute = false;
     server->connections++;
@@ -477,6 +488,24 @@ static void test_an_answer_over_its_bound(void **state)
     end_test(&test);
 }
 
+/* A lone PING is answered after a while, and at once when a second one comes. */
+static void test_pings_of_the_server(void **state)
+{
+    (void)state;
+    static const struct act script[] = {
+        {REQUESTS, .number = 1}, {ASK, .number = 1},   {ASK, .number = 2},
+        {PONGS, .number = 1},    {ANSWER, .which = 1}, {REQUESTS, .number = 2},
+        {PONGS, .number = 2},    {ANSWER, .which = 2}, {0}};
+    struct test test;
+    struct exchange first = {0}, second = {0};
+    start_test(&test, script);
+    ask(&test, &first, WAIT_NS);
+    expect_answer(&test, &first, "1");
+    ask(&test, &second, WAIT_NS);
+    expect_answer(&test, &second, "2");
+    end_test(&test);
+}
+
 /* ---- what ends one request ---- */
 
 static void test_resets_end_one_request(void **state)
@@ -698,6 +727,7 @@ int main(void)
         cmocka_unit_test(test_an_answer_larger_than_every_window),
         cmocka_unit_test(test_a_request_larger_than_the_servers_windows),
         cmocka_unit_test(test_an_answer_over_its_bound),
+        cmocka_unit_test(test_pings_of_the_server),
         cmocka_unit_test(test_resets_end_one_request),
         cmocka_unit_test(test_a_late_answer_costs_no_connection),
         cmocka_unit_test(test_a_slow_server_is_not_pinged_to_death),
