@@ -23,7 +23,7 @@ struct wire {
     void *context;
 };
 
-static struct wire wire;
+static struct wire the_wire;
 static const uint8_t *incoming;
 static size_t incoming_bytes;
 static bool open;
@@ -32,27 +32,27 @@ int wire_open(struct curl_loop *curl, const struct wire_order *order,
               const struct wire_callbacks *callbacks, void *context, struct wire **ret_wire)
 {
     (void)curl, (void)order;
-    wire = (struct wire){.callbacks = *callbacks, .context = context};
+    the_wire = (struct wire){.callbacks = *callbacks, .context = context};
     open = true;
-    *ret_wire = &wire;
+    *ret_wire = &the_wire;
     return 0;
 }
 
-void wire_close(struct wire *closed)
+void wire_close(struct wire *wire)
 {
-    if (closed != NULL)
+    if (wire != NULL)
         open = false;
 }
 
-int wire_watch(struct wire *watched, bool write)
+int wire_watch(struct wire *wire, bool write)
 {
-    (void)watched, (void)write;
+    (void)wire, (void)write;
     return 0;
 }
 
-ssize_t wire_read(struct wire *read, void *room, size_t size_bytes, bool *ret_more)
+ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_more)
 {
-    (void)read;
+    (void)wire;
     *ret_more = true;
     size_t taken = MIN(size_bytes, incoming_bytes);
     if (taken == 0)
@@ -63,9 +63,9 @@ ssize_t wire_read(struct wire *read, void *room, size_t size_bytes, bool *ret_mo
     return (ssize_t)taken;
 }
 
-ssize_t wire_write(struct wire *written, const void *data, size_t size_bytes)
+ssize_t wire_write(struct wire *wire, const void *data, size_t size_bytes)
 {
-    (void)written, (void)data;
+    (void)wire, (void)data;
     return (ssize_t)size_bytes;
 }
 
@@ -127,7 +127,7 @@ static void bring(const uint8_t *data, size_t size_bytes)
     incoming = data;
     incoming_bytes = size_bytes;
     if (open)
-        wire.callbacks.ready(wire.context);
+        the_wire.callbacks.ready(the_wire.context);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         grpc_start(client, &order, message_came, finished, &stream, &stream.call))
         abort();
     incoming_bytes = 0;
-    wire.callbacks.connected(wire.context, 0, "");
+    the_wire.callbacks.connected(the_wire.context, 0, "");
     bring(data + 1, first);
     bring(data + 1 + first, size - 1 - first);
     if (!unary.done)
