@@ -2,6 +2,7 @@
  * A planned change that has a node in it whose firnd is gone: nobody waits for that node for long.
  */
 #include "sim/sim_check.h"
+#include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 
@@ -17,14 +18,15 @@ static bool is_away(const struct sim_fault *fault, unsigned node)
     return node == fault->node || (sim_fault_takes_two(fault) && node == fault->other);
 }
 
-/* Nothing but this one has happened for so long. */
+/* Nothing but this one has happened for so long, and nobody is cut off whom the change needs, too.
+ */
 static bool is_alone(const struct sim *sim, const struct sim_fault *fault)
 {
     const struct sim_faults *faults = sim->faults;
     return fault->struck_ns != 0 && fault->struck_ns + HELD_UP_MAX_NS < sim->now_ns &&
            faults->disturbing == 1 && faults->disturbed_ns <= fault->struck_ns &&
-           faults->store_disturbed_ns <= fault->struck_ns && !sim->store->down &&
-           sim->store->lost_answers_percent == 0;
+           !sim_cuts_off(sim) && faults->store_disturbed_ns <= fault->struck_ns &&
+           !sim->store->down && sim->store->lost_answers_percent == 0;
 }
 
 /* The generation that trains can go on without those that are away: somebody with each unit is

@@ -34,7 +34,8 @@ struct sim_cuts {
     bool lone; /* the job fits one slot and gets no more */
     bool from_all;
     uint64_t until_ns;
-    unsigned place; /* of the node that is cut off */
+    unsigned place; /* of the node that is cut off, */
+    bool off;       /* now */
     unsigned count;
     struct cut cuts[CUTS_MAX];
 };
@@ -82,6 +83,7 @@ static void add_cut(struct sim *sim, bool for_good)
 static void cut_off(struct sim *sim, bool cuts)
 {
     struct sim_cuts *cuts_of = sim->cuts;
+    cuts_of->off = cuts;
     sim_node_disturb(&sim->nodes[cuts_of->place]);
     sim->faults->disturbed_ns = sim->now_ns;
     for (unsigned place = cuts_of->from_all ? 0 : SIM_STORE_PLACE; place < SIM_PLACES; place++) {
@@ -173,6 +175,11 @@ bool sim_cuts_pairs_apart(const struct sim *sim)
         if (is_apart(sim, &sim->cuts->cuts[i]))
             return true;
     return false;
+}
+
+bool sim_cuts_off(const struct sim *sim)
+{
+    return sim->cuts->off;
 }
 
 void sim_cuts_free(struct sim *sim)
