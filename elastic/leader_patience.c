@@ -12,12 +12,12 @@ static void cover_report(const struct worker_report *report, bool covered[STEP_R
 }
 
 /*
- * It has @unit when it goes into a planned generation, to keep it there or to give it away, and may
- * not know of that yet.
+ * It has @unit when it goes into a generation from memory, to keep it there or to give it away, and
+ * may not know of that yet.
  */
 static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
 {
-    if (!plan->planned || plan->workers[rank].instance == 0)
+    if (plan->source != PLAN_SOURCE_MEMORY || plan->workers[rank].instance == 0)
         return false;
     bool kept = plan_keeps(plan, rank, unit);
     for (unsigned i = 0; i < plan->move_count; i++) {

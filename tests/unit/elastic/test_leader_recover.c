@@ -392,6 +392,25 @@ static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **stat
     expect_published(9, 0);
 }
 
+/* Nor does it know of the plan that followed a failure, which broke without it. */
+static void one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
+{
+    (void)state;
+    split_in_two();
+    say(2, WORKER_STUCK, 5, 9);
+    reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
+    reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
+    struct node_report b = reports[1];
+    reports[1].generation = 5;
+    decide();
+    view.now_ns += 8 * TIMEOUT_NS - 1;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    reports[1] = b;
+    decide();
+    expect_published(9, 0);
+}
+
 /* The same where b is to hand a unit over in that change: nobody else has it. */
 static void one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
 {
@@ -760,6 +779,7 @@ int main(void)
         TEST(those_who_wait_for_links_are_waited_for_until_they_give_up),
         TEST(so_they_are_in_a_planned_switch),
         TEST(one_that_has_not_heard_of_a_planned_change_is_waited_for),
+        TEST(one_that_has_not_heard_of_a_recovery_is_waited_for),
         TEST(one_that_has_not_heard_what_to_hand_over_is_waited_for),
         TEST(waiting_in_vain_is_short),
         TEST(one_that_was_left_behind_breaks_nothing),
