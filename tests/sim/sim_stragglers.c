@@ -23,6 +23,9 @@
 #define LEAST_MS         2000
 #define MOST_MS          90000
 
+/* The first time that a slot is found slow it is believed to be for so long, whatever it does. */
+#define TERM_NS (40 * SIM_FAILURE_TIMEOUT)
+
 /* From a verdict to the plan that follows from it: progress once a second, a look of the leader, a
  * process to prepare, the switch. */
 #define CHANGE_NS (8 * NS_PER_SECOND)
@@ -178,11 +181,13 @@ static unsigned lanes_of(const struct plan *plan, const char *node, unsigned slo
     return first[1] - first[0];
 }
 
+/* Or were not long ago: that a slot is well again counts only after its term. */
 static bool others_are_slow(const struct spell *spell)
 {
     for (unsigned i = 0; i < spell->sim->stragglers->count; i++) {
         const struct spell *other = &spell->sim->stragglers->spells[i];
-        if (other != spell && other->begin_ns < spell->end_ns && spell->begin_ns < other->end_ns)
+        if (other != spell && other->begin_ns < spell->end_ns &&
+            spell->begin_ns < other->end_ns + TERM_NS)
             return true;
     }
     return false;
