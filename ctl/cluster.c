@@ -379,5 +379,7 @@ void cluster_job_words(const struct cluster_job *job, char *ret_text, size_t siz
     const char *state = cluster_job_state(job);
     const char *why = job->state.state[0] ? job->state.text : "no leader has looked at it yet";
 
+    if (!strcmp(why, state))
+        why = "";
     snprintf(ret_text, size, "%s%s%s", state, why[0] ? ": " : "", why);
 }

@@ -91,11 +91,15 @@ static int list_json(const struct cluster *cluster, struct error *error)
 
 /* ---- list ---- */
 
+static bool runs(const struct cluster_job *job)
+{
+    return job->plan && job->plan->worker_count && !cluster_job_over(job);
+}
+
 static void add_row(struct text_table *table, const struct cluster_job *job)
 {
     const struct progress_record *progress = &job->progress;
     char loss[FORMAT_SIZE], rate[FORMAT_SIZE], layout[LAYOUT_WORDS_SIZE];
-    bool runs = job->plan && job->plan->worker_count && !cluster_job_over(job);
 
     text_table_cell(table, "%s", job->name);
     text_table_cell(table, "%s", cluster_job_state(job));
@@ -103,9 +107,9 @@ static void add_row(struct text_table *table, const struct cluster_job *job)
     text_table_cell(table, "%s", format_loss(job->has_progress ? progress->loss : NAN, loss));
     text_table_cell(
         table, "%s",
-        format_count(runs && job->has_progress ? progress->tokens_per_second : NAN, rate));
+        format_count(runs(job) && job->has_progress ? progress->tokens_per_second : NAN, rate));
     text_table_cell(table, "%u/%u", progress->frozen_layers, job->spec->model.layers);
-    text_table_cell(table, "%s", runs ? layout_words(job->plan, layout) : "-");
+    text_table_cell(table, "%s", runs(job) ? layout_words(job->plan, layout) : "-");
     text_table_cell(table, "%s%s%s", progress->alarm[0] ? "ALARM: " : "", progress->alarm,
                     progress->alarm[0] ? "" : job->state.text);
 }
@@ -157,7 +161,7 @@ static void show_progress(const struct cluster_job *job)
     printf("progress    step %" PRIu64 " of %" PRIu64 ", loss %s, validation %s\n", progress->step,
            job->spec->train.steps, format_loss(progress->loss, loss),
            format_loss(progress->validation_loss, validation));
-    if (!cluster_job_over(job))
+    if (runs(job))
         printf("speed       %s a step, %s tokens/s, about %s left\n",
                format_duration(progress->step_seconds, step),
                format_count(progress->tokens_per_second, rate),

@@ -50,8 +50,9 @@ void job_risk_print(const struct job_risk *risk)
     char seconds[FORMAT_SIZE], age[FORMAT_SIZE], verified[64] = "none is verified";
 
     if (risk->lost_steps)
-        printf("at risk     %" PRIu64 " steps, %s of computing, should everything die now\n",
-               risk->lost_steps, format_duration(risk->lost_seconds, seconds));
+        printf("at risk     %" PRIu64 " step%s, %s of computing, should everything die now\n",
+               risk->lost_steps, risk->lost_steps == 1 ? "" : "s",
+               format_duration(risk->lost_seconds, seconds));
     else
         printf("at risk     nothing: the newest checkpoint has the newest step\n");
     if (risk->verified)

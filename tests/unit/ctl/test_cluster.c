@@ -107,6 +107,9 @@ static void test_keys_become_nodes_and_jobs(void **state)
     char words[256];
     cluster_job_words(&cluster.jobs[0], words, sizeof(words));
     assert_string_equal(words, "waiting: for 2 slots");
+    strcpy(cluster.jobs[0].state.text, "waiting");
+    cluster_job_words(&cluster.jobs[0], words, sizeof(words));
+    assert_string_equal(words, "waiting"); /* not twice */
     assert_string_equal(cluster_job_state(&cluster.jobs[1]), "submitted");
     assert_false(cluster_job_over(&cluster.jobs[0]));
 }
