@@ -326,8 +326,8 @@ static enum readiness readiness_of(const struct leader_context *context, unsigne
         return HOPELESS;
     if (member == NULL || member->seat == SEAT_LEFT)
         return NOT_YET;
-    if (member->seat == SEAT_LOST)
-        return HOPELESS;
+    if (member->seat == SEAT_LOST) /* before this preparation, that says nothing of it */
+        return member->report->generation < next->generation ? NOT_YET : HOPELESS;
     return member->seat == SEAT_SPARE && member->report->phase == WORKER_PREPARED &&
                    member->report->generation == next->generation
                ? READY
