@@ -483,13 +483,15 @@ static void tell_reported(struct job *job)
         plan ? mirror_find(&daemon->mirror, keys_report(key, daemon->config->cluster, job->name,
                                                         plan->generation, daemon->config->node))
              : NULL;
-    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report));
     AUTO_JSON json_t *tree = NULL;
-    struct agent_event event = {.type = AGENT_REPORTED, .report = report};
     struct error error = {0};
 
     plan_free(plan);
-    if (!written || !report)
+    if (!written)
+        return;
+    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report)); /* more than a megabyte */
+    struct agent_event event = {.type = AGENT_REPORTED, .report = report};
+    if (!report)
         return;
     if (json_parse(written->value, strlen(written->value), written->key, &tree, &error) ||
         node_report_decode(tree, report, &error))
