@@ -45,6 +45,7 @@ struct sim_check {
     uint64_t recorded_ns[SIM_STEPS_MAX + 1];  /* when a step's checkpoint was recorded last, */
     uint64_t missed_ns[SIM_STEPS_MAX + 1];    /* when somebody found it lost, */
     uint64_t unread_ns[SIM_STEPS_MAX + 1];    /* and since when nobody could read it; 0: not so */
+    uint64_t passed_ns[SIM_STEPS_MAX + 1];    /* when the job went back to one before it last */
     uint64_t lost_ns[SIM_NODES_MAX];          /* when a node's disk was */
     struct sim_sealed sealed[SIM_SEALED_MAX]; /* the oldest are overwritten */
     unsigned sealed_count;

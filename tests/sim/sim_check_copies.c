@@ -84,6 +84,15 @@ uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step)
                : 0;
 }
 
+/* It may be written anew, over what is left: it was as good as none, or away with its nodes, and
+ * the job has gone back to one before it. */
+static bool is_past(const struct sim *sim, uint64_t step)
+{
+    uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
+    return sim_check_is_missed(sim, step) ||
+           sim->check->passed_ns[index] > sim->check->recorded_ns[index];
+}
+
 void sim_check_copies(struct sim *sim)
 {
     char prefix[KV_KEY_MAX];
@@ -93,7 +102,7 @@ void sim_check_copies(struct sim *sim)
         struct checkpoint_record record;
         if (strncmp(sim->store->keys[i].key, prefix, length) == 0 &&
             decode(sim->store->keys[i].value, &record) && record.shares[0] != '\0' &&
-            !sim_check_is_missed(sim, record.step)) /* it may be written anew, over what is left */
+            !is_past(sim, record.step))
             check_one(sim, &record);
     }
 }

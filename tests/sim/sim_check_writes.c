@@ -227,6 +227,8 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
                  (unsigned long long)readable);
     if (plan->reason == PLAN_REASON_FAILURE)
         check_fallback(sim, plan);
+    for (uint64_t step = plan->resume_step + 1; step <= (uint64_t)SIM_STEPS_MAX; step++)
+        check->passed_ns[step] = sim->now_ns;
     check->committed_step = plan->resume_step;
     check->doubled = false;
 }
