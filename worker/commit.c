@@ -108,7 +108,7 @@ static int name_places(struct commit *commit, struct manifest *manifest, size_t 
     static_assert(MANIFEST_NODES_MAX >= COPIES_MAX, "every copy can be named");
     for (size_t i = first_file; !status && i < manifest->file_count; i++)
         status = manifest_name_nodes(&manifest->files[i], (const char(*)[NAME_SIZE])nodes, count);
-    return status;
+    return status ? error_set(&commit->error, status, "no memory for the places of copies") : 0;
 }
 
 /* For the commit record; left out when it would be too long, then only the manifest knows. */

@@ -54,9 +54,10 @@ int spread_new(const struct spread_options *options, struct spread **ret_spread,
     struct spread *spread = calloc(1, sizeof(*spread));
     int self = copies_find(options->plan, options->node), status;
 
+    assert(self >= 0); /* plan_check(): the node of every worker is a store */
     if (spread)
         spread->plan = plan_copy(options->plan);
-    if (!spread || !spread->plan || self < 0) {
+    if (!spread || !spread->plan) {
         spread_free(spread);
         return error_set(error, -ENOMEM, "no memory for the copies of a checkpoint");
     }

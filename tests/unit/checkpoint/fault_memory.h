@@ -22,6 +22,7 @@
 
 static atomic_long fault_memory_left = -1; /* allocations until the one that fails; -1: none will */
 static atomic_bool fault_memory_hit;
+static void (*fault_memory_seen)(void); /* NULL, or called at each allocation */
 
 static inline void fault_memory_arm(long number)
 {
@@ -54,6 +55,8 @@ void *__libc_realloc(void *memory, size_t size);
 
 static inline bool fault_memory_now(void)
 {
+    if (fault_memory_seen != NULL)
+        fault_memory_seen();
     if (fault_memory_left < 0 || atomic_fetch_sub(&fault_memory_left, 1) != 0)
         return false;
     fault_memory_hit = true;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "unit/worker/plan_of_one.h"
 #include "worker/engine.h"
 #include "worker/memory.h"
 
@@ -43,20 +44,6 @@ static void begin(struct tiny_state *tiny, bool tied)
     assert_int_equal(arena_new(&counting, tiny->device, &tiny->state->arena), 0);
 }
 
-static struct plan *plan_of_one(const struct tiny_state *tiny)
-{
-    struct plan *plan = plan_new();
-
-    assert_non_null(plan);
-    plan->stage_count = plan->replica_count = plan->worker_count = 1;
-    plan->workers = calloc(1, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(2, sizeof(unsigned));
-    plan->replica_first_lane = calloc(2, sizeof(unsigned));
-    plan->stage_first_unit[1] = tiny->state->unit_count;
-    plan->replica_first_lane[1] = tiny->spec.train.lanes;
-    return plan;
-}
-
 static size_t sum_of(const struct memory_need *need)
 {
     return need->state_bytes + memory_arena_bytes(need);
@@ -70,7 +57,7 @@ static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute rec
     const struct routes routes = {0};
 
     begin(&tiny, tied);
-    struct plan *plan = plan_of_one(&tiny);
+    struct plan *plan = plan_of_one(tiny.state->unit_count, tiny.spec.train.lanes);
     plan->recompute = recompute;
     plan->frozen_layers = frozen_layers;
     const struct memory_need need = memory_need(tiny.state, plan, 0, true);
@@ -105,7 +92,7 @@ static void test_recomputation_takes_less(void **state)
 
     (void)state;
     begin(&tiny, true);
-    struct plan *plan = plan_of_one(&tiny);
+    struct plan *plan = plan_of_one(tiny.state->unit_count, tiny.spec.train.lanes);
     size_t all = memory_need(tiny.state, plan, 0, true).activation_bytes;
     plan->recompute = PLAN_RECOMPUTE_FULL;
     assert_true(memory_need(tiny.state, plan, 0, true).activation_bytes < all);
@@ -145,7 +132,7 @@ static void test_room_for_the_sums_of_others_counts(void **state)
 
     (void)state;
     begin(&tiny, false);
-    struct plan *plan = plan_of_one(&tiny);
+    struct plan *plan = plan_of_one(tiny.state->unit_count, tiny.spec.train.lanes);
     assert_int_equal(memory_need(tiny.state, plan, 0, true).reduction_bytes, 0);
     plan->replica_count = 2;
     free(plan->replica_first_lane);

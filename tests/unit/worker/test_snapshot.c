@@ -9,30 +9,17 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "checkpoint/reader.h"
-#include "elastic/plan.h"
+#include "unit/worker/plan_of_one.h"
 #include "worker/snapshot.h"
 
 #define PATIENCE_NS (20 * NS_PER_SECOND)
 
 struct fixture {
     struct tiny_state tiny;
-    struct plan *plan; /* one stage, one replica */
+    struct plan *plan;
     struct snapshot *snapshot;
     char folder[64];
 };
-
-static struct plan *plan_of_one(unsigned unit_count)
-{
-    struct plan *plan = plan_new();
-
-    snprintf(plan->job, sizeof(plan->job), "tiny");
-    plan->generation = 7;
-    plan->stage_count = plan->replica_count = plan->worker_count = 1;
-    plan->workers = calloc(1, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(2, sizeof(unsigned));
-    plan->stage_first_unit[1] = unit_count;
-    return plan;
-}
 
 static int begin(void **state)
 {
@@ -49,7 +36,7 @@ static int begin(void **state)
     if (state_initialize(model, 0, model->unit_count, &error) ||
         snapshot_new(model, &options, &fixture.snapshot, &error))
         fail_msg("%s", error.text);
-    fixture.plan = plan_of_one(model->unit_count);
+    fixture.plan = plan_of_one(model->unit_count, 1);
     *state = &fixture;
     return 0;
 }

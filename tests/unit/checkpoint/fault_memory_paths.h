@@ -1,0 +1,72 @@
+/*
+ * Memory that runs out once on every path of calls that leads to an allocation: for operations with
+ * thousands of allocations, most of which are one loop's. One run without a fault notes the path of
+ * each; the first on each path is then made to fail, one a run.
+ */
+#pragma once
+
+#include <execinfo.h>
+
+#include "unit/checkpoint/fault_memory.h"
+
+#define PATH_FRAMES    24
+#define PATH_NOTES_MAX (1u << 16)
+
+static uint64_t path_notes[PATH_NOTES_MAX]; /* a hash of the path, by number of the allocation */
+static atomic_uint path_note_count;
+static _Thread_local bool path_noting; /* what backtrace() itself takes is no allocation of ours */
+
+static inline void path_note(void)
+{
+    void *frames[PATH_FRAMES];
+    uint64_t path = 0;
+    if (path_noting)
+        return;
+    path_noting = true;
+    int depth = backtrace(frames, PATH_FRAMES);
+    path_noting = false;
+    while (depth-- > 0)
+        path = (path ^ (uintptr_t)frames[depth]) * 0x9e3779b97f4a7c15u;
+    unsigned at = atomic_fetch_add(&path_note_count, 1);
+    if (at < PATH_NOTES_MAX)
+        path_notes[at] = path;
+}
+
+/** path_is_new() - whether the noted allocation @number is the first on its path */
+static inline bool path_is_new(unsigned number)
+{
+    for (unsigned i = 0; i < number; i++)
+        if (path_notes[i] == path_notes[number])
+            return false;
+    return true;
+}
+
+/** fault_memory_each_path() - as fault_memory_each(), for the first allocation on each path */
+static inline void fault_memory_each_path(const struct error *failure, int (*run)(void),
+                                          void (*check)(int result))
+{
+    unsigned failed = 0;
+    if (!FAULT_MEMORY)
+        skip();
+    check(run()); /* what is allocated once for all */
+    path_note_count = 0;
+    fault_memory_seen = path_note;
+    int status = run();
+    fault_memory_seen = NULL;
+    assert_int_equal(status, 0);
+    check(status);
+    assert_true(path_note_count < PATH_NOTES_MAX);
+    for (unsigned k = 0; k < path_note_count; k++) {
+        if (!path_is_new(k))
+            continue;
+        fault_memory_arm(k);
+        int r = run();
+        bool hit = fault_memory_disarm();
+        if (r != 0 && (!hit || r != -ENOMEM))
+            fail_msg("allocation %u: %d \"%s\"", k, r, failure->text);
+        failed += hit;
+        check(r);
+    }
+    print_message("[   INFO   ] %u of %u allocations\n", failed, (unsigned)path_note_count);
+    assert_true(failed > 4);
+}

@@ -1,0 +1,23 @@
+/* The least plan: one stage on one worker. */
+#pragma once
+
+#include "elastic/plan.h"
+
+/** plan_of_one() - generation 7 of the job "tiny", all units and lanes on rank 0; to be freed with
+ * plan_free() */
+static inline struct plan *plan_of_one(unsigned unit_count, unsigned lane_count)
+{
+    struct plan *plan = plan_new();
+
+    assert_non_null(plan);
+    snprintf(plan->job, sizeof(plan->job), "tiny");
+    plan->generation = 7;
+    plan->stage_count = plan->replica_count = plan->worker_count = 1;
+    plan->workers = calloc(1, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->replica_first_lane = calloc(2, sizeof(unsigned));
+    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
+    plan->stage_first_unit[1] = unit_count;
+    plan->replica_first_lane[1] = lane_count;
+    return plan;
+}
