@@ -197,6 +197,26 @@ static void test_garbage_is_refused(void **state)
     }
 }
 
+/* A word that nobody knows is no message, however much of another one comes with it. */
+static void test_unknown_type_with_everything_else_is_refused(void **state)
+{
+    (void)state;
+    for (int type = 0; type < TYPES; type++) {
+        struct control_message message;
+        struct bytes stream = {0};
+        sample_message(&message, (enum control_type)type);
+        assert_int_equal(control_pack(&message, &stream), 0);
+        assert_int_equal(bytes_append(&stream, "", 1), 0);
+        char *text = (char *)stream.data + 4, *word = strstr(text, "\"type\":\"");
+        assert_non_null(word);
+        word[strlen("\"type\":\"")] ^= 1;
+        struct error error = {0};
+        assert_int_equal(unpack_frame((uint32_t)strlen(text), text, &error), -EBADMSG);
+        control_message_done(&message);
+        bytes_done(&stream);
+    }
+}
+
 /* A newer firnd may say more than an older worker knows. */
 static void test_unknown_keys_are_left_alone(void **state)
 {
@@ -221,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_byte_by_byte),
         cmocka_unit_test(test_lengths_are_bounded_before_anything_arrives),
         cmocka_unit_test(test_garbage_is_refused),
+        cmocka_unit_test(test_unknown_type_with_everything_else_is_refused),
         cmocka_unit_test(test_unknown_keys_are_left_alone),
         cmocka_unit_test(test_text_too_long_is_refused),
     };

@@ -281,6 +281,31 @@ static void one_that_is_ahead_does_not_cost_the_others_their_state(void **state)
     assert_int_equal(recovery_ranges(&outcome, &reports[1], ranges), 0);
 }
 
+/* One that has just come has applied nothing, and says so. */
+static void one_without_state_contradicts_nobody(void **state)
+{
+    (void)state;
+    two_stages(APPLIED, APPLIED);
+    fill_report(&reports[2], BEFORE, 0, 2, 0, 1);
+    reports[2].held_unit_count = 0;
+    reports[2].applied_step = 0;
+    assert_int_equal(decide(3), 0);
+    assert_int_equal(outcome.step, STEP);
+}
+
+/* Reports come from outside. */
+static void units_that_the_model_has_not_are_passed_over(void **state)
+{
+    (void)state;
+    two_stages(APPLIED, APPLIED);
+    reports[1].held_unit_count = 1u << 20;
+    assert_int_equal(decide(2), 0);
+    assert_int_equal(outcome.step, STEP);
+    reports[0].held_unit_count = 0;
+    assert_int_equal(decide(2), 0);
+    assert_int_equal(outcome.missing_unit, 0);
+}
+
 static void contradictions_are_refused(void **state)
 {
     (void)state;
@@ -319,6 +344,8 @@ int main(void)
         cmocka_unit_test(old_ranges_cannot_apply_a_step),
         cmocka_unit_test(a_straggler_of_an_old_generation_counts_for_nothing),
         cmocka_unit_test(one_that_is_ahead_does_not_cost_the_others_their_state),
+        cmocka_unit_test(one_without_state_contradicts_nobody),
+        cmocka_unit_test(units_that_the_model_has_not_are_passed_over),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(step_zero_is_state_like_any_other),
     };
