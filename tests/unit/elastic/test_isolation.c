@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "elastic/isolation.h"
+#include "elastic/plan.h"
 
 #define TTL_NS (9 * NS_PER_SECOND)
 
@@ -98,6 +99,20 @@ static void there_is_time_left_when_it_holds(void **state)
     assert_int_equal(isolation_judge(&view), ISOLATION_DOUBT);
 }
 
+/* The question is asked only for the one node that could go on by itself. */
+static void only_a_node_with_all_workers_is_alone(void **state)
+{
+    (void)state;
+    struct plan_worker workers[] = {{.node = "a"}, {.node = "a"}, {.node = "b"}};
+    struct plan plan = {.worker_count = 2, .donor_count = 1, .workers = workers};
+    assert_string_equal(plan_lone_node(&plan), "a"); /* b only hands over */
+    plan.worker_count = 3;
+    plan.donor_count = 0;
+    assert_null(plan_lone_node(&plan));
+    plan.worker_count = 0;
+    assert_null(plan_lone_node(&plan));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +124,7 @@ int main(void)
         cmocka_unit_test_setup(without_neighbours_the_word_of_earlier_ones_counts, setup),
         cmocka_unit_test_setup(that_nobody_is_known_does_not_mean_that_there_is_nobody, setup),
         cmocka_unit_test_setup(there_is_time_left_when_it_holds, setup),
+        cmocka_unit_test(only_a_node_with_all_workers_is_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

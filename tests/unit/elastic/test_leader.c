@@ -4,6 +4,9 @@
  */
 #include "unit/elastic/cluster.h"
 
+#define LESS_THAN_A_WAIT                                                                           \
+    1.0 /* seconds; for what comes together the leader waits CLUSTER_TIMEOUT_NS */
+
 static struct cluster *start(unsigned nodes, unsigned slots)
 {
     struct cluster *cluster = cluster_new(1, nodes, slots);
@@ -333,7 +336,8 @@ static void freezing_shrinks_and_forks(void **state)
     cluster_progress(cluster, 5, 20);
     assert_int_equal(cluster->plan->stage_count, 3);
     cluster->frozen_layers = 1;
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->generation == 2);
+    cluster_until(cluster, LESS_THAN_A_WAIT, cluster->plan->generation == 2);
+    cluster_until(cluster, 10, cluster_trains(cluster));
     assert_int_equal(cluster->plan->reason, PLAN_REASON_FREEZE);
     assert_int_equal(cluster->plan->frozen_layers, 1);
     assert_int_equal(cluster->plan->stage_count, 2);
@@ -356,6 +360,21 @@ static void a_loss_at_the_start_is_no_lost_work(void **state)
     assert_non_null(strstr(cluster->plan->reason_text, " at the start: "));
     assert_non_null(strstr(cluster->plan->reason_text, " from step 0"));
     assert_null(strstr(cluster->plan->reason_text, "nothing but time is lost"));
+    cluster_free(cluster);
+}
+
+static void another_scale_is_taken_up_at_once(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    assert_int_equal(cluster->plan->worker_count, 6);
+    cluster->devices_wanted = 4;
+    cluster_until(cluster, LESS_THAN_A_WAIT, cluster->plan->generation == 2);
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_SCALE);
+    assert_true(cluster->plan->planned);
+    assert_in_range(cluster->plan->worker_count, 1, 4);
+    cluster_progress(cluster, 5, 5);
+    assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
 }
 
@@ -707,6 +726,7 @@ int main(void)
         cmocka_unit_test(pinned_layouts_are_followed),
         cmocka_unit_test(freezing_shrinks_and_forks),
         cmocka_unit_test(a_loss_at_the_start_is_no_lost_work),
+        cmocka_unit_test(another_scale_is_taken_up_at_once),
         cmocka_unit_test(a_lost_stage_goes_back_to_the_checkpoint),
         cmocka_unit_test(a_node_of_single_replicas_dies_and_its_shadow_lives),
         cmocka_unit_test(stages_are_spread_when_another_node_can_have_copies),

@@ -316,6 +316,10 @@ static void an_unknown_time_counts_for_nothing(void **state)
     for (unsigned i = 0; i < 10 * STEPS; i++)
         step(&bench, (double[]){0, 3});
     assert_int_equal(verdicts(&bench, NULL), 0);
+    /* Nor does it make its peer fast. */
+    for (unsigned i = 0; i < 10 * STEPS; i++)
+        step(&bench, (double[]){i % 2, 1.3});
+    assert_int_equal(verdicts(&bench, NULL), 0);
     done(&bench);
 }
 
