@@ -363,6 +363,22 @@ static void a_loss_at_the_start_is_no_lost_work(void **state)
     cluster_free(cluster);
 }
 
+/* The new one takes the place of the one that leaves, in whatever order their names are. */
+static void who_stays_keeps_its_stage(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start_pinned(3, 1, 2, 1);
+    assert_int_equal(plan_find(cluster->plan, "a", 0), 0);
+    assert_int_equal(plan_find(cluster->plan, "b", 0), 1);
+    cluster->nodes[0].draining = true;
+    cluster_until(cluster, 10, cluster->plan->generation == 2);
+    assert_int_equal(plan_find(cluster->plan, "b", 0), 1);
+    assert_int_equal(plan_find(cluster->plan, "c", 0), 0);
+    for (unsigned i = 0; i < cluster->plan->move_count; i++)
+        assert_int_equal(cluster->plan->moves[i].to_rank, 0);
+    cluster_free(cluster);
+}
+
 static void another_scale_is_taken_up_at_once(void **state)
 {
     (void)state;
@@ -371,6 +387,7 @@ static void another_scale_is_taken_up_at_once(void **state)
     cluster->devices_wanted = 4;
     cluster_until(cluster, LESS_THAN_A_WAIT, cluster->plan->generation == 2);
     assert_int_equal(cluster->plan->reason, PLAN_REASON_SCALE);
+    assert_non_null(strstr(cluster->plan->reason_text, "another scale is asked for"));
     assert_true(cluster->plan->planned);
     assert_in_range(cluster->plan->worker_count, 1, 4);
     cluster_progress(cluster, 5, 5);
@@ -726,6 +743,7 @@ int main(void)
         cmocka_unit_test(pinned_layouts_are_followed),
         cmocka_unit_test(freezing_shrinks_and_forks),
         cmocka_unit_test(a_loss_at_the_start_is_no_lost_work),
+        cmocka_unit_test(who_stays_keeps_its_stage),
         cmocka_unit_test(another_scale_is_taken_up_at_once),
         cmocka_unit_test(a_lost_stage_goes_back_to_the_checkpoint),
         cmocka_unit_test(a_node_of_single_replicas_dies_and_its_shadow_lives),
