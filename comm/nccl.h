@@ -1,7 +1,7 @@
 /*
  * Moving GPU buffers between the workers of one generation with NCCL: sends and receives, nothing
- * that computes. The additions of a reduction are ours, in tree order (DESIGN 3), so the numbers do
- * not depend on what NCCL would choose.
+ * that computes. The additions of a reduction are ours, in tree order (comm/tree.h), so the numbers
+ * do not depend on what NCCL would choose.
  *
  * The library is opened at run time: one binary serves machines with it and without. A generation
  * has a clique: a handful of communicators (one a group of ranks), all non-blocking, made anew each

@@ -1,5 +1,5 @@
 /*
- * The one binary tree over lane indices along which gradients are added (DESIGN 3.3).
+ * The one binary tree over lane indices along which gradients are added.
  *
  * Over [first, first + count): a single lane is a leaf; otherwise the left child is the largest
  * power of two below count, the right child the rest. A replica that holds any contiguous range of

@@ -1,5 +1,5 @@
 /*
- * From a checkpoint on disk to its record in etcd: the moment it counts (DESIGN 7).
+ * From a checkpoint on disk to its record in etcd: the moment it counts.
  *
  * The record is written by the firnd of rank 0's node in a transaction guarded by the absence of
  * the record and by the plan in force, so a worker of an older generation cannot add one. It is

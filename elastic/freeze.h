@@ -1,5 +1,5 @@
 /*
- * When layers freeze: a pure function of the committed norms, run by every worker (DESIGN 6).
+ * When layers freeze: a pure function of the committed norms, run by every worker.
  *
  * `gradient` is PipeTransformer's rule (He et al., ICML 2021): over the norms accumulated since the
  * last decision, frozen = min(ceil(frozen + alpha * (layers - frozen)), argmin over l >= frozen of

@@ -1,6 +1,6 @@
 /*
  * Which lanes each replica carries: contiguous, sizes that differ by at most one, and cut where the
- * tree of additions (DESIGN 3.3) is cut, so that replicas reduce few and large subtrees. Replicas
+ * tree of additions (comm/tree.h) is cut, so that replicas reduce few and large subtrees. Replicas
  * of unlike speeds get lanes by their speed instead.
  */
 #pragma once

@@ -1,5 +1,12 @@
 /*
- * What survives a failure: DESIGN 4's table as a pure function over the reports of the survivors.
+ * What survives a failure: a pure function over the reports of the survivors. Nobody applies a step
+ * before everybody holds its reduced gradients (worker/exchange.h), so each survivor is BEFORE the
+ * step in flight, at HOLD, or has APPLIED it, and never are some BEFORE and others APPLIED:
+ *
+ *     every stage has a survivor, all at HOLD or APPLIED   the step stands: all apply it
+ *     every stage has a survivor, one of them is BEFORE    the step is replayed in the next
+ *                                                          generation, to the same bits
+ *     some stage has none, worker or shadow                the newest checkpoint
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* What a node says about its workers of one job: to the leader through etcd, DESIGN 4 and 5. */
+/* What a node says about its workers of one job: to the leader through etcd. */
 #pragma once
 
 #include <jansson.h>

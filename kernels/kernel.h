@@ -110,7 +110,7 @@ struct kernel_norm_tensor {
     size_t count;        /* elements */
 };
 
-/* Elements of a partial sum of norms_squared(): aligned to the tensor's start, DESIGN 3.6. */
+/* Elements of a partial sum of norms_squared(): aligned to the tensor's start. */
 #define KERNEL_NORM_CHUNK 4096
 
 struct kernel {

@@ -1,4 +1,4 @@
-/* The names of firn's keys: /firn/v1/<cluster>/... (DESIGN 5). */
+/* The names of firn's keys: /firn/v1/<cluster>/... */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
  * The commit of a step: everybody's part of the step record goes up a tree of ranks, the complete
- * record comes down (DESIGN 4). A rank sends up only when it holds its stage's reduced gradients
+ * record comes down. A rank sends up only when it holds its stage's reduced gradients
  * and its children have sent theirs, so the record that comes down proves that all hold.
  *
  * Small facts ride along: how far checkpoints are durable, whether all ranks read the same data,

@@ -13,20 +13,21 @@
  *      soon as it is final: with one replica when backward has passed the unit, so that it travels
  *      while backward goes on below; else (replicas on one node, a tied table) at the end of the
  *      reduction. The shadow has posted its receives when its step began, so bytes are read
- * straight into their buffers and no link has to store them.
+ *      straight into their buffers and no link has to store them.
  *   3. The shadow says HOLD(s) only when it has these gradients too. So the complete record, which
  *      is COMMIT(s), proves that every stage's gradients are held twice; the feeding worker waits
- * for nothing. The shadow puts the units' square sums, computed from what it received, into its own
- *      record: records that differ end the job (worker/exchange.c), so each step checks that the
- * two copies will be equal; and after a failure the step can stand without the stage's worker.
+ *      for nothing. The shadow puts the units' square sums, computed from what it received, into
+ *      its own record: records that differ end the job (worker/exchange.c), so each step checks
+ *      that the two copies will be equal; and after a failure the step can stand without the
+ *      stage's worker.
  *   4. On COMMIT(s) both apply the same optimizer code to the same gradients with the same
- * committed norm. Freezing is a function of the committed record, so both stop at the same unit;
- * what is frozen is only kept.
+ *      committed norm. Freezing is a function of the committed record, so both stop at the same
+ *      unit; what is frozen is only kept.
  *
  * Why not one step later, hidden behind the next forward: if the stage's worker dies when others
  * have applied s and the shadow has no gradients of s, nobody can bring the stage to s, and the
- * others cannot go back. With HOLD by the shadow the table of DESIGN 4 holds with "survivor" read
- * as worker or shadow (elastic/recovery.h), for each moment of death: before all hold: nobody has
+ * others cannot go back. With HOLD by the shadow the table of elastic/recovery.h holds with
+ * "survivor" read as worker or shadow, for each moment of death: before all hold: nobody has
  * applied, s is replayed from the shadow's copy at s - 1; all hold, or some have applied: the
  * shadow holds, and applies by the plan's commit.
  *

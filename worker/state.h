@@ -4,8 +4,8 @@
  *
  * Between steps all held units are at `applied_step`. `holds` says that the reduced gradients of
  * step applied_step + 1 are complete for the units of the current stage and for those whose shadow
- * this worker is (HOLD in DESIGN 4); they lie in the engine that made them, which lives until they
- * are applied or thrown away.
+ * this worker is (HOLD in elastic/recovery.h); they lie in the engine that made them, which lives
+ * until they are applied or thrown away.
  */
 #pragma once
 

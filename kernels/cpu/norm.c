@@ -1,5 +1,5 @@
 /*
- * The sums of squares of tensors (DESIGN 3.6): threads make the partial sums of the chunks, the
+ * The sums of squares of tensors: threads make the partial sums of the chunks, the
  * caller adds them in index order. Blocks of chunks keep the partial sums on the stack.
  */
 #include "kernels/cpu/level.h"

@@ -1,5 +1,5 @@
 /*
- * The sums of squares of tensors (DESIGN 3.6): a block a chunk of KERNEL_NORM_CHUNK elements makes
+ * The sums of squares of tensors: a block a chunk of KERNEL_NORM_CHUNK elements makes
  * its f64 sum in one order; the host adds the chunks of each tensor in index order. The sums of all
  * tensors' chunks lie one behind the other, so that the host waits once and not for each tensor.
  */

@@ -1,6 +1,6 @@
 /*
- * The checkers: each knows one promise of DESIGN 4 and nothing about how it is kept. They look at
- * what happens, at the moment when it happens.
+ * The checkers: each knows one promise of the protocol and nothing about how it is kept. They look
+ * at what happens, at the moment when it happens.
  */
 #pragma once
 

@@ -2,9 +2,9 @@
  * A miniature cluster for tests: real leader_decide() and agent_step(), and fakes of all else
  * (etcd, nodes, worker processes) on a simulated clock with seeded delays.
  *
- * Fake workers follow the protocol of DESIGN 4. Their state is one number a unit: the step that it
- * has applied, so a commit taken twice, a step lost for one unit or a move from a wrong source is
- * seen at once.
+ * Fake workers follow the protocol of steps and commits. Their state is one number a unit: the step
+ * that it has applied, so a commit taken twice, a step lost for one unit or a move from a wrong
+ * source is seen at once.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * Fake worker processes that follow the protocol of DESIGN 4 (cluster.h). Their state is one number
+ * Fake worker processes that follow the protocol (cluster.h). Their state is one number
  * a unit: the step that it has applied. Everything asserted here is a promise of the protocol.
  */
 #pragma once

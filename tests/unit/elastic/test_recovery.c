@@ -1,7 +1,7 @@
 /*
- * Recovery against an independent reading of DESIGN 4's table, over every small world: stages x
- * replicas, every subset of survivors, every combination of BEFORE, HOLD and APPLIED that the
- * protocol allows.
+ * Recovery against an independent reading of the table in elastic/recovery.h, over every small
+ * world: stages x replicas, every subset of survivors, every combination of BEFORE, HOLD and
+ * APPLIED that the protocol allows.
  */
 #include <errno.h>
 #include <setjmp.h>
