@@ -24,9 +24,8 @@ struct commit {
     const struct io *io;
     struct io_context *context;
     char part[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-    struct manifest
-        manifest;     /* spec, state, tensors borrowed; files are the shares' and then ours */
-    const char *node; /* NULL: all files must be here; else those that it has */
+    struct manifest manifest; /* spec, state, tensors borrowed; files: the shares', then ours */
+    const char *node;         /* NULL: all files must be here; else those that it has */
     struct error *error;
 };
 

@@ -50,9 +50,8 @@ struct manifest_file {
 struct manifest {
     char job[NAME_SIZE];
     uint64_t step, generation;
-    json_t *spec; /* job_spec_encode()'s tree */
-    json_t
-        *state; /* freeze state and whatever else the trainer needs to go on: {"freeze":..., ...} */
+    json_t *spec;  /* job_spec_encode()'s tree */
+    json_t *state; /* {"freeze": ..., ...}: what the trainer needs to go on beside tensors */
     struct hash128 state_digest;
     struct manifest_tensor *tensors;
     size_t tensor_count;

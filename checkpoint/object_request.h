@@ -33,8 +33,7 @@ struct object_request {
 };
 
 struct object_answer {
-    struct bytes
-        body; /* zero-terminated past its end; of a failure at most what is worth reading */
+    struct bytes body; /* a zero past its end; of a failure at most what is worth reading */
     size_t into_bytes;
     char tag[OBJECT_TAG_SIZE]; /* ETag */
     char algorithm[32];        /* x-amz-checksum-algorithm */

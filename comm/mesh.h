@@ -154,8 +154,7 @@ bool mesh_test(struct mesh_request *request);
 
 struct mesh_fault {
     bool failed;
-    unsigned
-        lost_ranks[64]; /* who closed or went silent; empty for an abort or a FAULT passed on */
+    unsigned lost_ranks[64]; /* closed or went silent; none: an abort, or a FAULT passed on */
     unsigned lost_count;
     char text[256];
 };

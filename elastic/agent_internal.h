@@ -11,10 +11,10 @@ struct agent_slot {
     bool greeted;      /* has said its status on this connection */
     bool was_prepared; /* this process has come past its start */
     bool fenced;       /* told to stop because no plan wants it: its end is no failure */
-    struct worker_report
-        status;              /* the last of the process there is or was; slot and phase at least */
-    enum agent_end end;      /* of the last process, while a plan still speaks of it */
-    uint64_t end_generation; /* of the plan that was in force then */
+    /* the last of the process there is or was; slot and phase at least */
+    struct worker_report status;
+    enum agent_end end;          /* of the last process, while a plan still speaks of it */
+    uint64_t end_generation;     /* of the plan that was in force then */
     char text[REPORT_TEXT_SIZE]; /* why it ended, is bad or refuses */
     bool bad, refused;
     unsigned deaths_at_start;

@@ -23,8 +23,8 @@ enum recovery_kind {
 struct recovery {
     enum recovery_kind kind;
     uint64_t step; /* committed when the next generation starts (after applying `commit`) */
-    struct step_record
-        commit; /* RECOVERY_STANDS, and mixed APPLIED/HOLD: complete; step 0: nothing to apply */
+    /* RECOVERY_STANDS, and mixed APPLIED/HOLD: complete; step 0: nothing to apply */
+    struct step_record commit;
     unsigned missing_unit; /* RECOVERY_CHECKPOINT: the first unit without survivor */
 };
 

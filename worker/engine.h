@@ -23,8 +23,7 @@ struct tie;
 
 struct engine_timing {
     uint64_t compute_ns, wait_ns; /* of the last step: own work, and waiting for others */
-    uint64_t
-        busy_ns; /* of the own work: forwards and backwards of training, which grow with lanes */
+    uint64_t busy_ns; /* of own work: forwards and backwards of training, which grow with lanes */
 };
 
 struct engine {
