@@ -30,9 +30,15 @@ struct staging {
     unsigned failed_file; /* of the write whose error was returned last */
 };
 
+/**
+ * staging_init() - take the arena, whole blocks of @arena_bytes, and open @io over it
+ * @block_bytes: of one write at most, a multiple of 4 KiB
+ * @depth: writes in flight, at most as many as there are blocks
+ * Return: 0; -ENOMEM, or what @io's open() says; *staging is as after staging_done() then
+ */
 int staging_init(struct staging *staging, const struct io *io, size_t arena_bytes,
                  size_t block_bytes, unsigned depth, struct error *error) CHECK_RESULT;
-void staging_done(struct staging *staging);
+void staging_done(struct staging *staging); /* nothing may be in flight */
 
 /** staging_acquire() - a free block to fill; negative: a write failed (failed_file says whose) */
 int staging_acquire(struct staging *staging, struct staging_block **ret_block) CHECK_RESULT;

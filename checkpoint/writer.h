@@ -67,6 +67,8 @@ struct checkpoint_share {
     unsigned tensor_count;
 };
 
+/** checkpoint_writer_start() - the arena and a thread; -EINVAL (an option), -ENOMEM, -EAGAIN (no
+   thread), or what io->open() says */
 int checkpoint_writer_start(const struct checkpoint_writer_options *options,
                             struct checkpoint_writer **ret_writer,
                             struct error *error) CHECK_RESULT;

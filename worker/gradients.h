@@ -17,6 +17,12 @@ struct gradients;
 /** gradients_depth() - buffers a unit that gradients_new() takes */
 unsigned gradients_depth(unsigned lanes, struct tree_span lane_range);
 
+/**
+ * gradients_new() - buffers for units [first_unit, first_unit + unit_count) of @state, which it
+ * borrows and takes the memory from
+ * @lanes: of the job; @lane_range: those of this replica, at least one
+ * Return: 0; -ENOMEM
+ */
 int gradients_new(const struct state *state, unsigned first_unit, unsigned unit_count,
                   unsigned lanes, struct tree_span lane_range, struct gradients **ret_gradients,
                   struct error *error) CHECK_RESULT;

@@ -36,6 +36,8 @@ struct metrics_line {
     const struct straggler_stage *slowest; /* of each of its stages; NULL: not known */
 };
 
+/** metrics_open() - the file at @path, made where there is none, cut off before the first line that
+ * is none or out of order; the errors of open(), read() and ftruncate(), -ENOMEM */
 int metrics_open(const char *path, struct metrics **ret_metrics, struct error *error) CHECK_RESULT;
 void metrics_close(struct metrics *metrics);
 /** metrics_last_step() - 0 when empty; a node that was away for a while has gaps before it */

@@ -40,6 +40,7 @@ struct spread {
     atomic_bool stop;
 };
 
+/** spread_new() - for one checkpoint; the node is a store of the plan; -ENOMEM, -EINVAL (no key) */
 int spread_new(const struct spread_options *options, struct spread **ret_spread,
                struct error *error) CHECK_RESULT;
 void spread_free(struct spread *spread); /* NULL allowed; no thread uses it any more */
@@ -69,6 +70,7 @@ struct spread_receipt {
  */
 int spread_receive(struct spread *spread, struct spread_receipt *ret_receipt,
                    struct error *error) CHECK_RESULT;
+/** spread_write_receipt() - for rank 0's node, which awaits it; the errors of file_replace() */
 int spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
                          struct error *error) CHECK_RESULT;
 /** spread_await_receipt() - of the keeper of @store; -ETIMEDOUT, -ECANCELED, -EBADMSG, -ENOMEM */
@@ -81,6 +83,7 @@ struct spread_seal {
     struct hash128 digest; /* of the state */
 };
 
+/** spread_write_seal() - of a manifest that is durable beside it; the errors of file_replace() */
 int spread_write_seal(const struct spread *spread, const struct spread_seal *seal,
                       struct error *error) CHECK_RESULT;
 /** spread_await_seal() - as long as the generation lasts; -ECANCELED, -EBADMSG, -ENOMEM */

@@ -44,6 +44,8 @@ struct state {
     struct step_record hold; /* of applied_step + 1, my part of it */
 };
 
+/** state_new() - no unit is held yet; @spec, @kernel and @device are borrowed; -EINVAL (no model),
+ * -ENOMEM */
 int state_new(const struct job_spec *spec, const struct kernel *kernel,
               struct kernel_device *device, struct state **ret_state,
               struct error *error) CHECK_RESULT;

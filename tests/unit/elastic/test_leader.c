@@ -4,8 +4,7 @@
  */
 #include "unit/elastic/cluster.h"
 
-#define LESS_THAN_A_WAIT                                                                           \
-    1.0 /* seconds; for what comes together the leader waits CLUSTER_TIMEOUT_NS */
+#define LESS_THAN_A_WAIT 1.0 /* seconds: CLUSTER_TIMEOUT_NS is waited for what comes together */
 
 static struct cluster *start(unsigned nodes, unsigned slots)
 {
