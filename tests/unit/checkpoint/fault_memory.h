@@ -22,7 +22,8 @@
 
 static atomic_long fault_memory_left = -1; /* allocations until the one that fails; -1: none will */
 static atomic_bool fault_memory_hit;
-static void (*fault_memory_seen)(void); /* NULL, or called at each allocation */
+__attribute__((unused)) static void (*fault_memory_seen)(
+    void); /* NULL, or called at each allocation */
 
 static inline void fault_memory_arm(long number)
 {
