@@ -116,6 +116,10 @@ static void write_standard_error(enum log_level level, const char *message,
 
 static void log_message(enum log_level level, const struct log_field *fields, size_t field_count,
                         const char *format, va_list arguments)
+    __attribute__((format(printf, 4, 0)));
+
+static void log_message(enum log_level level, const struct log_field *fields, size_t field_count,
+                        const char *format, va_list arguments)
 {
     if (level > logger.level)
         return;

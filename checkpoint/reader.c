@@ -100,7 +100,7 @@ const struct reader_file *reader_find_file(const struct checkpoint_reader *reade
         if (strcmp(reader->files[i].entry->name, name) == 0)
             return &reader->files[i];
     }
-    assert(!"decoding checked that every tensor's file is listed");
+    assert(false && "decoding checked that every tensor's file is listed");
     return NULL;
 }
 

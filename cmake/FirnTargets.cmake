@@ -20,6 +20,14 @@ if(FIRN_SANITIZE)
     target_link_options(firn_options INTERFACE -fsanitize=${FIRN_SANITIZE})
 endif()
 
+# Coverage of every decoder steers a fuzzer, so all of it is instrumented, not the targets alone.
+option(FIRN_FUZZ "Build the fuzz targets with libFuzzer (clang)" OFF)
+if(FIRN_FUZZ)
+    target_compile_options(firn_options INTERFACE
+        $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all>)
+    target_link_options(firn_options INTERFACE -fsanitize=address,undefined)
+endif()
+
 # firn_library(NAME DEPENDS other... LIBRARIES imported...): every .c file of the folder
 function(firn_library name)
     cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;SOURCES;EXCLUDE" ${ARGN})

@@ -162,7 +162,7 @@ int plan_workers_unpack(const char *text, size_t length, struct plan_worker **re
                         unsigned *ret_count, struct error *error)
 {
     static const struct plan_worker nobody;
-    struct cursor cursor = {text, text + length};
+    struct cursor cursor = {text, length > 0 ? text + length : text};
     size_t count = count_workers(text, length);
     if (count > PLAN_RANKS_MAX)
         return error_set(error, -EINVAL, "\"workers\" has %zu, more than %u", count,

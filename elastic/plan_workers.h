@@ -27,7 +27,7 @@ int plan_workers_pack(const struct plan_worker *workers, unsigned count,
                       struct bytes *text) CHECK_RESULT;
 
 /**
- * plan_workers_unpack() - @text of @length bytes
+ * plan_workers_unpack() - @text of @length bytes, NULL where there are none
  * @ret_workers: malloc'ed, never NULL after a success
  *
  * Return: 0; -EINVAL (malformed, more than PLAN_RANKS_MAX, words that are too long: @error says

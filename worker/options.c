@@ -113,7 +113,7 @@ static int take_flag(int flag, const char *name, struct worker_options *options,
         options->failure_timeout_ns = number * NS_PER_MS;
         return status;
     default:
-        assert(!"a flag of the table");
+        assert(false && "a flag of the table");
         return -EINVAL;
     }
 }

@@ -34,7 +34,7 @@ static const struct unit_tensor *table_of(const struct engine *engine, unsigned 
     for (unsigned i = 0; i < layout->tensor_count; i++)
         if (layout->tensors[i].mirror)
             return &layout->tensors[i];
-    assert(!"a tied head without a mirror");
+    assert(false && "a tied head without a mirror");
     return NULL;
 }
 

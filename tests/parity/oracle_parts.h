@@ -23,7 +23,7 @@ static const double *oracle_tensor(const struct oracle *oracle, unsigned unit, c
         if (length >= suffix && strcmp(layout.tensors[i].name + length - suffix, name) == 0)
             return oracle->parameters[unit] + layout.tensors[i].offset;
     }
-    assert(!"no such tensor");
+    assert(false && "no such tensor");
     return NULL;
 }
 

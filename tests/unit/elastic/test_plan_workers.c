@@ -137,6 +137,7 @@ static void test_damage_is_refused(void **state)
     struct error error = {0};
     assert_int_equal(unpack("aan\0 0 aah:1 0", 14, &error), -EINVAL);
     assert_int_equal(unpack("aan0 0 aah:1 0,bb 1 da 0", 24, &error), 0);
+    assert_int_equal(unpack(NULL, 0, &error), 0);
 }
 
 /* Words that grow past their room by sharing with what was there before. */
