@@ -212,7 +212,8 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
     else
         snprintf(text, sizeof(text), "exit code %d: %.200s", exit_code, words);
     snprintf(event.text, sizeof(event.text), "%s", text);
-    bool told = job->statuses[slot].phase == WORKER_REFUSED;
+    bool told =
+        job->statuses[slot].phase == WORKER_REFUSED || job->statuses[slot].phase == WORKER_BAD;
     if (exit_code && !job->killed[slot] && !told) {
         char line[REPORT_TEXT_SIZE + 64];
         snprintf(line, sizeof(line), "the worker on slot %u ended: %s", slot, text);

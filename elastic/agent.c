@@ -218,7 +218,19 @@ static void take_up(struct agent *agent, const struct agent_event *event)
     slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = 0;
 }
 
-static void take_status(struct agent *agent, const struct agent_event *event)
+/* Its own word: what it holds is not to be trusted. */
+static void take_out_of_service(struct agent_slot *slot, const struct agent_event *event,
+                                struct agent_actions *actions)
+{
+    if (slot->bad)
+        return;
+    slot->bad = true;
+    memcpy(slot->text, event->status->text, sizeof(slot->text));
+    memcpy(emit(actions, AGENT_SLOT_BAD, event->slot)->text, slot->text, sizeof(slot->text));
+}
+
+static void take_status(struct agent *agent, const struct agent_event *event,
+                        struct agent_actions *actions)
 {
     struct agent_slot *slot = &agent->slots[event->slot];
     if (slot->process == PROCESS_NONE)
@@ -231,6 +243,8 @@ static void take_status(struct agent *agent, const struct agent_event *event)
     if (event->status->phase == WORKER_REFUSED) {
         slot->refused = true;
         memcpy(slot->text, event->status->text, sizeof(slot->text));
+    } else if (event->status->phase == WORKER_BAD) {
+        take_out_of_service(slot, event, actions);
     } else if (event->status->phase != WORKER_STARTING) {
         slot->was_prepared = true;
         slot->deaths_at_start = 0;
@@ -317,7 +331,7 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
     if (slot->process == PROCESS_NONE)
         return;
     slot->process = PROCESS_NONE;
-    if (slot->refused)
+    if (slot->refused || slot->bad)
         return;
     snprintf(slot->text, sizeof(slot->text), "%s", event->text);
     slot->end_generation = agent->plan != NULL ? agent->plan->generation : 0;
@@ -482,7 +496,7 @@ static void lead_process(struct agent *agent, unsigned index, const struct wish 
                          uint64_t now_ns, struct agent_actions *actions)
 {
     struct agent_slot *slot = &agent->slots[index];
-    if (slot->fenced || slot->refused || agent->plan == NULL) {
+    if (slot->fenced || slot->refused || slot->bad || agent->plan == NULL) {
         stop(agent, index, now_ns, actions);
     } else if (!slot->greeted) {
         uint64_t due = hello_due(agent, slot);
@@ -562,7 +576,7 @@ static void take_event(struct agent *agent, const struct agent_event *event, str
         take_up(agent, event);
         break;
     case AGENT_WORKER_STATUS:
-        take_status(agent, event);
+        take_status(agent, event, actions);
         break;
     case AGENT_WORKER_EXIT:
         take_exit(agent, event, actions);

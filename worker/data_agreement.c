@@ -1,10 +1,8 @@
 #include "worker/data_agreement.h"
 
 #include <errno.h>
-#include <string.h>
 
-#include "base/bytes.h"
-#include "worker/tags.h"
+#include "worker/assembly.h"
 
 /* Up: known, ranks, count, then (digest, ranks) of each kind. */
 #define UP_HEAD  3u
@@ -13,7 +11,7 @@
 enum { DOWN_KNOWN, DOWN_OUTCOME, DOWN_UNANIMOUS, DOWN_WORDS };
 
 /* The index of a message's tag. */
-enum message { UP, DOWN, HEARD, ALL_HEARD };
+enum message { UP, DOWN };
 
 void data_votes_init(struct data_votes *votes, uint64_t digest, uint64_t known)
 {
@@ -58,32 +56,7 @@ uint64_t data_votes_outcome(const struct data_votes *votes)
 
 /* ---- messages ---- */
 
-static int send_words(struct mesh *mesh, unsigned peer, enum message index, const uint64_t *words,
-                      unsigned count)
-{
-    uint8_t message[8 * UP_WORDS];
-
-    for (unsigned i = 0; i < count; i++)
-        bytes_put_u64(message + 8 * i, words[i]);
-    return mesh_send(mesh, peer, tag_make(TAG_DATA, 0, index), message, 8 * (size_t)count, NULL);
-}
-
-static int receive_words(struct mesh *mesh, unsigned peer, enum message index, uint64_t *ret_words,
-                         unsigned count)
-{
-    AUTO_FREE void *message = NULL;
-    size_t size_bytes = 0;
-    int status = mesh_receive_any(mesh, peer, tag_make(TAG_DATA, 0, index), UINT64_MAX, &message,
-                                  &size_bytes);
-
-    if (!status && size_bytes != 8 * (size_t)count)
-        status = -EBADMSG;
-    for (unsigned i = 0; !status && i < count; i++)
-        ret_words[i] = bytes_get_u64((const uint8_t *)message + 8 * (size_t)i);
-    return status;
-}
-
-static int send_up(struct mesh *mesh, unsigned parent, const struct data_votes *votes)
+static int send_up(const struct assembly *place, const struct data_votes *votes)
 {
     uint64_t words[UP_WORDS] = {votes->known, votes->ranks, votes->count};
 
@@ -91,13 +64,13 @@ static int send_up(struct mesh *mesh, unsigned parent, const struct data_votes *
         words[UP_HEAD + 2 * i] = votes->list[i].digest;
         words[UP_HEAD + 2 * i + 1] = votes->list[i].ranks;
     }
-    return send_words(mesh, parent, UP, words, UP_WORDS);
+    return assembly_send(place, place->parent, UP, words, UP_WORDS);
 }
 
-static int receive_up(struct mesh *mesh, unsigned child, struct data_votes *ret_votes)
+static int receive_up(const struct assembly *place, unsigned child, struct data_votes *ret_votes)
 {
     uint64_t words[UP_WORDS];
-    int status = receive_words(mesh, child, UP, words, UP_WORDS);
+    int status = assembly_receive(place, child, UP, words, UP_WORDS);
 
     if (!status && (words[1] > JOB_DEVICES_MAX || words[2] > DATA_VOTES_MAX))
         status = -EBADMSG;
@@ -138,20 +111,14 @@ static int judge(const struct plan *plan, unsigned rank, uint64_t digest, const 
                      "half of the slots: data.path must hold the same files on every node");
 }
 
-/* One rank's neighbours in the tree. */
-struct place {
-    struct mesh *mesh;
-    unsigned rank, first, children;
-};
-
 /* What all below this rank have, and it. */
-static int gather(const struct place *place, struct data_votes *votes)
+static int gather(const struct assembly *place, struct data_votes *votes)
 {
     int status = 0;
 
-    for (unsigned i = 0; !status && i < place->children; i++) {
+    for (unsigned i = 0; !status && i < place->child_count; i++) {
         struct data_votes part;
-        status = receive_up(place->mesh, place->first + i, &part);
+        status = receive_up(place, place->first_child + i, &part);
         if (!status)
             status = data_votes_merge(votes, &part);
     }
@@ -166,50 +133,29 @@ static void decide(const struct data_votes *votes, uint64_t *ret_down)
 }
 
 /* The outcome, from the root to all. */
-static int spread(const struct place *place, const struct data_votes *votes, uint64_t *ret_down)
+static int spread(const struct assembly *place, const struct data_votes *votes, uint64_t *ret_down)
 {
     int status = 0;
 
     decide(votes, ret_down);
     if (place->rank) {
-        unsigned parent = plan_tree_parent(place->rank);
-        status = send_up(place->mesh, parent, votes);
+        status = send_up(place, votes);
         if (!status)
-            status = receive_words(place->mesh, parent, DOWN, ret_down, DOWN_WORDS);
+            status = assembly_receive(place, place->parent, DOWN, ret_down, DOWN_WORDS);
     }
-    for (unsigned i = 0; !status && i < place->children; i++)
-        status = send_words(place->mesh, place->first + i, DOWN, ret_down, DOWN_WORDS);
+    for (unsigned i = 0; !status && i < place->child_count; i++)
+        status = assembly_send(place, place->first_child + i, DOWN, ret_down, DOWN_WORDS);
     return status;
-}
-
-/*
- * All know the outcome: said up the tree, and down again. A link that breaks now is no news, for
- * somebody is about to go; it ends the waiting.
- */
-static void await_all(const struct place *place)
-{
-    int status = 0;
-
-    for (unsigned i = 0; !status && i < place->children; i++)
-        status = receive_words(place->mesh, place->first + i, HEARD, NULL, 0);
-    if (!status && place->rank) {
-        unsigned parent = plan_tree_parent(place->rank);
-        status = send_words(place->mesh, parent, HEARD, NULL, 0);
-        if (!status)
-            status = receive_words(place->mesh, parent, ALL_HEARD, NULL, 0);
-    }
-    for (unsigned i = 0; !status && i < place->children; i++)
-        status = send_words(place->mesh, place->first + i, ALL_HEARD, NULL, 0);
 }
 
 int data_agreement_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t digest,
                        uint64_t known, struct error *error)
 {
-    struct place place = {.mesh = mesh, .rank = rank};
+    struct assembly place;
     struct data_votes votes;
     uint64_t down[DOWN_WORDS];
 
-    place.children = plan_tree_children(plan, rank, &place.first);
+    assembly_init(&place, mesh, plan, rank, TAG_DATA, 0);
     data_votes_init(&votes, digest, known);
     int status = gather(&place, &votes);
     if (!status)
@@ -217,6 +163,6 @@ int data_agreement_run(struct mesh *mesh, const struct plan *plan, unsigned rank
     if (status)
         return status;
     if (!down[DOWN_UNANIMOUS])
-        await_all(&place);
+        assembly_await_all(&place);
     return judge(plan, rank, digest, down, error);
 }

@@ -8,11 +8,11 @@
 
 /*
  * A message is a count of words, so many words, and the record. Every message has the words digest
- * or switch, durable, failed, and upwards the readiness; then come times: upwards rows of (rank,
- * ns), downwards of (rank, its time, the fastest's) for each stage.
+ * or switch, durable, failed, disputed, and upwards the readiness; then come times: upwards rows of
+ * (rank, ns), downwards of (rank, its time, the fastest's) for each stage.
  */
-#define DOWN_WORDS 3u
-#define UP_WORDS   (6u + EXCHANGE_LACKING_MAX)
+#define DOWN_WORDS 4u
+#define UP_WORDS   (7u + EXCHANGE_LACKING_MAX)
 #define UP_ROW     2u
 #define DOWN_ROW   3u
 
@@ -21,6 +21,7 @@ struct round {
     const struct plan *plan;
     unsigned rank;
     bool closing;
+    bool disputed; /* here or below */
     uint64_t up_tag, down_tag;
     uint64_t *words; /* of one message; room for the longest */
     unsigned room;
@@ -121,10 +122,11 @@ static unsigned pack_up(const struct round *round, const struct exchange_up *up,
     head[0] = up->data_digest;
     head[1] = up->checkpoint_durable;
     head[2] = up->checkpoint_failed;
-    head[3] = readiness->announced_min;
-    head[4] = readiness->announced_max;
-    head[5] = readiness->lacking_count;
-    memcpy(head + 6, readiness->lacking, sizeof(readiness->lacking));
+    head[3] = round->disputed;
+    head[4] = readiness->announced_min;
+    head[5] = readiness->announced_max;
+    head[6] = readiness->lacking_count;
+    memcpy(head + 7, readiness->lacking, sizeof(readiness->lacking));
     for (unsigned rank = 0; rank < round->plan->worker_count; rank++)
         if (busy_ns[rank]) {
             head[count++] = rank;
@@ -151,19 +153,19 @@ static int unpack_readiness(const struct round *round, struct exchange_readiness
 {
     const uint64_t *head = round->words;
 
-    ret_readiness->announced_min = head[3];
-    ret_readiness->announced_max = head[4];
-    ret_readiness->lacking_count = head[5];
-    memcpy(ret_readiness->lacking, head + 6, sizeof(ret_readiness->lacking));
-    if (head[5] > round->plan->worker_count)
+    ret_readiness->announced_min = head[4];
+    ret_readiness->announced_max = head[5];
+    ret_readiness->lacking_count = head[6];
+    memcpy(ret_readiness->lacking, head + 7, sizeof(ret_readiness->lacking));
+    if (head[6] > round->plan->worker_count)
         return -EBADMSG;
-    for (uint64_t i = 0; i < MIN(head[5], (uint64_t)EXCHANGE_LACKING_MAX); i++)
+    for (uint64_t i = 0; i < MIN(head[6], (uint64_t)EXCHANGE_LACKING_MAX); i++)
         if (ret_readiness->lacking[i] >= round->plan->worker_count)
             return -EBADMSG;
     return 0;
 }
 
-static int merge_child(const struct round *round, unsigned child, struct exchange_up *sum,
+static int merge_child(struct round *round, unsigned child, struct exchange_up *sum,
                        uint64_t *busy_ns, struct error *error)
 {
     AUTO_FREE struct step_record *record = malloc(sizeof(*record));
@@ -188,14 +190,8 @@ static int merge_child(const struct round *round, unsigned child, struct exchang
     sum->checkpoint_durable = MIN(sum->checkpoint_durable, head[1]);
     sum->checkpoint_failed = MAX(sum->checkpoint_failed, head[2]);
     merge_readiness(&sum->readiness, &readiness);
-    if (step_record_merge(&sum->record, record))
-        return error_set(
-            error, -EILSEQ,
-            "step %" PRIu64
-            ": replicas of one stage have different gradients (seen between rank %u on "
-            "node %s and rank %u on node %s); a device computes wrongly",
-            sum->record.step, child, worker_name(round->plan, child), round->rank,
-            worker_name(round->plan, round->rank));
+    if (head[3] || step_record_merge(&sum->record, record))
+        round->disputed = true;
     return 0;
 }
 
@@ -213,6 +209,7 @@ static unsigned pack_down(const struct round *round, const struct exchange_down 
     words[0] = down->switch_generation;
     words[1] = down->checkpoint_durable;
     words[2] = down->checkpoint_failed;
+    words[3] = down->disputed;
     for (unsigned stage = 0; stage < slowest_count(round); stage++) {
         words[count++] = down->slowest[stage].rank;
         words[count++] = down->slowest[stage].lane_ns;
@@ -230,6 +227,7 @@ static int unpack_down(const struct round *round, unsigned count, struct exchang
     ret_down->switch_generation = words[0];
     ret_down->checkpoint_durable = words[1];
     ret_down->checkpoint_failed = words[2];
+    ret_down->disputed = words[3] != 0;
     for (unsigned stage = 0; stage < slowest_count(round); stage++) {
         const uint64_t *row = words + DOWN_WORDS + (size_t)DOWN_ROW * stage;
         if (row[0] >= round->plan->worker_count)
@@ -253,7 +251,7 @@ static int send_down(const struct round *round, const struct exchange_down *down
     return 0;
 }
 
-static int gather(const struct round *round, struct exchange_up *sum, uint64_t *busy_ns,
+static int gather(struct round *round, struct exchange_up *sum, uint64_t *busy_ns,
                   struct error *error)
 {
     unsigned first = round->rank * PLAN_TREE_FAN + 1;
@@ -285,8 +283,12 @@ static int conclude(const struct round *round, const struct exchange_up *sum,
                     const struct exchange_root *root, struct exchange_down *ret_down,
                     struct error *error)
 {
+    ret_down->disputed = round->disputed;
+    if (round->disputed) {
+        ret_down->record = sum->record;
+        return 0;
+    }
     int status = root->may_commit ? root->may_commit(root->context) : 0;
-
     if (status)
         return status;
     if (!round->closing && !step_record_complete(&sum->record))
@@ -325,10 +327,13 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
     round.words = words;
     *sum = *mine;
     memset(ret_down->busy_ns, 0, sizeof(ret_down->busy_ns));
+    memset(ret_down->slowest, 0, sizeof(ret_down->slowest));
     ret_down->busy_ns[rank] = mine->busy_ns;
     status = gather(&round, sum, ret_down->busy_ns, error);
     if (!status)
         status = rank == 0 ? conclude(&round, sum, root, ret_down, error)
                            : ask_parent(&round, sum, ret_down);
-    return status ? status : send_down(&round, ret_down);
+    if (!status)
+        status = send_down(&round, ret_down);
+    return !status && ret_down->disputed ? EXCHANGE_DISPUTED : status;
 }

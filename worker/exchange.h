@@ -3,6 +3,9 @@
  * record comes down. A rank sends up only when it holds its stage's reduced gradients
  * and its children have sent theirs, so the record that comes down proves that all hold.
  *
+ * Replicas of a stage must know the same of it. Where two ranks differ nobody commits: all learn so
+ * from the root, and who is wrong is another question (worker/dispute.h).
+ *
  * Small facts ride along: how far checkpoints are durable, whether all ranks read the same data,
  * and downwards the root's decision to switch to another generation after this step. So do the
  * times that everybody computed: up all of them, for the root to judge who is a straggler, and down
@@ -36,6 +39,7 @@ struct exchange_up {
 };
 
 struct exchange_down {
+    bool disputed;                                         /* nothing else counts */
     uint64_t switch_generation;                            /* 0: go on */
     uint64_t checkpoint_durable, checkpoint_failed;        /* over all ranks */
     struct exchange_readiness readiness;                   /* over all ranks; at the root only */
@@ -61,13 +65,15 @@ void exchange_readiness_init(struct exchange_readiness *readiness, unsigned rank
 bool exchange_ready(const struct exchange_readiness *readiness, const struct plan *plan,
                     const struct plan *next);
 
+#define EXCHANGE_DISPUTED 1
+
 /**
  * exchange_run() - one round among the workers of @plan
  * @closing: the round after the last step: records are empty, only the small facts count
  *
- * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed), what may_commit() returned; -EILSEQ: two
- * ranks that must agree do not
- * (@error says on what: data or gradients); -EBADMSG
+ * Return: 0; EXCHANGE_DISPUTED, the same at all ranks: replicas know different things of this step;
+ * -ECONNRESET, -ETIMEDOUT (the mesh failed), what may_commit() returned; -EILSEQ: two ranks read
+ * different data (@error says which); -EBADMSG
  */
 int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
                  const struct exchange_up *mine, const struct exchange_root *root,

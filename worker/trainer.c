@@ -51,6 +51,14 @@ static enum session_outcome refuse(struct trainer *trainer, const struct error *
     return SESSION_STOPPED;
 }
 
+/* What this slot holds is wrong, or may be: another place may hold what is right. */
+static enum session_outcome leave_service(struct trainer *trainer, const struct error *error)
+{
+    log_error("%s", error->text);
+    telling_status(trainer, WORKER_BAD, error->text);
+    return SESSION_STOPPED;
+}
+
 static enum session_outcome broken(struct trainer *trainer, int status, const struct error *error)
 {
     if (orders_stopping(trainer))
@@ -63,6 +71,8 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     snapshot_release(trainer->snapshot);
     if (status == -EILSEQ)
         return refuse(trainer, error);
+    if (status == -ENOTRECOVERABLE)
+        return leave_service(trainer, error);
     log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
                 error->code ? error->text : strerror(-status));
     telling_status(trainer, WORKER_STUCK, error->code ? error->text : "");

@@ -33,6 +33,20 @@ class Order:
             os.remove(self.path)
 
 
+class Flip:
+    """That one bit of a gradient is to be flipped in the worker on a slot."""
+
+    def __init__(self, job, node, slot):
+        self.path = f"{node.data}/jobs/{job.name}/flip-{slot}"
+        job.cluster.note(f"ordered: a flipped bit for {node.name}/{slot}")
+        with open(self.path + ".new", "w", encoding="ascii") as order:
+            order.write("0\n")
+        os.replace(self.path + ".new", self.path)
+
+    def carried_out(self):
+        return not os.path.exists(self.path)
+
+
 @contextlib.contextmanager
 def disk_fault(job, nodes, number):
     """While it lasts, writing checkpoints fails on those nodes with that errno."""

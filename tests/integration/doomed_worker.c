@@ -7,7 +7,9 @@
  *
  *   doom-<slot>        "<place> <step> <signal>": at that place, in that step or later, the signal
  *                      is sent to this process. The order is removed first: it is for one worker.
- *   disk-fault         "<errno>": while it is there, writing and fsync of checkpoint files fail
+ *   flip-<slot>        "<step>": in that step or later one bit of a gradient is another one, after
+ * the reduction. The order is removed first. disk-fault         "<errno>": while it is there,
+ * writing and fsync of checkpoint files fail
  *
  * "Later", because a test that gives an order does not stop time.
  */
@@ -23,13 +25,14 @@
 #include "worker/handover.h"
 #include "worker/restore.h"
 #include "worker/snapshot.h"
+#include "worker/squares.h"
 #include "worker/tags.h"
 #include "worker/trainer.h"
 
 #define PATH_SIZE (OPTIONS_PATH_SIZE + 32)
 
 static struct {
-    char doom[PATH_SIZE], disk_fault[PATH_SIZE];
+    char doom[PATH_SIZE], flip[PATH_SIZE], disk_fault[PATH_SIZE];
     uint64_t step; /* that is being computed or committed; of the main thread, read by others */
 } self;
 
@@ -102,6 +105,7 @@ int __wrap_trainer_run(const struct worker_options *options, struct error *error
 int __wrap_trainer_run(const struct worker_options *options, struct error *error)
 {
     snprintf(self.doom, sizeof(self.doom), "%s/doom-%u", options->job_dir, options->slot);
+    snprintf(self.flip, sizeof(self.flip), "%s/flip-%u", options->job_dir, options->slot);
     snprintf(self.disk_fault, sizeof(self.disk_fault), "%s/disk-fault", options->job_dir);
     pass("starting");
     return __real_trainer_run(options, error);
@@ -181,6 +185,34 @@ void __wrap_engine_apply(struct engine *engine, const struct step_record *record
     pass("committed");
     __real_engine_apply(engine, record);
     pass("applied");
+}
+
+/* On the CPU, where gradients lie in memory. */
+static void flip_a_bit(float *const *gradients)
+{
+    unsigned unit = 0;
+    uint32_t bits;
+
+    while (!gradients[unit])
+        unit++;
+    memcpy(&bits, gradients[unit], sizeof(bits));
+    bits ^= 1u << 20;
+    memcpy(gradients[unit], &bits, sizeof(bits));
+    fprintf(stderr, "a bit of unit %u is flipped by order\n", unit);
+}
+
+void __real_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
+                           float *const *gradients, struct step_record *record);
+void __wrap_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
+                           float *const *gradients, struct step_record *record);
+void __wrap_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
+                           float *const *gradients, struct step_record *record)
+{
+    char line[80];
+
+    if (read_order(self.flip, line) && self.step >= strtoull(line, NULL, 10) && !unlink(self.flip))
+        flip_a_bit(gradients);
+    __real_squares_record(squares, plan, rank, gradients, record);
 }
 
 /* Messages are sent by another thread: that one is on its way is all that is known. */

@@ -543,6 +543,34 @@ static void a_refusal_is_final_and_told(void **state)
     assert_reported(0, WORKER_REFUSED);
 }
 
+static void a_worker_takes_its_slot_out_of_service(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    feed_up(0);
+    feed_status(0, 7, WORKER_RUNNING, 1);
+    memset(&said, 0, sizeof(said));
+    said.instance = 7;
+    said.phase = WORKER_BAD;
+    said.generation = 1;
+    said.held_unit_count = 4;
+    snprintf(said.text, sizeof(said.text), "other gradients");
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said});
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_string_equal(entry_of(0)->text, "other gradients");
+    assert_int_equal(entry_of(0)->held_unit_count, 0); /* nobody may take it */
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said}); /* said again */
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    feed_exit(0, 0);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    feed_tick(now_ns + 100 * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    step((struct agent_event){.type = AGENT_SLOTS_MENDED});
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
 static void old_news_is_ignored(void **state)
 {
     (void)state;
@@ -587,6 +615,7 @@ int main(void)
         TEST(a_new_daemon_misses_who_was_reported_and_is_not_found),
         TEST(a_stranger_on_the_slot_is_stopped),
         TEST(a_refusal_is_final_and_told),
+        TEST(a_worker_takes_its_slot_out_of_service),
         TEST(old_news_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

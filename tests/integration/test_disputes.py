@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""A device computes wrongly: a bit of a gradient is flipped in one of several replicas."""
+import unittest
+
+from cluster import Cluster
+from doom import DOOMED, Flip
+from job import Job, JobTest
+
+
+class Disputes(JobTest):
+    def test_whoever_is_wrong_leaves(self):
+        """Of three replicas the one that the others outvote; of two nobody knows, and both try again."""
+        with Cluster(self.id(), slots=1, flags=DOOMED) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(3)
+            job.wait_step(20)
+            flip = Flip(job, cluster.nodes["b"], 0)
+            cluster.wait("the slot is out of service", lambda: any(
+                slot["bad"] for slot in cluster.etcd.get(f"/firn/v1/{cluster.name}/nodes/b")["slots"]))
+            self.assertTrue(flip.carried_out())
+            told = [event["text"] for event in job.events("slot")]
+            self.assertEqual(len(told), 1)
+            self.assertIn("slot 0 is taken out of service: step", told[0])
+            self.assertIn("node b, slot 0: other gradients of unit 0 than most of its 3 holders", told[0])
+            job.wait_running(2)
+            self.assertIn("lost b/0: 3 slots -> 2", job.plan()["reason_text"])
+            job.wait_step(job.step() + 20)
+            Flip(job, cluster.nodes["c"], 0)
+            cluster.wait("both say so", lambda: len([event for event in job.events("stuck") if
+                         "nobody can tell which are right: it is computed again" in event["text"]]) == 2)
+            job.wait_running(2)
+            self.assertIn("is replayed", job.plan()["reason_text"])
+            job.wait_step(job.step() + 20)
+            self.assertEqual(len(job.events("slot")), 1)
+            self.end(job)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,182 @@
+/*
+ * Replicas that hold different gradients: who is accused, that all hear the same verdict wherever
+ * in the tree the odd one is, and what each makes of it. Over real links, one thread a rank.
+ */
+#include "unit/comm/mesh_harness.h"
+
+#include "unit/worker/ranked_plan.h"
+#include "worker/dispute.h"
+
+#define RANKS 11 /* two levels below the root */
+#define UNITS 4
+#define STEP  41
+
+/* ---- the verdict ---- */
+
+static void expect(const struct dispute_verdict *verdict, bool settled, unsigned accused)
+{
+    unsigned seen = 0;
+
+    for (unsigned i = 0; i < verdict->accused_count; i++)
+        seen |= 1u << verdict->accused[i];
+    assert_int_equal(verdict->settled, settled);
+    assert_int_equal(seen, accused);
+}
+
+static void judge(const struct dispute_claim *claims, size_t count, bool settled, unsigned accused)
+{
+    struct dispute_verdict verdict;
+
+    assert_int_equal(dispute_judge(claims, count, RANKS, &verdict), 0);
+    expect(&verdict, settled, accused);
+}
+
+static void test_the_majority_is_right(void **state)
+{
+    static const struct dispute_claim three[] = {{0, 1, 7}, {1, 1, 8}, {2, 1, 7}, {3, 0, 9}};
+    static const struct dispute_claim five[] = {
+        {0, 3, 7}, {1, 3, 8}, {2, 3, 7}, {3, 3, 9}, {4, 3, 7}};
+    struct dispute_verdict verdict;
+
+    (void)state;
+    judge(three, ARRAY_COUNT(three), true, 1u << 1);
+    judge(five, ARRAY_COUNT(five), true, 1u << 1 | 1u << 3);
+    assert_int_equal(dispute_judge(five, ARRAY_COUNT(five), RANKS, &verdict), 0);
+    assert_int_equal(verdict.unit, 3);
+    assert_int_equal(verdict.holders, 5);
+}
+
+static void test_without_a_majority_all_are_doubtful(void **state)
+{
+    static const struct dispute_claim two[] = {{0, 1, 7}, {4, 1, 8}, {1, 2, 5}};
+    static const struct dispute_claim four[] = {{0, 1, 7}, {1, 1, 7}, {2, 1, 8}, {3, 1, 8}};
+    static const struct dispute_claim three[] = {{0, 1, 7}, {1, 1, 8}, {2, 1, 9}};
+
+    (void)state;
+    judge(two, ARRAY_COUNT(two), false, 1u << 0 | 1u << 4);
+    judge(four, ARRAY_COUNT(four), false, 0xf);
+    judge(three, ARRAY_COUNT(three), false, 0x7);
+}
+
+/* One that is wrong for sure goes first; the rest is seen when the step is committed again. */
+static void test_units_are_judged_one_by_one(void **state)
+{
+    static const struct dispute_claim claims[] = {{0, 0, 1}, {1, 0, 1}, {2, 0, 2},
+                                                  {5, 1, 1}, {6, 1, 2}, {0, 2, 3}};
+
+    (void)state;
+    judge(claims, ARRAY_COUNT(claims), true, 1u << 2);
+}
+
+static void test_agreement_accuses_nobody(void **state)
+{
+    static const struct dispute_claim claims[] = {{0, 0, 1}, {1, 0, 1}, {2, 1, 2}};
+
+    (void)state;
+    judge(claims, ARRAY_COUNT(claims), false, 0);
+    judge(NULL, 0, false, 0);
+}
+
+/* ---- over links ---- */
+
+struct rank {
+    struct world *world;
+    const struct plan *plan;
+    unsigned rank;
+    struct step_record record;
+    struct dispute_verdict verdict;
+    int status;
+    pthread_t thread;
+};
+
+static void *run_rank(void *context)
+{
+    struct rank *rank = context;
+
+    rank->status = dispute_run(rank->world->meshes[rank->rank], rank->plan, rank->rank,
+                               &rank->record, &rank->verdict);
+    mesh_abort(rank->world->meshes[rank->rank], "goes"); /* nobody may miss the verdict by it */
+    return NULL;
+}
+
+static void test_all_hear_the_verdict(void **state)
+{
+    static const unsigned counts[] = {2, 3, RANKS};
+
+    (void)state;
+    for (size_t c = 0; c < ARRAY_COUNT(counts); c++)
+        for (unsigned odd = 0; odd < counts[c]; odd++) {
+            unsigned count = counts[c];
+            struct rank *ranks = calloc(count, sizeof(*ranks));
+            struct world world;
+            struct plan *plan = ranked_plan(count);
+            assert_non_null(ranks);
+            world_init(&world, count);
+            world_open(&world);
+            for (unsigned i = 0; i < count; i++) {
+                ranks[i] = (struct rank){.world = &world, .plan = plan, .rank = i};
+                step_record_init(&ranks[i].record, STEP, UNITS, 1);
+                ranks[i].record.unit_squares[2] = i == odd ? 0.5 : 0.25;
+                assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+            }
+            for (unsigned i = 0; i < count; i++)
+                assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
+            for (unsigned i = 0; i < count; i++) {
+                assert_int_equal(ranks[i].status, 0);
+                assert_int_equal(ranks[i].verdict.unit, 2);
+                assert_int_equal(ranks[i].verdict.holders, count);
+                expect(&ranks[i].verdict, count > 2, count > 2 ? 1u << odd : 0x3);
+            }
+            world_close(&world);
+            world_done(&world);
+            plan_free(plan);
+            free(ranks);
+        }
+}
+
+/* ---- what follows ---- */
+
+static void outcome(const struct dispute_verdict *verdict, unsigned rank, bool again, int status,
+                    const char *words)
+{
+    struct plan *plan = ranked_plan(3);
+    struct error error = {0};
+
+    plan->workers[1].slot = 5;
+    assert_int_equal(dispute_outcome(plan, rank, STEP, verdict, again, &error), status);
+    if (!strstr(error.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
+    plan_free(plan);
+}
+
+static void test_what_a_verdict_means(void **state)
+{
+    static const struct dispute_verdict settled = {
+        .settled = true, .unit = 2, .holders = 3, .accused_count = 1, .accused = {1}};
+    static const struct dispute_verdict open = {
+        .unit = 2, .holders = 2, .accused_count = 2, .accused = {0, 1}};
+    static const struct dispute_verdict nobody = {0};
+    static const char wrong[] = "step 41: node n1, slot 5: other gradients of unit 2";
+
+    (void)state;
+    outcome(&settled, 1, false, -ENOTRECOVERABLE, wrong);
+    outcome(&settled, 0, false, -ECONNRESET, wrong);
+    outcome(&open, 0, false, -EAGAIN, "node n0, slot 0 and node n1, slot 5 hold different");
+    outcome(&open, 2, false, -EAGAIN, "it is computed again");
+    outcome(&open, 0, true, -ENOTRECOVERABLE, "again: memory or device of one of them");
+    outcome(&open, 2, true, -ECONNRESET, "again: memory or device of one of them");
+    outcome(&nobody, 2, true, -ENOTRECOVERABLE, "step 41"); /* not for ever */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_majority_is_right),
+        cmocka_unit_test(test_without_a_majority_all_are_doubtful),
+        cmocka_unit_test(test_units_are_judged_one_by_one),
+        cmocka_unit_test(test_agreement_accuses_nobody),
+        cmocka_unit_test(test_all_hear_the_verdict),
+        cmocka_unit_test(test_what_a_verdict_means),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

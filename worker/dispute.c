@@ -1,0 +1,274 @@
+#include "worker/dispute.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CLAIM_WORDS 3u /* rank, unit, bits */
+#define CLAIMS_MAX  ((size_t)JOB_DEVICES_MAX * STEP_RECORD_UNITS_MAX)
+
+/* Down: these, then the accused. */
+enum { DOWN_SETTLED, DOWN_UNIT, DOWN_HOLDERS, DOWN_HEAD };
+
+/* The index of a message's tag. */
+enum message { UP, DOWN };
+
+/* ---- the verdict ---- */
+
+static int compare_claims(const void *a, const void *b)
+{
+    const struct dispute_claim *left = a, *right = b;
+
+    if (left->unit != right->unit)
+        return left->unit < right->unit ? -1 : 1;
+    return (left->bits > right->bits) - (left->bits < right->bits);
+}
+
+static size_t run_length(const struct dispute_claim *claims, size_t count)
+{
+    size_t length = 1;
+
+    while (length < count && compare_claims(&claims[0], &claims[length]) == 0)
+        length++;
+    return length;
+}
+
+/* Of @count claims on one unit, ordered by their bits: how many the most say alike, and who. */
+static size_t most_alike(const struct dispute_claim *claims, size_t count, size_t *ret_first)
+{
+    size_t most = 0;
+
+    for (size_t at = 0, length; at < count; at += length) {
+        length = run_length(claims + at, count - at);
+        if (length <= most)
+            continue;
+        most = length;
+        *ret_first = at;
+    }
+    return most;
+}
+
+/* Who is wrong in one unit, or (@ret_accused all of them) who may be. */
+static void judge_unit(const struct dispute_claim *claims, size_t count, bool *wrong,
+                       bool *doubtful, struct dispute_verdict *verdict)
+{
+    size_t first = 0, most = most_alike(claims, count, &first);
+    bool settled = 2 * most > count;
+
+    if (most == count)
+        return;
+    if (verdict->holders == 0) {
+        verdict->unit = claims[0].unit;
+        verdict->holders = (unsigned)count;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!settled)
+            doubtful[claims[i].rank] = true;
+        else if (i < first || i >= first + most)
+            wrong[claims[i].rank] = true;
+}
+
+int dispute_judge(const struct dispute_claim *claims, size_t count, unsigned rank_count,
+                  struct dispute_verdict *ret_verdict)
+{
+    bool wrong[JOB_DEVICES_MAX] = {false}, doubtful[JOB_DEVICES_MAX] = {false};
+    AUTO_FREE struct dispute_claim *sorted = calloc(count + 1, sizeof(*sorted));
+
+    if (!sorted)
+        return -ENOMEM;
+    memset(ret_verdict, 0, sizeof(*ret_verdict));
+    memcpy(sorted, claims, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), compare_claims);
+    for (size_t at = 0, end; at < count; at = end) {
+        for (end = at; end < count && sorted[end].unit == sorted[at].unit;)
+            end++;
+        judge_unit(sorted + at, end - at, wrong, doubtful, ret_verdict);
+    }
+    for (unsigned rank = 0; rank < rank_count; rank++)
+        ret_verdict->settled = ret_verdict->settled || wrong[rank];
+    for (unsigned rank = 0; rank < rank_count; rank++)
+        if (ret_verdict->settled ? wrong[rank] : doubtful[rank])
+            ret_verdict->accused[ret_verdict->accused_count++] = rank;
+    return 0;
+}
+
+/* ---- messages ---- */
+
+/* Words of claims; room for those of all. */
+struct claims {
+    uint64_t *words;
+    size_t count; /* of words */
+};
+
+static int claims_add(struct claims *claims, const uint64_t *words, size_t count)
+{
+    uint64_t *grown = realloc(claims->words, (claims->count + count + 1) * sizeof(*grown));
+
+    if (!grown)
+        return -ENOMEM;
+    claims->words = grown;
+    memcpy(grown + claims->count, words, count * sizeof(*words));
+    claims->count += count;
+    return 0;
+}
+
+static int claims_of(const struct step_record *record, unsigned rank, struct claims *claims)
+{
+    int status = 0;
+
+    for (unsigned unit = 0; !status && unit < record->unit_count; unit++) {
+        uint64_t words[CLAIM_WORDS] = {rank, unit};
+        memcpy(&words[2], &record->unit_squares[unit], sizeof(words[2]));
+        if (step_record_is_known(record->unit_squares[unit]))
+            status = claims_add(claims, words, CLAIM_WORDS);
+    }
+    return status;
+}
+
+static int gather(const struct assembly *place, struct claims *claims)
+{
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < place->child_count; i++) {
+        AUTO_FREE uint64_t *words = NULL;
+        size_t count = 0;
+        status = assembly_receive_some(place, place->first_child + i, UP, CLAIM_WORDS * CLAIMS_MAX,
+                                       &words, &count);
+        if (!status)
+            status = claims_add(claims, words, count);
+    }
+    return status;
+}
+
+/* What came from others is checked here, at the root. */
+static int judge_words(const struct claims *claims, const struct plan *plan, unsigned unit_count,
+                       struct dispute_verdict *ret_verdict)
+{
+    size_t count = claims->count / CLAIM_WORDS;
+    AUTO_FREE struct dispute_claim *list = calloc(count + 1, sizeof(*list));
+
+    if (!list)
+        return -ENOMEM;
+    if (claims->count % CLAIM_WORDS)
+        return -EBADMSG;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t *words = claims->words + CLAIM_WORDS * i;
+        if (words[0] >= plan->worker_count || words[1] >= unit_count)
+            return -EBADMSG;
+        list[i] = (struct dispute_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
+    }
+    return dispute_judge(list, count, plan->worker_count, ret_verdict);
+}
+
+static int send_verdict(const struct assembly *place, const struct dispute_verdict *verdict)
+{
+    uint64_t words[DOWN_HEAD + JOB_DEVICES_MAX] = {verdict->settled, verdict->unit,
+                                                   verdict->holders};
+    int status = 0;
+
+    for (unsigned i = 0; i < verdict->accused_count; i++)
+        words[DOWN_HEAD + i] = verdict->accused[i];
+    for (unsigned i = 0; !status && i < place->child_count; i++)
+        status = assembly_send(place, place->first_child + i, DOWN, words,
+                               DOWN_HEAD + verdict->accused_count);
+    return status;
+}
+
+static int receive_verdict(const struct assembly *place, const struct plan *plan,
+                           struct dispute_verdict *ret_verdict)
+{
+    AUTO_FREE uint64_t *words = NULL;
+    size_t count = 0;
+    int status = assembly_receive_some(place, place->parent, DOWN, DOWN_HEAD + plan->worker_count,
+                                       &words, &count);
+
+    if (!status && count < DOWN_HEAD)
+        status = -EBADMSG;
+    if (status)
+        return status;
+    *ret_verdict = (struct dispute_verdict){.settled = words[DOWN_SETTLED] != 0,
+                                            .unit = (unsigned)words[DOWN_UNIT],
+                                            .holders = (unsigned)words[DOWN_HOLDERS],
+                                            .accused_count = (unsigned)(count - DOWN_HEAD)};
+    for (unsigned i = 0; i < ret_verdict->accused_count; i++) {
+        if (words[DOWN_HEAD + i] >= plan->worker_count)
+            return -EBADMSG;
+        ret_verdict->accused[i] = (unsigned)words[DOWN_HEAD + i];
+    }
+    return 0;
+}
+
+int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank,
+                const struct step_record *mine, struct dispute_verdict *ret_verdict)
+{
+    struct assembly place;
+    struct claims claims = {0};
+
+    assembly_init(&place, mesh, plan, rank, TAG_DISPUTE, mine->step);
+    int status = claims_of(mine, rank, &claims);
+    if (!status)
+        status = gather(&place, &claims);
+    if (!status && rank == 0)
+        status = judge_words(&claims, plan, mine->unit_count, ret_verdict);
+    else if (!status)
+        status = assembly_send(&place, place.parent, UP, claims.words, claims.count);
+    free(claims.words);
+    if (!status && rank != 0)
+        status = receive_verdict(&place, plan, ret_verdict);
+    if (!status)
+        status = send_verdict(&place, ret_verdict);
+    if (!status)
+        assembly_await_all(&place);
+    return status;
+}
+
+/* ---- what it means ---- */
+
+/* "node a, slot 0 and node b, slot 1" */
+static void name_accused(const struct plan *plan, const struct dispute_verdict *verdict,
+                         char *ret_names, size_t size)
+{
+    size_t used = 0;
+
+    ret_names[0] = '\0';
+    for (unsigned i = 0; i < verdict->accused_count && i < 3 && used < size; i++) {
+        const struct plan_worker *worker = &plan->workers[verdict->accused[i]];
+        used += (size_t)snprintf(ret_names + used, size - used, "%snode %.24s, slot %u",
+                                 i ? " and " : "", worker->node, worker->slot);
+    }
+    if (verdict->accused_count > 3 && used < size)
+        snprintf(ret_names + used, size - used, " and %u more", verdict->accused_count - 3);
+}
+
+static bool is_accused(const struct dispute_verdict *verdict, unsigned rank)
+{
+    for (unsigned i = 0; i < verdict->accused_count; i++)
+        if (verdict->accused[i] == rank)
+            return true;
+    return false;
+}
+
+int dispute_outcome(const struct plan *plan, unsigned rank, uint64_t step,
+                    const struct dispute_verdict *verdict, bool again, struct error *error)
+{
+    char names[160];
+    bool mine = is_accused(verdict, rank);
+
+    name_accused(plan, verdict, names, sizeof(names));
+    if (verdict->settled)
+        return error_set(error, mine ? -ENOTRECOVERABLE : -ECONNRESET,
+                         "step %" PRIu64 ": %s: other gradients of unit %u than most of its %u "
+                         "holders: memory or device is not to be trusted",
+                         step, names, verdict->unit, verdict->holders);
+    if (!again)
+        return error_set(error, -EAGAIN,
+                         "step %" PRIu64
+                         ": %s hold different gradients of unit %u, nobody can tell "
+                         "which are right: it is computed again",
+                         step, names, verdict->unit);
+    return error_set(error, mine || !verdict->accused_count ? -ENOTRECOVERABLE : -ECONNRESET,
+                     "step %" PRIu64 ": %s hold different gradients of unit %u again: memory or "
+                     "device of one of them is not to be trusted",
+                     step, names, verdict->unit);
+}

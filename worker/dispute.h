@@ -1,0 +1,63 @@
+/*
+ * Problem: after a reduction all replicas of a stage, and its shadow, hold the same gradients.
+ * Where one does not, a bit was lost in a memory, a device or a link, and whoever goes on with it
+ * makes another model. That they differ is seen in the square sums that every commit carries; who
+ * is wrong is not.
+ *
+ * Design: a commit in dispute is none. Its root tells all, and then all claims (rank, unit, bits of
+ * the square sum) go up the tree of ranks, and one verdict down. Of each unit the value of more
+ * than half of those who hold it is right, and whoever has another one goes: its slot is out of
+ * service, and the others go on as after any loss. Without a majority nobody can tell: all let the
+ * step go, which is computed once more from the state before it, that nobody has left. If it comes
+ * out so again, all who hold that unit go. Nobody goes before all know the verdict: who has only
+ * seen links break would not know why.
+ *
+ * Not seen: what all replicas have alike, what nobody else holds, and a wrong bit in parameters,
+ * which goes into the sums of all replicas alike.
+ */
+#pragma once
+
+#include "elastic/plan.h"
+#include "worker/assembly.h"
+
+struct dispute_claim {
+    unsigned rank, unit;
+    uint64_t bits; /* of the square sum */
+};
+
+struct dispute_verdict {
+    bool settled;           /* a majority has spoken */
+    unsigned unit, holders; /* the first unit in dispute, and how many hold it */
+    unsigned accused_count; /* settled: those who are wrong; else all who hold such a unit */
+    unsigned accused[JOB_DEVICES_MAX]; /* ranks, ascending */
+};
+
+/**
+ * dispute_judge() - from the claims of all ranks, in any order; of each rank one for a unit at most
+ * @rank_count: at most JOB_DEVICES_MAX, above every rank
+ *
+ * Where the claims agree (the dispute was about something else) nobody is accused, unsettled.
+ * Return: 0, -ENOMEM
+ */
+int dispute_judge(const struct dispute_claim *claims, size_t count, unsigned rank_count,
+                  struct dispute_verdict *ret_verdict) CHECK_RESULT;
+
+/**
+ * dispute_run() - by all workers of @plan, once the commit of @mine was found to be in dispute
+ *
+ * Return: 0: @ret_verdict is the same everywhere; -ECONNRESET, -ETIMEDOUT (the mesh failed);
+ * -EBADMSG; -ENOMEM
+ */
+int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank,
+                const struct step_record *mine, struct dispute_verdict *ret_verdict) CHECK_RESULT;
+
+/**
+ * dispute_outcome() - what the verdict on @step means for @rank
+ * @again: this rank has seen that step in dispute before, without a majority
+ *
+ * Return, always with words in @error: -ENOTRECOVERABLE: its slot must go out of service;
+ * -ECONNRESET: others go, what this rank holds is right; -EAGAIN: what it holds may be wrong
+ */
+int dispute_outcome(const struct plan *plan, unsigned rank, uint64_t step,
+                    const struct dispute_verdict *verdict, bool again,
+                    struct error *error) CHECK_RESULT;
