@@ -35,6 +35,11 @@ static const struct {
     [FRAME_BYE] = {SHAPE_SMALL, 0, 0, false},
 };
 
+unsigned frame_version(void)
+{
+    return FRAME_VERSION;
+}
+
 void frame_encode(const struct frame *frame, uint8_t ret_header[FRAME_HEADER_SIZE])
 {
     bytes_put_u32(ret_header, FRAME_MAGIC);

@@ -14,6 +14,9 @@
  * heartbeats and faults always come through, however far behind its main thread is.
  *
  * Everything here comes from outside: frame_decode() accepts only what a correct peer can send.
+ *
+ * FRAME_VERSION is the link protocol as a whole: it is raised with every change of what workers
+ * send each other, be it in these frames or in the messages that they carry (worker/tags.h).
  */
 #pragma once
 
@@ -22,8 +25,10 @@
 
 #include "base/compiler.h"
 
-#define FRAME_MAGIC       0x6e726966u /* "firn" */
-#define FRAME_VERSION     1
+#define FRAME_MAGIC 0x6e726966u /* "firn" */
+#ifndef FRAME_VERSION           /* a test builds a worker that speaks another one */
+#define FRAME_VERSION 2
+#endif
 #define FRAME_HEADER_SIZE 40
 #define FRAME_SEGMENT_MAX (1u << 20)
 #define FRAME_SMALL_MAX   255 /* payload of every frame that is not a segment of a message */
@@ -59,6 +64,9 @@ struct frame {
 };
 
 void frame_encode(const struct frame *frame, uint8_t ret_header[FRAME_HEADER_SIZE]);
+
+/** frame_version() - the link protocol that this program speaks: FRAME_VERSION */
+unsigned frame_version(void);
 
 /** frame_decode() - Return: 0, or -EPROTO: no frame of this version, or numbers that its type
  * forbids */

@@ -12,6 +12,7 @@
 #include "daemon/gpu_rates.h"
 #include "daemon/gpu_slots.h"
 #include "daemon/nvml.h"
+#include "daemon/worker_version.h"
 
 #define LOOK_NS (5 * NS_PER_SECOND)
 
@@ -141,6 +142,7 @@ void inventory_describe(const struct inventory *inventory)
 {
     struct daemon *daemon = inventory->daemon;
 
+    worker_version_describe(daemon->config, &daemon->self);
     if (inventory->nvml)
         gpu_rates_describe(daemon->config, &inventory->gpus, &daemon->self);
     else

@@ -18,6 +18,7 @@
 #include "daemon/recording.h"
 #include "daemon/suspicion.h"
 #include "daemon/sweeping.h"
+#include "elastic/protocol.h"
 
 #define PROGRESS_NS NS_PER_SECOND
 
@@ -170,6 +171,24 @@ static void on_event(struct job *job, const struct control_message *message)
     events_append(job->dir, &facts, "training", message->text);
 }
 
+/* A worker of a version with which this firnd cannot speak, found after an upgrade of firnd. The
+ * others go on from what they hold, as after its death. */
+static void turn_away(struct job *job, unsigned slot, unsigned protocol)
+{
+    struct event_facts facts = facts_of(job, 0, 0);
+    char text[REPORT_TEXT_SIZE];
+
+    if (job->killed[slot] || !job->processes[slot])
+        return;
+    snprintf(text, sizeof(text),
+             "the worker on slot %u speaks control protocol %u, this firnd %u to %u: it is ended",
+             slot, protocol, PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL);
+    events_append(job->dir, &facts, "worker", text);
+    log_warning("job %s: %s", job->name, text);
+    job->killed[slot] = true;
+    worker_process_kill(job->processes[slot]);
+}
+
 static void on_message(void *context, const char *name, unsigned slot,
                        struct control_message *message)
 {
@@ -178,7 +197,10 @@ static void on_message(void *context, const char *name, unsigned slot,
     (void)name;
     switch (message->type) {
     case CONTROL_STATUS:
-        on_status(job, slot, &message->status);
+        if (protocol_meets(message->protocol_oldest, message->protocol))
+            on_status(job, slot, &message->status);
+        else
+            turn_away(job, slot, message->protocol);
         break;
     case CONTROL_PROGRESS:
         on_progress(job, slot, &message->progress);

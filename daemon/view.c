@@ -206,6 +206,9 @@ static void take_node(struct leader_node *node, const char *name, const struct n
     for (unsigned i = 0; i < LEADER_OTHERS_MAX; i++)
         snprintf(node->other_arithmetic[i], sizeof(node->other_arithmetic[i]), "%s",
                  record->other_arithmetic[i]);
+    node->protocol = (struct protocol){.links = record->links,
+                                       .control = record->control,
+                                       .control_oldest = record->control_oldest};
     snprintf(node->http, sizeof(node->http), "%s", record->http);
     snprintf(node->domain, sizeof(node->domain), "%s", record->domain);
     node->measured = (struct slot_measured){

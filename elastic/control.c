@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "elastic/protocol.h"
 #include "elastic/wire_text.h"
 
 #define LENGTH_SIZE    4
@@ -197,8 +198,11 @@ static json_t *encode(const struct control_message *message)
     int r = 0;
     if (carries & CARRIES_PLAN)
         r |= json_object_set_new(tree, "plan", plan_encode(message->plan));
-    if (carries & CARRIES_STATUS)
+    if (carries & CARRIES_STATUS) {
         r |= json_object_set_new(tree, "status", worker_report_encode(&message->status));
+        r |= json_object_set_new(tree, "protocol",
+                                 json_pack("[ii]", PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL));
+    }
     if (carries & CARRIES_PROGRESS)
         r |= json_object_set_new(tree, "progress", encode_progress(&message->progress));
     if (carries & CARRIES_CHECKPOINT)
@@ -244,6 +248,20 @@ static int decode_type(const json_t *tree, enum control_type *ret_type, struct e
     return error_set(error, -EINVAL, "\"type\" cannot be \"%s\"", word);
 }
 
+/* A worker of the time before that was said speaks the first. */
+static int decode_protocol(const json_t *tree, struct control_message *message, struct error *error)
+{
+    unsigned *const places[] = {&message->protocol_oldest, &message->protocol};
+    json_t *list = json_object_get(tree, "protocol");
+    for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+        json_int_t value = list != NULL ? json_integer_value(json_array_get(list, i)) : 1;
+        if (value < 1 || value > PROTOCOL_MAX)
+            return error_set(error, -EINVAL, "\"protocol\" must be [oldest, newest]");
+        *places[i] = (unsigned)value;
+    }
+    return 0;
+}
+
 static int decode_sections(const json_t *tree, struct control_message *message, struct error *error)
 {
     unsigned carries = types[message->type].carries;
@@ -253,6 +271,8 @@ static int decode_sections(const json_t *tree, struct control_message *message, 
         r = json_get_object(tree, "status", &section, error);
         if (r == 0)
             r = worker_report_decode(section, &message->status, error);
+        if (r == 0)
+            r = decode_protocol(tree, message, error);
     }
     if (r == 0 && carries & CARRIES_PROGRESS) {
         r = json_get_object(tree, "progress", &section, error);

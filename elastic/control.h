@@ -58,6 +58,8 @@ struct control_message {
     enum control_type type;
     struct plan *plan; /* owned by the message */
     struct worker_report status;
+    /* CONTROL_STATUS: what the worker speaks (elastic/protocol.h); written by control_pack() */
+    unsigned protocol_oldest, protocol;
     struct control_progress progress;
     struct control_checkpoint checkpoint;
     char text[CONTROL_TEXT_SIZE];
@@ -71,7 +73,8 @@ void control_message_done(struct control_message *message);
 /**
  * control_pack() - append the framed message
  *
- * Only what the type carries goes out (see enum control_type). PREPARE and SWITCH need a plan.
+ * Only what the type carries goes out (see enum control_type), and with a status the control
+ * protocols that this program speaks. PREPARE and SWITCH need a plan.
  * Return: 0; -EMSGSIZE (over CONTROL_MESSAGE_MAX), -ENOMEM (both: @into is unchanged).
  */
 int control_pack(const struct control_message *message, struct bytes *into) CHECK_RESULT;

@@ -15,6 +15,7 @@
 
 #include "elastic/copies.h"
 #include "elastic/planner.h"
+#include "elastic/protocol.h"
 #include "elastic/recovery.h"
 #include "elastic/straggler.h"
 
@@ -50,6 +51,7 @@ struct leader_node {
     char host[ADDRESS_SIZE];               /* for link addresses: host:(link_port + slot) */
     char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal where results are, to the bit; "": not known */
     char other_arithmetic[LEADER_OTHERS_MAX][PLAN_ARITHMETIC_SIZE];
+    struct protocol protocol;
     char http[ADDRESS_SIZE]; /* of its firnd, which serves files of checkpoints */
     char domain[NAME_SIZE];  /* empty: one of its own */
     unsigned link_port;

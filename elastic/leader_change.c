@@ -173,6 +173,7 @@ static void say_running(struct leader_context *context)
                    "back to a checkpoint",
                    bare, bare == 1 ? "stage has" : "stages have");
     leader_slow_say(context);
+    leader_kind_say(context);
 }
 
 /* Nothing is wrong with waiting a little: one change for all that comes together. */
@@ -264,11 +265,21 @@ static int leave_for_drain(struct leader_context *context, const struct demand *
     return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
 }
 
+/* Its workers are of a version that no node starts any more, and of another there are enough. */
+static int move_over(struct leader_context *context)
+{
+    return leader_empty_plan(context, PLAN_REASON_UPGRADE, true,
+                             "no node starts workers of this job's link protocol any more: "
+                             "checkpoint, then on with those that are there now");
+}
+
 static int look_for_better(struct leader_context *context)
 {
     struct demand demand = find_demand(context);
     struct slot_pool pool = {0};
     struct plan *plan = NULL;
+    if (demand.absent == NULL && leader_kind_is_over(context))
+        return move_over(context);
     say_running(context);
     int r = pool_for_change(context, &pool);
     leader_cuts_say(context);

@@ -75,12 +75,26 @@ int leader_start(struct leader_context *context) CHECK_RESULT;
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why) CHECK_RESULT;
 
-/** leader_arithmetic() - what a slot must compute with to take part; NULL: whatever it likes */
-const char *leader_arithmetic(const struct leader_context *context);
-/** leader_computes_with() - of one slot of @node; "": nobody knows */
-const char *leader_computes_with(const struct leader_node *node, const struct leader_slot *slot);
-bool leader_computes_alike(const char *arithmetic, const struct leader_node *node,
-                           const struct leader_slot *slot);
+/* What a slot must be to have a new worker of the job. */
+struct leader_kind {
+    const char *arithmetic; /* NULL: whatever it likes */
+    unsigned links;
+};
+
+/** leader_kind() - that of the plan in force; where nothing runs, that of most slots */
+struct leader_kind leader_kind(const struct leader_context *context);
+bool leader_kind_has(const struct leader_kind *kind, const struct leader_node *node,
+                     const struct leader_slot *slot);
+/** leader_kind_words() - why it does not have a slot of @node: "node c computes with ..., this job
+ * with ..."; "": it has all */
+void leader_kind_words(const struct leader_kind *kind, const struct leader_node *node,
+                       char *ret_words, size_t size);
+/** leader_kind_is_over() - no node starts workers that speak with those of the plan in force, and
+ * those of another link protocol have slots enough for the job */
+bool leader_kind_is_over(const struct leader_context *context);
+/** leader_kind_say() - add to what was said which nodes are left out for their version */
+void leader_kind_say(struct leader_context *context);
+
 /** leader_act() - put @plan (taken) under the next number into the decision */
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan);
 

@@ -354,6 +354,10 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     r = falls_back
             ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
             : go_on(context, survivors, recovery);
+    if (r == 0 && context->decision->plan == NULL && leader_kind_is_over(context))
+        return leader_empty_plan(context, PLAN_REASON_UPGRADE, false,
+                                 "no node starts workers of this job's link protocol any more: "
+                                 "the newest checkpoint counts");
     if (r == 0 && context->decision->plan != NULL && context->decision->plan->worker_count > 0)
         leader_standoff_enter(context, context->decision->plan, recovery->step);
     return r;

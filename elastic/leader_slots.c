@@ -118,7 +118,7 @@ void leader_avoid(struct leader_context *context, const char *node_name, unsigne
 
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
 {
-    const char *arithmetic = leader_arithmetic(context);
+    struct leader_kind kind = leader_kind(context);
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct leader_node *node = &context->view->nodes[n];
         if (node->draining || roster_refused(&context->roster, node->name) != NULL ||
@@ -126,7 +126,7 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct leader_slot *slot = &node->slots[i];
-            if (slot->bad || slot->busy || !leader_computes_alike(arithmetic, node, slot) ||
+            if (slot->bad || slot->busy || !leader_kind_has(&kind, node, slot) ||
                 !is_vacant(context, node->name, slot->index) ||
                 is_avoided(context, node, slot->index))
                 continue;
@@ -275,47 +275,21 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
     if (plan->generation == 0)
         plan->generation = context->memory->generation_last + 1;
     plan->follows = context->view->plan != NULL ? context->view->plan->generation : 0;
-    const char *arithmetic = leader_arithmetic(context);
+    struct leader_kind kind = leader_kind(context);
     snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s",
-             arithmetic != NULL ? arithmetic : "");
+             kind.arithmetic != NULL ? kind.arithmetic : "");
+    plan->links = kind.links;
     context->memory->generation_last = MAX(context->memory->generation_last, plan->generation);
     context->decision->action = action;
     context->decision->plan = plan;
-}
-
-/* The first slot of @node that computes with something else; NULL: none does. */
-static const struct leader_slot *unlike_slot(const struct leader_node *node, const char *arithmetic)
-{
-    for (unsigned i = 0; i < node->slot_count; i++)
-        if (!leader_computes_alike(arithmetic, node, &node->slots[i]))
-            return &node->slots[i];
-    return NULL;
-}
-
-static size_t explain_unlike(char *text, size_t size, const char *before,
-                             const struct leader_node *node, const struct leader_slot *slot,
-                             const char *arithmetic)
-{
-    static const char unknown[] = "nobody knows what";
-    const char *with = leader_computes_with(node, slot);
-    char which[32] = "";
-
-    if (node->other_arithmetic[0][0] != '\0')
-        snprintf(which, sizeof(which), "slot %u of ", slot->index);
-    return (size_t)snprintf(text, size,
-                            "%s%snode %s computes with %.70s, this job with %.70s: see "
-                            "elastic.mixed_devices",
-                            before, which, node->name, with[0] != '\0' ? with : unknown,
-                            arithmetic[0] != '\0' ? arithmetic : unknown);
 }
 
 void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text)
 {
     const struct leader_view *view = context->view;
-    const char *arithmetic = leader_arithmetic(context);
-    const struct leader_slot *unlike;
-    char why[360] = "";
+    struct leader_kind kind = leader_kind(context);
+    char why[360] = "", words[240];
     size_t used = 0;
     for (unsigned n = 0; n < view->node_count && used < sizeof(why) - 264; n++) {
         const struct leader_node *node = &view->nodes[n];
@@ -326,9 +300,12 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
         else if (node->draining)
             used += (size_t)snprintf(why + used, sizeof(why) - used, "%snode %s is draining",
                                      used > 0 ? ", " : " (", node->name);
-        else if ((unlike = unlike_slot(node, arithmetic)) != NULL)
-            used += explain_unlike(why + used, sizeof(why) - used, used > 0 ? ", " : " (", node,
-                                   unlike, arithmetic);
+        else {
+            leader_kind_words(&kind, node, words, sizeof(words));
+            if (words[0] != '\0')
+                used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%s",
+                                         used > 0 ? ", " : " (", words);
+        }
     }
     if (used > 0)
         snprintf(why + used, sizeof(why) - used, ")");

@@ -24,6 +24,7 @@
 #define PLAN_KEY_HEX_SIZE    65
 #define PLAN_ARITHMETIC_SIZE 128 /* what a node computes with: backend, library, processor */
 #define PLAN_REASON_SIZE     256
+#define PLAN_LINKS_MAX       255                   /* a byte of every frame */
 #define PLAN_RANKS_MAX       (2 * JOB_DEVICES_MAX) /* workers and donors */
 #define PLAN_SLOTS_MAX       64                    /* of one node: REPORT_WORKERS_MAX */
 #define PLAN_MOVES_MAX       (1u << 18)
@@ -50,6 +51,7 @@ enum plan_reason {
     PLAN_REASON_CANCEL,
     PLAN_REASON_REFUSED,   /* no node can run the job: reason_text is the word of one */
     PLAN_REASON_STRAGGLER, /* a worker computes slower than its peers, or no more */
+    PLAN_REASON_UPGRADE,   /* to workers of another link protocol, by a checkpoint */
 };
 
 struct plan_worker {
@@ -110,6 +112,7 @@ struct plan {
     char key[PLAN_KEY_HEX_SIZE]; /* of the links, 32 random bytes in hexadecimal */
 
     char arithmetic[PLAN_ARITHMETIC_SIZE]; /* of all its nodes; "": mixed, or not known */
+    unsigned links; /* the link protocol that its workers speak; 0: not said */
     unsigned stage_count, replica_count;
     unsigned worker_count, donor_count;
     struct plan_worker *workers;  /* worker_count + donor_count */

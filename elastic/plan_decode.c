@@ -135,11 +135,14 @@ static int decode_shadows(const json_t *tree, struct plan *plan, struct error *e
     return 0;
 }
 
-static int decode_arithmetic(const json_t *tree, struct plan *plan, struct error *error)
+static int decode_kind(const json_t *tree, struct plan *plan, struct error *error)
 {
-    return json_has(tree, "arithmetic") ? json_get_text(tree, "arithmetic", plan->arithmetic,
-                                                        sizeof(plan->arithmetic), error)
-                                        : 0;
+    int r = 0;
+    if (json_has(tree, "arithmetic"))
+        r = json_get_text(tree, "arithmetic", plan->arithmetic, sizeof(plan->arithmetic), error);
+    if (r == 0 && json_has(tree, "links"))
+        r = json_get_unsigned(tree, "links", PLAN_LINKS_MAX, &plan->links, error);
+    return r;
 }
 
 static int decode_recompute(const json_t *tree, struct plan *plan, struct error *error)
@@ -307,7 +310,7 @@ int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
         return error_set(error, -ENOMEM, "no memory for a plan");
     int r = decode_head(tree, plan, error);
     if (r == 0)
-        r = decode_arithmetic(tree, plan, error);
+        r = decode_kind(tree, plan, error);
     if (r == 0)
         r = decode_layout(tree, plan, error);
     if (r == 0)

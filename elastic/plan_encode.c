@@ -84,6 +84,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
 {
     int r =
         plan->arithmetic[0] != '\0' ? put(tree, "arithmetic", json_string(plan->arithmetic)) : 0;
+    if (plan->links != 0)
+        r |= put(tree, "links", json_integer((json_int_t)plan->links));
     r |= put(tree, "stages", json_integer((json_int_t)plan->stage_count));
     r |= put(tree, "replicas", json_integer((json_int_t)plan->replica_count));
     r |= put(tree, "donors", json_integer((json_int_t)plan->donor_count));

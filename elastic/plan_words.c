@@ -9,7 +9,7 @@ static const char *const reasons[] = {
     [PLAN_REASON_DRAIN] = "drain",         [PLAN_REASON_FAILURE] = "failure",
     [PLAN_REASON_PAUSE] = "pause",         [PLAN_REASON_RESUME] = "resume",
     [PLAN_REASON_CANCEL] = "cancel",       [PLAN_REASON_REFUSED] = "refused",
-    [PLAN_REASON_STRAGGLER] = "straggler",
+    [PLAN_REASON_STRAGGLER] = "straggler", [PLAN_REASON_UPGRADE] = "upgrade",
 };
 
 static const char *const sources[] = {

@@ -10,6 +10,9 @@
 #define SECONDS_MAX 1e9
 #define RATE_MAX    1e18
 
+#define PROTOCOL_NUMBERS_MAX 8 /* a newer firnd may say more */
+#define PROTOCOL_MAX         65535
+
 static const char *const wishes[] = {
     [RECORD_RUNNING] = "running",
     [RECORD_PAUSED] = "paused",
@@ -131,13 +134,16 @@ static int decode_rates(const json_t *tree, struct record_rates *ret_rates, stru
 
 json_t *node_record_encode(const struct node_record *record)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o*, s:o*, s:o}", "address",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o*, s:[iii], s:o*, s:o}",
+                     "address",
                      record->host, "link_port", (int)record->link_port, "http", record->http,
                      "domain", record->domain, "incarnation", (json_int_t)record->incarnation,
                      "state", record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
                      (json_int_t)record->drain_deadline_unix_ns, "version", record->version,
                      "arithmetic", record->arithmetic, "other_arithmetic", encode_others(record),
-                     "rates", encode_rates(&record->rates), "slots", encode_slots(record));
+                     "protocol", (int)record->links, (int)record->control_oldest,
+                     (int)record->control, "rates", encode_rates(&record->rates), "slots",
+                     encode_slots(record));
 }
 
 static int decode_slot(const json_t *tree, struct node_record *record, unsigned index,
@@ -167,6 +173,26 @@ static int decode_slot(const json_t *tree, struct node_record *record, unsigned 
     return status;
 }
 
+/* [links, oldest control, control]; an older firnd does not say. */
+static int decode_protocol(const json_t *tree, struct node_record *record, struct error *error)
+{
+    json_t *list;
+    unsigned *const places[] = {&record->links, &record->control_oldest, &record->control};
+
+    if (!json_has(tree, "protocol"))
+        return 0;
+    int status = json_get_array(tree, "protocol", PROTOCOL_NUMBERS_MAX, &list, error);
+    if (status)
+        return status;
+    for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+        json_int_t value = json_integer_value(json_array_get(list, i));
+        if (!json_is_integer(json_array_get(list, i)) || value < 0 || value > PROTOCOL_MAX)
+            return error_set(error, -EINVAL, "protocol: must be [links, oldest, newest]");
+        *places[i] = (unsigned)value;
+    }
+    return 0;
+}
+
 int node_record_decode(const json_t *tree, struct node_record *ret_record, struct error *error)
 {
     struct node_record record = {0};
@@ -194,6 +220,8 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record, struc
             json_get_text(tree, "arithmetic", record.arithmetic, sizeof(record.arithmetic), error);
     if (!status)
         status = decode_others(tree, &record, error);
+    if (!status)
+        status = decode_protocol(tree, &record, error);
     if (!status) /* most nodes have none */
         status = decode_rates(tree, &record.rates, error);
     if (!status)

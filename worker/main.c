@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comm/frame.h"
 #include "kernels/backend.h"
 #include "worker/rates.h"
 #include "worker/sample.h"
@@ -57,11 +58,19 @@ static int identify(const char *device)
     return puts(text) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* For firnd, which registers it: the link protocol of the workers that it starts. */
+static int tell_protocol(void)
+{
+    return printf("%u\n", frame_version()) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && !strcmp(argv[1], "identity"))
         return identify(argv[2]);
+    if (argc == 3 && !strcmp(argv[1], "protocol") && !strcmp(argv[2], "links"))
+        return tell_protocol();
     if (argc == 3 && !strcmp(argv[1], "rates"))
         return rates_main(argv[2]);
     if (argc > 1 && !strcmp(argv[1], "sample"))

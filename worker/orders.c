@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "worker/plan_kind.h"
 #include "worker/telling.h"
 
 #define ANNOUNCED_TIMEOUTS 8 /* a plan that a commit announced must arrive within so many */
@@ -76,15 +77,26 @@ bool orders_stopping(const struct trainer *trainer)
     return __atomic_load_n(&trainer->stopping, __ATOMIC_ACQUIRE);
 }
 
+static void prepare(struct trainer *trainer, const struct plan *plan)
+{
+    struct error error = {0};
+
+    if (plan_kind_check(plan, trainer->options->device, &error)) {
+        log_error("%s", error.text);
+        telling_status(trainer, WORKER_REFUSED, error.text);
+        return;
+    }
+    trainer->prepared = plan->generation;
+    telling_status(trainer, WORKER_PREPARED, "");
+}
+
 static void handle_message(struct trainer *trainer, struct control_message *message)
 {
     switch (message->type) {
     case CONTROL_PREPARE:
         if (is_newer(trainer, message->plan) &&
-            (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED)) {
-            trainer->prepared = message->plan->generation;
-            telling_status(trainer, WORKER_PREPARED, "");
-        }
+            (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED))
+            prepare(trainer, message->plan);
         break;
     case CONTROL_SWITCH:
         /* A planned plan takes over at a boundary, which one that is stuck will not come to. */

@@ -88,7 +88,8 @@ static void another_magic_version_or_type_is_refused(void **state)
     static const struct {
         size_t offset;
         uint8_t value;
-    } changes[] = {{0, 'x'}, {3, 0}, {4, 2}, {5, 0}, {5, FRAME_TYPE_END}, {5, 255}, {6, 1}, {7, 1}};
+    } changes[] = {{0, 'x'}, {3, 0}, {4, FRAME_VERSION + 1}, {5, 0}, {5, FRAME_TYPE_END}, {5, 255},
+                   {6, 1},   {7, 1}};
     for (size_t i = 0; i < ARRAY_COUNT(changes); i++) {
         uint8_t header[FRAME_HEADER_SIZE];
         struct frame frame;

@@ -1,4 +1,6 @@
-/* What a node says that it computes with: asked of a worker program that answers, or does not. */
+/* What a node says that it computes with, and of its version: asked of a worker program that
+ * answers, or does not. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +11,11 @@
 
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "daemon/arithmetic.h"
+#include "daemon/worker_version.h"
+#include "elastic/protocol.h"
 
 static char program[] = "/tmp/firn-test-worker-XXXXXX";
 static struct config config;
@@ -110,6 +115,51 @@ static void no_whole_line_is_no_word(void **state)
     assert_string_equal(self.arithmetic, "");
 }
 
+static void versions_are_the_workers_and_our_own(void **state)
+{
+    static const char *const wrong[] = {"exit 2", "echo 2.1", "echo 256", "echo"};
+    (void)state;
+    make_worker("test \"$1 $2\" = 'protocol links' && echo 7");
+    worker_version_describe(&config, &self);
+    assert_int_equal(self.links, 7);
+    assert_int_equal(self.control, PROTOCOL_CONTROL);
+    assert_int_equal(self.control_oldest, PROTOCOL_CONTROL_OLDEST);
+    unlink(program);
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        make_worker(wrong[i]);
+        self.links = 9;
+        worker_version_describe(&config, &self);
+        assert_int_equal(self.links, 0);
+        unlink(program);
+    }
+}
+
+static void a_record_carries_versions(void **state)
+{
+    struct node_record back;
+    struct error error = {0};
+    (void)state;
+    memset(&self, 0, sizeof(self));
+    self.links = 3;
+    self.control = 5;
+    self.control_oldest = 4;
+    AUTO_JSON json_t *tree = node_record_encode(&self);
+    assert_non_null(tree);
+    assert_int_equal(node_record_decode(tree, &back, &error), 0);
+    assert_int_equal(back.links, 3);
+    assert_int_equal(back.control, 5);
+    assert_int_equal(back.control_oldest, 4);
+    assert_int_equal(json_object_set_new(tree, "protocol", json_pack("[iiis]", 6, 7, 8, "more")),
+                     0);
+    assert_int_equal(node_record_decode(tree, &back, &error), 0); /* of a newer firnd */
+    assert_int_equal(back.links, 6);
+    assert_int_equal(json_object_set_new(tree, "protocol", json_pack("[ii]", 6, 7)), 0);
+    assert_int_equal(node_record_decode(tree, &back, &error), -EINVAL);
+    assert_int_equal(json_object_del(tree, "protocol"), 0);
+    assert_int_equal(node_record_decode(tree, &back, &error), 0); /* of an older one */
+    assert_int_equal(back.links, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +167,8 @@ int main(void)
         cmocka_unit_test(a_gpu_needs_no_more_than_the_workers_word),
         cmocka_unit_test(each_kind_of_gpu_is_asked_for),
         cmocka_unit_test(no_whole_line_is_no_word),
+        cmocka_unit_test(versions_are_the_workers_and_our_own),
+        cmocka_unit_test(a_record_carries_versions),
     };
     log_set_level(LOG_LEVEL_ERROR);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,6 +165,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
         node->draining = from->draining;
         node->drain_deadline_ns = from->drain_deadline_ns;
         snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", from->arithmetic);
+        node->protocol = from->protocol;
         node->slot_count = from->slot_count;
         for (unsigned s = 0; s < from->slot_count; s++)
             node->slots[s] = (struct leader_slot){.index = s, .speed = 1, .bad = from->slot_bad[s]};

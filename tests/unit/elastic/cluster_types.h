@@ -63,6 +63,7 @@ struct fake_exchange {
 struct fake_node {
     char name[NAME_SIZE], arithmetic[PLAN_ARITHMETIC_SIZE];
     char other_arithmetic[PLAN_ARITHMETIC_SIZE]; /* of its last slot; "": as all of them */
+    struct protocol protocol;
     bool up, draining, start_fails, refuses;
     uint64_t drain_deadline_ns;
     uint64_t lease_until_ns, incarnation;
@@ -108,7 +109,7 @@ struct cluster {
     bool over; /* LEADER_FINISH */
     /* what happened, for assertions */
     unsigned published, prepared, dropped, restarts_from_disk;
-    unsigned publish_reasons[PLAN_REASON_STRAGGLER + 1];
+    unsigned publish_reasons[PLAN_REASON_UPGRADE + 1];
     bool quiet_leader; /* nobody leads */
     bool verbose;
 };

@@ -34,6 +34,7 @@ static inline struct plan *sample_plan(void)
     plan->reason = PLAN_REASON_FAILURE;
     strcpy(plan->reason_text, "node b lost: 6 slots -> 4");
     strcpy(plan->arithmetic, "OpenBLAS 0.3.21 Zen, kernels 1, 2 threads");
+    plan->links = 2;
     memset(plan->key, 'a', PLAN_KEY_HEX_SIZE - 1);
     plan->stage_count = SAMPLE_STAGES;
     plan->replica_count = 3;

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "elastic/control.h"
+#include "elastic/protocol.h"
 #include "unit/elastic/sample_plan.h"
 #include "unit/elastic/sample_report.h"
 
@@ -60,6 +61,8 @@ static void check_back(const struct control_message *back, const struct control_
     case CONTROL_STATUS:
         assert_true(back->status.instance == sent->status.instance);
         assert_int_equal(back->status.record.step, 42);
+        assert_int_equal(back->protocol_oldest, PROTOCOL_CONTROL_OLDEST);
+        assert_int_equal(back->protocol, PROTOCOL_CONTROL);
         break;
     case CONTROL_EVENT:
         assert_string_equal(back->text, sent->text);

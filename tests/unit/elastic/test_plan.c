@@ -118,6 +118,7 @@ static void test_sentence_with_broken_utf8_still_travels(void **state)
     struct plan *back = through_json(plan);
     assert_string_equal(back->reason_text, "caf\xc3\xa9 closed");
     assert_string_equal(back->arithmetic, plan->arithmetic);
+    assert_int_equal(back->links, 2);
     plan_free(back);
     strcpy(plan->reason_text, "cut in a letter: \xc3");
     back = through_json(plan);
@@ -449,8 +450,8 @@ static void test_check_refuses_every_broken_invariant(void **state)
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
-    static const char *const rare[] = {"commit", "shadows",   "arithmetic", "copies",
-                                       "slow",   "recompute", "patient",    "breaks_off"};
+    static const char *const rare[] = {"commit",    "shadows", "arithmetic", "copies", "slow",
+                                       "recompute", "patient", "breaks_off", "links"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
