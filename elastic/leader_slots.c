@@ -284,6 +284,24 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
     context->decision->plan = plan;
 }
 
+/* Why it gives the job no slot, or fewer than it has; "": it does. */
+static void explain_node(const struct leader_context *context, const struct leader_kind *kind,
+                         const struct leader_node *node, char *ret_why, size_t size)
+{
+    const char *refusal = roster_refused(&context->roster, node->name);
+    unsigned bad = 0;
+    for (unsigned i = 0; i < node->slot_count; i++)
+        bad += node->slots[i].bad;
+    leader_kind_words(kind, node, ret_why, size);
+    if (refusal != NULL)
+        snprintf(ret_why, size, "node %s refuses: %.60s", node->name, refusal);
+    else if (node->draining)
+        snprintf(ret_why, size, "node %s is draining", node->name);
+    else if (ret_why[0] == '\0' && bad > 0)
+        snprintf(ret_why, size, "%u slot%s of node %s %s out of service", bad, bad == 1 ? "" : "s",
+                 node->name, bad == 1 ? "is" : "are");
+}
+
 void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text)
 {
@@ -292,20 +310,10 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
     char why[360] = "", words[240];
     size_t used = 0;
     for (unsigned n = 0; n < view->node_count && used < sizeof(why) - 264; n++) {
-        const struct leader_node *node = &view->nodes[n];
-        const char *refusal = roster_refused(&context->roster, node->name);
-        if (refusal != NULL)
-            used += (size_t)snprintf(why + used, sizeof(why) - used, "%snode %s refuses: %.60s",
-                                     used > 0 ? ", " : " (", node->name, refusal);
-        else if (node->draining)
-            used += (size_t)snprintf(why + used, sizeof(why) - used, "%snode %s is draining",
-                                     used > 0 ? ", " : " (", node->name);
-        else {
-            leader_kind_words(&kind, node, words, sizeof(words));
-            if (words[0] != '\0')
-                used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%s",
-                                         used > 0 ? ", " : " (", words);
-        }
+        explain_node(context, &kind, &view->nodes[n], words, sizeof(words));
+        if (words[0] != '\0')
+            used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%s", used > 0 ? ", " : " (",
+                                     words);
     }
     if (used > 0)
         snprintf(why + used, sizeof(why) - used, ")");

@@ -135,6 +135,18 @@ static void too_few_new_slots_are_not_moved_to(void **state)
     cluster_free(cluster);
 }
 
+static void slots_out_of_service_are_named(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 2, 2);
+    cluster->spec.elastic.devices_min = 4;
+    cluster->nodes[1].slot_bad[0] = true;
+    cluster_run(cluster, 1);
+    assert_string_equal(cluster->text, "waits for slots: wants at least 4, 3 are free (1 slot of "
+                                       "node b is out of service)");
+    cluster_free(cluster);
+}
+
 /* A downgrade is an upgrade to another number. */
 static void a_job_begins_on_the_kind_of_most_slots(void **state)
 {
@@ -182,6 +194,7 @@ int main(void)
         cmocka_unit_test(after_a_failure_that_old_workers_cannot_make_up_for),
         cmocka_unit_test(a_node_that_is_gone_does_not_hold_up_the_others),
         cmocka_unit_test(too_few_new_slots_are_not_moved_to),
+        cmocka_unit_test(slots_out_of_service_are_named),
         cmocka_unit_test(a_job_begins_on_the_kind_of_most_slots),
         cmocka_unit_test(a_node_whose_firnd_is_not_understood_is_left_out),
         cmocka_unit_test(versions_meet_where_their_ranges_do),
