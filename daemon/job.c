@@ -563,7 +563,8 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
     snprintf(job->spec_path, sizeof(job->spec_path), "%.*s/spec.json", CONFIG_TEXT_SIZE - 16,
              job->dir);
     choose_checkpoint_dir(job);
-    job->agent = agent_new(name, daemon->config->node, daemon->config->failure_timeout_ns);
+    job->agent = agent_new(name, daemon->config->node, daemon->self.links,
+                           daemon->config->failure_timeout_ns);
     job->statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->statuses));
     status =
         job->agent && job->statuses ? 0 : error_set(error, -ENOMEM, "no memory for job %s", name);

@@ -25,7 +25,8 @@
 #define LEFT_OUT_TIMEOUTS 20 /* that a stuck worker is kept after a planned plan without it */
 #define BACKOFF_SHARE     4  /* of failure_timeout: the first delay before another start */
 
-struct agent *agent_new(const char *job, const char *node, uint64_t failure_timeout_ns)
+struct agent *agent_new(const char *job, const char *node, unsigned links,
+                        uint64_t failure_timeout_ns)
 {
     struct agent *agent = calloc(1, sizeof(*agent));
     if (agent == NULL)
@@ -38,6 +39,7 @@ struct agent *agent_new(const char *job, const char *node, uint64_t failure_time
     }
     snprintf(agent->job, sizeof(agent->job), "%s", job);
     snprintf(agent->node, sizeof(agent->node), "%s", node);
+    agent->links = links;
     agent->failure_timeout_ns = failure_timeout_ns;
     return agent;
 }
@@ -515,6 +517,25 @@ static void lead_process(struct agent *agent, unsigned index, const struct wish 
     }
 }
 
+/* The plan was made when this node had programs of another version: its workers would not be
+ * understood. To the leader that is one that died at start; from the next plan it leaves the node
+ * out. */
+static bool is_of_another_version(const struct agent *agent, const struct wish *wish)
+{
+    const struct plan *plan = wish->next_fresh ? agent->next : agent->plan;
+    assert(plan != NULL); /* no plan, no wish */
+    return plan->links != 0 && plan->links != agent->links;
+}
+
+static void start_none(struct agent *agent, struct agent_slot *slot)
+{
+    memset(&slot->status, 0, sizeof(slot->status));
+    slot->end = END_DEAD;
+    slot->end_generation = agent->plan != NULL ? agent->plan->generation : 0;
+    snprintf(slot->text, sizeof(slot->text), "this node starts workers of link protocol %u now",
+             agent->links);
+}
+
 static void converge(struct agent *agent, uint64_t now_ns, struct agent_actions *actions)
 {
     for (unsigned index = 0; agent->knows_plan && index < REPORT_WORKERS_MAX; index++) {
@@ -524,6 +545,8 @@ static void converge(struct agent *agent, uint64_t now_ns, struct agent_actions 
             lead_process(agent, index, &wish, now_ns, actions);
         else if (!wish.fresh || slot->bad || slot->refused || slot->end != END_NONE)
             continue;
+        else if (is_of_another_version(agent, &wish))
+            start_none(agent, slot);
         else if (now_ns >= slot->respawn_at_ns)
             spawn(agent, index, now_ns, actions);
         else

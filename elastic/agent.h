@@ -71,7 +71,7 @@ struct agent_actions {
 
 struct agent;
 /**
- * agent_new() - @node: this node's name
+ * agent_new() - @node: this node's name; @links: the link protocol of the workers that it starts
  *
  * Restarts after a death at start back off from @failure_timeout_ns / 4, doubling; AGENT_STARTS_MAX
  * deaths before `prepared` mark the slot bad. So do AGENT_CRASHES_MAX deaths in a row of workers
@@ -81,7 +81,8 @@ struct agent;
 #define AGENT_STARTS_MAX      5
 #define AGENT_CRASHES_MAX     6
 #define AGENT_JOINED_TIMEOUTS 4
-struct agent *agent_new(const char *job, const char *node, uint64_t failure_timeout_ns);
+struct agent *agent_new(const char *job, const char *node, unsigned links,
+                        uint64_t failure_timeout_ns);
 void agent_free(struct agent *agent);
 /**
  * agent_step() - account for @event, say what is to be done now

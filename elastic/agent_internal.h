@@ -32,6 +32,7 @@ struct agent_slot {
 
 struct agent {
     char job[NAME_SIZE], node[NAME_SIZE];
+    unsigned links;
     uint64_t failure_timeout_ns;
     bool knows_plan; /* AGENT_PLAN has been fed */
     struct plan *plan, *next;

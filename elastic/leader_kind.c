@@ -3,8 +3,8 @@
  * it other bits with every change of layout, and nobody notices. Two whose workers speak different
  * link protocols, as in the midst of an upgrade, wait for each other in vain.
  *
- * Design: every node says what each of its slots computes with (leader_node.arithmetic and, where it
- * has several kinds of devices, other_arithmetic; texts for people that are equal where results
+ * Design: every node says what each of its slots computes with (leader_node.arithmetic and, where
+ * it has several kinds of devices, other_arithmetic; texts for people that are equal where results
  * are), which link protocol the workers that it starts speak, and which control protocols its firnd
  * does. A job begins on the kind that offers most slots, its plans remember the kind, and slots of
  * another kind are not for it. elastic.mixed_devices lifts what is about arithmetic. A plan from
@@ -55,8 +55,8 @@ static bool understands_us(const struct leader_node *node)
 static void count_slot(struct kinds *kinds, const char *arithmetic, unsigned links, bool in_service)
 {
     unsigned k = 0;
-    while (k < kinds->count && (kinds->list[k].links != links ||
-                                strcmp(kinds->list[k].arithmetic, arithmetic) != 0))
+    while (k < kinds->count &&
+           (kinds->list[k].links != links || strcmp(kinds->list[k].arithmetic, arithmetic) != 0))
         k++;
     if (k == KINDS_MAX)
         return;
@@ -200,8 +200,8 @@ bool leader_kind_is_over(const struct leader_context *context)
             const struct leader_slot *slot = &node->slots[i];
             if (leader_kind_has(&kind, node, slot))
                 return false;
-            slots += serves && computes_alike(kind.arithmetic, node, slot) && !slot->bad &&
-                     !slot->busy;
+            slots +=
+                serves && computes_alike(kind.arithmetic, node, slot) && !slot->bad && !slot->busy;
         }
     }
     return slots >= leader_devices_min(view);

@@ -134,16 +134,15 @@ static int decode_rates(const json_t *tree, struct record_rates *ret_rates, stru
 
 json_t *node_record_encode(const struct node_record *record)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o*, s:[iii], s:o*, s:o}",
-                     "address",
-                     record->host, "link_port", (int)record->link_port, "http", record->http,
-                     "domain", record->domain, "incarnation", (json_int_t)record->incarnation,
-                     "state", record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
-                     (json_int_t)record->drain_deadline_unix_ns, "version", record->version,
-                     "arithmetic", record->arithmetic, "other_arithmetic", encode_others(record),
-                     "protocol", (int)record->links, (int)record->control_oldest,
-                     (int)record->control, "rates", encode_rates(&record->rates), "slots",
-                     encode_slots(record));
+    return json_pack(
+        "{s:s, s:i, s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:o*, s:[iii], s:o*, s:o}", "address",
+        record->host, "link_port", (int)record->link_port, "http", record->http, "domain",
+        record->domain, "incarnation", (json_int_t)record->incarnation, "state",
+        record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
+        (json_int_t)record->drain_deadline_unix_ns, "version", record->version, "arithmetic",
+        record->arithmetic, "other_arithmetic", encode_others(record), "protocol",
+        (int)record->links, (int)record->control_oldest, (int)record->control, "rates",
+        encode_rates(&record->rates), "slots", encode_slots(record));
 }
 
 static int decode_slot(const json_t *tree, struct node_record *record, unsigned index,

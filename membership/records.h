@@ -41,8 +41,8 @@ struct node_record {
     /* What its slots compute with, equal where results are, to the bit; and other kinds of slots */
     char arithmetic[RECORD_ARITHMETIC_SIZE];
     char other_arithmetic[RECORD_OTHERS_MAX][RECORD_ARITHMETIC_SIZE]; /* "" from the first free */
-    unsigned links; /* protocol of the workers that it starts; 0: an older firnd, which says nothing;
-                       and what its firnd speaks (elastic/protocol.h): */
+    unsigned links; /* protocol of the workers that it starts; 0: an older firnd, which says
+                       nothing; and what its firnd speaks (elastic/protocol.h): */
     unsigned control, control_oldest;
     struct record_rates rates;
     unsigned slot_count;

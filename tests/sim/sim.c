@@ -24,6 +24,11 @@
 #define CHECKPOINT_EVERY 100
 #define STEPS_SPREAD     300
 
+#define LINKS_AT_FIRST 2 /* link protocol of the programs that a run begins with */
+#define UPGRADED_ONE_IN                                                                            \
+    5 /* runs in which a firnd that is upgraded has another one from then on                       \
+       */
+#define UPGRADED_SALT        0x6c696e6b73
 #define ONE_FAULT_PERCENT    3
 #define ONE_FAULT_COMPUTE_US 100000
 
@@ -184,6 +189,13 @@ static void name_node(struct sim *sim, unsigned index)
         snprintf(node->name, sizeof(node->name), "n%u", index);
 }
 
+/* By the seed alone, so that all else of a history is as without it. */
+static void draw_versions(struct sim *sim)
+{
+    bool upgraded = sim_mix(sim->seed, UPGRADED_SALT) % UPGRADED_ONE_IN == 0;
+    sim->links_newest = upgraded ? LINKS_AT_FIRST + 1 : LINKS_AT_FIRST;
+}
+
 static void add_nodes(struct sim *sim)
 {
     unsigned slots = 0;
@@ -194,6 +206,7 @@ static void add_nodes(struct sim *sim)
         name_node(sim, i);
         node->slot_count = 1 + (unsigned)sim_random(sim, STREAM_SETUP, sim->node_count > 3 ? 2 : 3);
         node->up = true;
+        node->links = LINKS_AT_FIRST;
         slots += node->slot_count;
     }
     if (sim->spec.elastic.shadow)
@@ -235,6 +248,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim_stragglers_draw(sim);
     sim_cuts_draw(sim);
     sim_notices_draw(sim);
+    draw_versions(sim);
     surround(sim);
     add_nodes(sim);
     sim->faults = sim_faults_new(sim);
@@ -293,10 +307,27 @@ static void tell_state(const struct sim *sim)
                  sim->store->keys[i].key, sim->store->keys[i].value);
 }
 
+/* The operator comes to the last nodes. */
+static void finish_upgrade(struct sim *sim)
+{
+    bool begun = false;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        begun = begun || sim->nodes[i].links == sim->links_newest;
+    for (unsigned i = 0; begun && i < sim->node_count; i++) {
+        if (sim->nodes[i].links == sim->links_newest)
+            continue;
+        sim->nodes[i].links = sim->links_newest;
+        sim_trace(sim, "%s is upgraded", sim->nodes[i].name);
+        sim_firnd_end(&sim->nodes[i], true);
+        sim_firnd_start(&sim->nodes[i]);
+    }
+}
+
 bool sim_run(struct sim *sim)
 {
     bool complete = false;
     sim_run_until(sim, sim->faults->over_ns + 1);
+    finish_upgrade(sim);
     uint64_t calm_since_ns = sim->now_ns;
     sim_trace(sim, "CALM from now on");
     while (!sim->failed && !complete) {

@@ -130,10 +130,11 @@ struct sim {
     struct job_spec spec;
     struct sim_costs costs;
     uint64_t events_max;
-    uint64_t compute_us;  /* of one step, about */
-    uint64_t slot_memory; /* bytes of each slot; 0: unlimited */
-    unsigned stages;      /* asked for; 0: free */
-    bool one_fault;       /* sim_fault_alone is all that happens */
+    uint64_t compute_us;   /* of one step, about */
+    uint64_t slot_memory;  /* bytes of each slot; 0: unlimited */
+    unsigned stages;       /* asked for; 0: free */
+    bool one_fault;        /* sim_fault_alone is all that happens */
+    unsigned links_newest; /* link protocol to which nodes are upgraded */
     unsigned node_count;
     struct sim_node *nodes;
     struct sim_worker **workers; /* every process that ever was, by instance */

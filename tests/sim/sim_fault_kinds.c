@@ -319,6 +319,7 @@ static bool kill_firnd(struct sim *sim, struct sim_fault *fault)
 
 static bool upgrade_firnd(struct sim *sim, struct sim_fault *fault)
 {
+    sim->nodes[fault->node].links = sim->links_newest;
     return end_firnd(sim, fault, true);
 }
 

@@ -202,6 +202,7 @@ static void describe_self(struct sim_firnd *firnd)
     snprintf(self->version, sizeof(self->version), "sim");
     self->incarnation = firnd->daemon.incarnation;
     self->link_port = config->link_port;
+    self->links = firnd->sim->nodes[firnd->node].links;
     self->slot_count = config->slots;
     for (unsigned slot = 0; slot < config->slots; slot++) {
         snprintf(self->slots[slot].kind, sizeof(self->slots[slot].kind), "cpu");

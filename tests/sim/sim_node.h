@@ -29,6 +29,7 @@ struct sim_company {
 struct sim_node {
     struct sim *sim;
     unsigned index, slot_count;
+    unsigned links; /* protocol of the workers that it starts */
     char name[NAME_SIZE];
     bool up, starts_fail;
     uint64_t incarnation;         /* of the last daemon, from its data folder */

@@ -222,6 +222,9 @@ static void handle(struct sim_worker *worker, struct sim_order *order)
 {
     switch (order->type) {
     case CONTROL_PREPARE:
+        if (order->plan->links != worker->links)
+            sim_fail(worker->sim, "%s speaks link protocol %u and is to join a plan of %u",
+                     worker->name, worker->links, order->plan->links);
         if (order->plan->generation > worker->generation &&
             (worker->phase == WORKER_STARTING || worker->phase == WORKER_PREPARED)) {
             worker->prepared = order->plan->generation;
@@ -682,6 +685,7 @@ struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slo
     worker->node = node;
     worker->slot = slot;
     worker->instance = sim_mix(sim->seed, sim->worker_count) >> 1;
+    worker->links = sim->nodes[node].links;
     snprintf(worker->name, sizeof(worker->name), "%.4s/%u", sim_node_name(sim, node), slot);
     worker->alive = true;
     worker->kept_status = sim_allocate(1, sizeof(*worker->kept_status));

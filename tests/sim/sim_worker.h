@@ -78,7 +78,7 @@ struct sim_ledger {
 
 struct sim_worker {
     struct sim *sim;
-    unsigned node, slot;
+    unsigned node, slot, links;
     uint64_t instance;
     char name[16];
     bool alive, listening, unlinked; /* listening: its socket is there; unlinked: nobody finds it */

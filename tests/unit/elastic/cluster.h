@@ -332,7 +332,8 @@ static inline void cluster_start_daemon(struct cluster *cluster, unsigned index)
 {
     struct fake_node *node = &cluster->nodes[index];
     assert_null(node->agent);
-    node->agent = agent_new(cluster->spec.name, node->name, CLUSTER_TIMEOUT_NS);
+    node->agent =
+        agent_new(cluster->spec.name, node->name, node->protocol.links, CLUSTER_TIMEOUT_NS);
     assert_non_null(node->agent);
     node->up = true;
     node->incarnation++;
@@ -412,6 +413,7 @@ static inline struct cluster *cluster_new(uint64_t seed, unsigned nodes, unsigne
     for (unsigned i = 0; i < nodes; i++) {
         snprintf(cluster->nodes[i].name, sizeof(cluster->nodes[i].name), "%c", 'a' + i);
         cluster->nodes[i].slot_count = slots;
+        cluster->nodes[i].protocol.links = CLUSTER_LINKS;
         cluster->reports[i] = calloc(1, sizeof(struct node_report));
         assert_non_null(cluster->reports[i]);
         cluster_start_daemon(cluster, i);

@@ -14,6 +14,7 @@
 #include "elastic/agent.h"
 #include "elastic/leader.h"
 
+#define CLUSTER_LINKS      2 /* link protocol of all nodes at first */
 #define CLUSTER_NODES      4
 #define CLUSTER_SLOTS      3 /* at most, of one node */
 #define CLUSTER_WORKERS    512

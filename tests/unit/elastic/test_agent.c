@@ -11,6 +11,7 @@
 #include "elastic/agent.h"
 
 #define TIMEOUT_NS (1000 * NS_PER_MS)
+#define LINKS      3
 
 static struct agent *agent;
 static struct agent_actions actions;
@@ -22,7 +23,7 @@ static int setup(void **state)
 {
     (void)state;
     now_ns = NS_PER_SECOND;
-    agent = agent_new("job", "a", TIMEOUT_NS);
+    agent = agent_new("job", "a", LINKS, TIMEOUT_NS);
     memset(&last_report, 0, sizeof(last_report));
     return agent == NULL;
 }
@@ -571,6 +572,27 @@ static void a_worker_takes_its_slot_out_of_service(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
 }
 
+/* Made before this node was upgraded: nothing is started for it, and the leader hears why. */
+static void a_plan_for_another_version_starts_nothing(void **state)
+{
+    (void)state;
+    struct plan *older = make_plan(1, false, 1, (unsigned[]){0}, NULL);
+    older->links = LINKS - 1;
+    feed_plan(AGENT_PLAN, older);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_reported(0, WORKER_DEAD);
+    assert_string_equal(entry_of(0)->text, "this node starts workers of link protocol 3 now");
+    struct plan *prepared = make_plan(2, false, 1, (unsigned[]){1}, NULL);
+    prepared->links = LINKS - 1;
+    feed_plan(AGENT_NEXT, prepared);
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 0);
+    assert_reported(1, WORKER_DEAD);
+    struct plan *mine = make_plan(3, false, 1, (unsigned[]){0}, NULL);
+    mine->links = LINKS;
+    feed_plan(AGENT_PLAN, mine);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
 static void old_news_is_ignored(void **state)
 {
     (void)state;
@@ -616,6 +638,7 @@ int main(void)
         TEST(a_stranger_on_the_slot_is_stopped),
         TEST(a_refusal_is_final_and_told),
         TEST(a_worker_takes_its_slot_out_of_service),
+        TEST(a_plan_for_another_version_starts_nothing),
         TEST(old_news_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,6 @@
 static struct cluster *start(unsigned nodes, unsigned slots)
 {
     struct cluster *cluster = cluster_new(1, nodes, slots);
-    for (unsigned i = 0; i < nodes; i++)
-        cluster->nodes[i].protocol.links = 2;
     cluster_progress(cluster, 5, 20);
     assert_int_equal(cluster->plan->links, 2);
     assert_int_equal(cluster->plan->worker_count, nodes * slots);
@@ -152,8 +150,7 @@ static void a_job_begins_on_the_kind_of_most_slots(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
-    cluster->nodes[0].protocol.links = 3;
-    cluster->nodes[1].protocol.links = cluster->nodes[2].protocol.links = 2;
+    upgrade(cluster, 0);
     cluster->spec.elastic.mixed_devices = true; /* is about arithmetic, and lifts nothing here */
     cluster_progress(cluster, 5, 20);
     assert_int_equal(cluster->plan->links, 2);
