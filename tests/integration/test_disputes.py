@@ -4,7 +4,7 @@ import unittest
 
 from cluster import Cluster
 from doom import DOOMED, Flip
-from job import Job, JobTest
+from job import CHECKPOINT_EVERY, Job, JobTest
 
 
 class Disputes(JobTest):
@@ -32,6 +32,8 @@ class Disputes(JobTest):
             self.assertIn("is replayed", job.plan()["reason_text"])
             job.wait_step(job.step() + 20)
             self.assertEqual(len(job.events("slot")), 1)
+            cluster.wait("there is a checkpoint that the undisturbed run has, too", lambda: any(
+                record["step"] % CHECKPOINT_EVERY == 0 for record in job.checkpoints()))
             self.end(job)
 
 

@@ -4,7 +4,7 @@ import signal
 import unittest
 
 from cluster import BIN, PIPELINE, Cluster, kill
-from job import Job, JobTest
+from job import CHECKPOINT_EVERY, Job, JobTest
 
 NEXT = ("--worker", BIN.rstrip("/").removesuffix("/bin") + "/tests/firn-next-worker")
 NEXT_LINKS = 200  # FRAME_VERSION of firn-next-worker
@@ -48,6 +48,8 @@ class Upgrade(JobTest):
                 line["step"] for _, line in job.lines() if line["generation"] < moved["generation"] - 1),
                 "a step was lost")
             job.wait_step(job.step() + 20)
+            cluster.wait("there is a checkpoint that the undisturbed run has, too", lambda: any(
+                record["step"] % CHECKPOINT_EVERY == 0 for record in job.checkpoints()))
             self.end(job)
 
 
