@@ -133,7 +133,7 @@ int leader_survivors_gather(const struct leader_context *context,
         if (!leader_is_survivor(member))
             continue;
         struct worker_report *report = &survivors->reports[survivors->count];
-        *report = *member->report;
+        worker_report_copy(member->report, report);
         if (stands_beside(roster, member))
             report->generation = 0;
         if (member->seat == SEAT_JOINING && !context->view->plan->planned)

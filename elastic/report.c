@@ -315,8 +315,7 @@ static int decode_node(const json_t *tree, struct node_report *report, struct er
     return r == 0 ? check_slots(report, error) : r;
 }
 
-/* What is zero is not written: a page of zeros that nobody touched takes no memory. */
-static void copy_used(const struct worker_report *from, struct worker_report *to)
+void worker_report_copy(const struct worker_report *from, struct worker_report *to)
 {
     memcpy(to, from, offsetof(struct worker_report, record));
     if (from->record.step > 0)
@@ -346,6 +345,6 @@ int node_report_decode(const json_t *tree, struct node_report *ret_report, struc
         return r;
     memcpy(ret_report, report, offsetof(struct node_report, workers));
     for (unsigned i = 0; i < report->worker_count; i++)
-        copy_used(&report->workers[i], &ret_report->workers[i]);
+        worker_report_copy(&report->workers[i], &ret_report->workers[i]);
     return 0;
 }

@@ -73,6 +73,14 @@ struct node_report {
 /** worker_phase_word() - "running", for people and for JSON */
 const char *worker_phase_word(enum worker_phase phase);
 
+/**
+ * worker_report_copy() - into a zeroed report
+ *
+ * Of the arrays only what is used is written: a page of zeros that nobody touched takes no memory,
+ * and a thousand reports are 26 MB of mostly that.
+ */
+void worker_report_copy(const struct worker_report *from, struct worker_report *to);
+
 /** worker_report_encode(), node_report_encode() - new reference, NULL when memory is short */
 json_t *worker_report_encode(const struct worker_report *report);
 json_t *node_report_encode(const struct node_report *report);
