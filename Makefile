@@ -70,8 +70,8 @@ demo: build ## train a small model, kill a worker, and compare with the undistur
 bench: build ## measure the budgets
 	bench/run.sh
 
-gpu-check: ## build for GPUs, test and measure on one; writes build/gpu-report.txt
-	bench/gpu_check.sh
+gpu-check: ## build for GPUs, test and measure on one; writes build/gpu-report.txt; PARTS="steps jobs": these alone
+	PARTS="$(PARTS)" bench/gpu_check.sh
 
 lint: build ## style, dependency rule and static analysis
 	tests/lint/run.sh

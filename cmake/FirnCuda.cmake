@@ -4,7 +4,7 @@ set(FIRN_CUDA_FOUND OFF)
 file(GLOB FIRN_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
 
 # Ampere, Hopper, Blackwell (data center and desktop); PTX of the newest one for what comes later.
-set(FIRN_CUDA_ARCHITECTURES 80 90 100 120)
+set(FIRN_CUDA_ARCHITECTURES 80 90 100 120 CACHE STRING "compute capabilities without their point")
 
 # firn_cuda_architectures(RET): those of the list that this nvcc knows, as CMake wants them
 function(firn_cuda_architectures ret)

@@ -157,6 +157,8 @@ static void run_worker(const struct crew *crew, unsigned slot)
     if (!freopen(log, "a", stderr) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         _exit(126);
     setenv("OMP_WAIT_POLICY", "passive", 1);
+    if (getenv("CREW_NCCL")) /* workers that share a GPU may then use NCCL */
+        setenv("NCCL_HOSTID", node, 1);
     execl(FIRN_WORKER, "firn-worker", "--job", crew->spec.name, "--node", node, "--slot", number,
           "--device", crew->device, "--listen", listen, "--socket", socket_path, "--spec", spec,
           "--job-dir", job_dir, "--checkpoint-dir", checkpoints, NULL);

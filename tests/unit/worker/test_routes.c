@@ -162,6 +162,8 @@ static void *run_worker(void *context)
     return NULL;
 }
 
+static bool hosts_of_their_own; /* as NCCL_HOSTID says */
+
 /* Workers with GPUs of @names; 0: a worker that has none, and so no NCCL. */
 static void crew_run(struct crew *crew, const uint8_t names[WORKERS])
 {
@@ -175,7 +177,10 @@ static void crew_run(struct crew *crew, const uint8_t names[WORKERS])
         worker->mesh = crew->world.meshes[i];
         worker->barrier = &crew->barrier;
         worker->device.name = names[i];
+        if (hosts_of_their_own)
+            setenv("NCCL_HOSTID", (const char *[]){"a", "b", "c", "d"}[i], 1);
         nccl_use_init(&worker->nccl, &gpu, &worker->device);
+        unsetenv("NCCL_HOSTID");
     }
     for (unsigned i = 0; i < WORKERS; i++)
         assert_int_equal(
@@ -231,6 +236,15 @@ static void a_shared_gpu_is_no_nccl_for_those_who_share_it(void **state)
            (const char *[]){"mmnnm", "nnmmn", "mmnnm", "nnmmn"});
 }
 
+static void on_hosts_of_their_own_they_may_share_it(void **state)
+{
+    (void)state;
+    struct crew crew;
+    hosts_of_their_own = true;
+    expect(&crew, (const uint8_t[]){1, 1, 1, 1},
+           (const char *[]){"nmnnm", "nnmmn", "nmnnm", "nnmmn"});
+}
+
 static void one_without_nccl(void **state)
 {
     (void)state;
@@ -282,6 +296,7 @@ static int setup(void **state)
     fake->version = 22809;
     fake->together = true;
     fake->polls_to_join = 2;
+    hosts_of_their_own = false;
     return setenv("FIRN_NCCL_LIBRARY", FAKE_NCCL, 1);
 }
 
@@ -291,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_gpu_each_is_nccl),
         TEST(a_shared_gpu_is_no_nccl_for_those_who_share_it),
+        TEST(on_hosts_of_their_own_they_may_share_it),
         TEST(one_without_nccl),
         TEST(no_library),
         TEST(without_an_identity_all_stay_with_the_mesh),
