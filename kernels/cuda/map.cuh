@@ -42,7 +42,7 @@ void map(struct kernel_device *device, Function function, size_t count, const ch
         (size_t)MAP_THREADS * MAP_PACKS * (size_t)lanes_of<typename Function::element>::count;
     if (count == 0)
         return;
-    LAUNCH(map_kernel, blocks_for(count, EACH), MAP_THREADS, 0, device_stream(device), function,
+    LAUNCH(map_kernel<Function>, blocks_for(count, EACH), MAP_THREADS, 0, device_stream(device), function,
            count);
     DEVICE_LAUNCHED(device, call);
 }

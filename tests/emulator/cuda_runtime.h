@@ -51,9 +51,10 @@ extern dim3 blockDim, gridDim;
 
 typedef struct emulator_stream *cudaStream_t;
 
-/** emulator_launch() - now, or when the capture that @stream is in is launched */
-void emulator_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-                     const std::function<void()> &body);
+/** emulator_launch() - now, or when the capture that @stream is in is launched; ends the program
+ * where a device would refuse it */
+void emulator_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                     cudaStream_t stream, const std::function<void()> &body);
 unsigned char *emulator_shared(void);
 
 /* A kernel with its arguments, copied as a launch copies them. */
@@ -65,7 +66,7 @@ std::function<void()> emulator_call(Kernel kernel, Arguments... arguments)
 }
 
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                     \
-    emulator_launch(dim3(grid), dim3(block), shared_bytes, stream,                                 \
+    emulator_launch((const void *)(kernel), dim3(grid), dim3(block), shared_bytes, stream,         \
                     emulator_call([](auto... values) { kernel(values...); }, __VA_ARGS__))
 #define DYNAMIC_SHARED(name) unsigned char *name = emulator_shared()
 
@@ -114,6 +115,7 @@ typedef struct emulator_event *cudaEvent_t;
 
 enum cudaError_t {
     cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,

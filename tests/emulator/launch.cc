@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
+#include <map>
 #include <vector>
 
 #include "capture.h"
@@ -12,7 +13,8 @@
 
 #define THREADS_MAX     1024
 #define STACK_BYTES     ((size_t)128 << 10)
-#define SHARED_MAX      ((size_t)227 << 10)
+#define SHARED_MAX      ((size_t)99 << 10) /* of sm_120, the least of those that are compiled for */
+#define SHARED_UNASKED  ((size_t)48 << 10)
 #define WARP            32
 #define SHARED_POISON   0xcb /* what a block finds in shared memory that nobody has written */
 
@@ -204,12 +206,30 @@ static void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::func
     shared_memory = nullptr;
 }
 
-void emulator_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-                     const std::function<void()> &body)
+static std::map<const void *, size_t> shared_allowed; /* by kernels that asked for more */
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value)
+{
+    assert(attribute == cudaFuncAttributeMaxDynamicSharedMemorySize);
+    if (value < 0 || (size_t)value > SHARED_MAX)
+        return cudaErrorInvalidValue;
+    shared_allowed[kernel] = (size_t)value;
+    return cudaSuccess;
+}
+
+static size_t shared_limit(const void *kernel)
+{
+    auto asked = shared_allowed.find(kernel);
+    return asked == shared_allowed.end() ? SHARED_UNASKED : asked->second;
+}
+
+void emulator_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                     cudaStream_t stream, const std::function<void()> &body)
 {
     unsigned count = block.x * block.y * block.z;
     assert(stream != nullptr);
-    assert(count >= 1 && count <= THREADS_MAX && shared_bytes <= SHARED_MAX);
+    assert(count >= 1 && count <= THREADS_MAX && shared_bytes <= shared_limit(kernel));
+    assert(grid.x <= 0x7fffffffu && block.z <= 64);
     assert(grid.x >= 1 && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535);
 
     if (!capture_takes(stream, [=] { run_grid(grid, block, shared_bytes, body); }))

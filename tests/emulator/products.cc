@@ -5,6 +5,9 @@
 #include "cublasLt.h"
 #include "device_memory.h"
 
+#define MATRIX_ALIGNMENT    16
+#define WORKSPACE_ALIGNMENT 256
+
 struct emulator_matmul {
     cublasOperation_t left, right;
     cublasLtEpilogue_t epilogue;
@@ -232,12 +235,24 @@ static void run(const product &p)
         }
 }
 
+/* As the preferences have promised; a choice that relies on it would fault. */
+static bool is_aligned(const void *memory)
+{
+    return memory != nullptr && (uintptr_t)memory % MATRIX_ALIGNMENT == 0;
+}
+
+static void check_matrix(const void *memory, const emulator_layout *layout)
+{
+    assert(is_aligned(memory) && layout->leading >= (int64_t)layout->rows);
+    assert(layout->rows > 0 && layout->columns > 0);
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
                               cublasLtMatrixLayout_t c_layout, void *d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *, void *,
-                              size_t, cudaStream_t stream)
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *,
+                              void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
     bool left = matmul->left == CUBLAS_OP_T, right = matmul->right == CUBLAS_OP_T;
     uint64_t inner = left ? a_layout->rows : a_layout->columns;
@@ -256,6 +271,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
                        right,
                        inner};
 
+    check_matrix(a, a_layout);
+    check_matrix(b, b_layout);
+    check_matrix(c, c_layout);
+    check_matrix(d, d_layout);
+    if (matmul->epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+        assert(is_aligned(matmul->bias));
+    if (matmul->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
+        assert(is_aligned(matmul->before) && matmul->before_leading % 8 == 0 &&
+               matmul->before_leading >= (int64_t)d_layout->rows);
+    assert(workspace == nullptr || (uintptr_t)workspace % WORKSPACE_ALIGNMENT == 0);
+    assert(workspace_bytes == 0 || workspace != nullptr);
     assert(stream != nullptr && inner == (right ? b_layout->columns : b_layout->rows));
     assert((left ? a_layout->columns : a_layout->rows) == d_layout->rows);
     assert((right ? b_layout->rows : b_layout->columns) == d_layout->columns);

@@ -211,8 +211,3 @@ cudaError_t cudaEventQuery(cudaEvent_t)
 {
     return cudaSuccess;
 }
-
-cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int)
-{
-    return cudaSuccess;
-}
