@@ -137,7 +137,7 @@ static cublasStatus_t make_preference(cublasLtMatmulPreference_t *ret_preference
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_NONE, alignment = ALIGNMENT_BYTES;
+    uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = ALIGNMENT_BYTES;
     uint64_t workspace_bytes = CUDA_PRODUCT_WORKSPACE_BYTES;
     cublasStatus_t status = cublasLtMatmulPreferenceCreate(ret_preference);
 

@@ -2,10 +2,12 @@
  * Matrix products by cuBLASLt, exact.
  *
  * Problem: cuBLASLt has many algorithms for a product; some divide the inner dimension and add the
- * parts by atomics, and which one is best it tells by a heuristic.
+ * parts in the result as they come, and which one is best it tells by a heuristic.
  *
- * Design: no reduction scheme is allowed but none at all; the workspace has a fixed size;
- * alignments are declared, not looked up from addresses. Then the heuristic's first answer is a
+ * Design: where the inner dimension is divided, which gradients of small weights need to keep a
+ * device busy, the parts go to the workspace in f32 and a second kernel adds them
+ * (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE); no other scheme is allowed. The workspace has a fixed
+ * size; alignments are declared, not looked up from addresses. Then the heuristic's first answer is a
  * function of shape, device and library version. It is asked once for each shape and kept with its
  * configuration, which describe() tells. Shapes for which cuBLASLt knows nothing are computed by a
  * plain kernel, again by shape alone; where only GELU is unknown, GELU goes by itself.

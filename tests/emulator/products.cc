@@ -127,7 +127,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     if (size_bytes != sizeof(uint32_t))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
-        preference->exact = *(const uint32_t *)value == CUBLASLT_REDUCTION_SCHEME_NONE;
+        preference->exact =
+            (*(const uint32_t *)value & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) == 0;
     else
         preference->alignments++;
     return CUBLAS_STATUS_SUCCESS;

@@ -181,6 +181,35 @@ static void check_strides(const struct backend *backend)
     check_stride(backend, (struct kernel_linear){2, 3, 50257, KERNEL_WEIGHT_OUT_IN, 0}, 50304);
 }
 
+/* A small weight and many rows: where a library divides the sum over the rows, it must add the
+ * parts in one order. */
+static void check_twice(const struct backend *backend)
+{
+    const struct kernel_linear shape = {2048, 32, 24, KERNEL_WEIGHT_IN_OUT, 0};
+    const struct kernel *k = backend->kernel;
+    struct tensor input = tensor_random(shape.rows * shape.in, 1, 1);
+    struct tensor weight = tensor_random(shape.in * shape.out, 2, 1);
+    struct tensor d_output = tensor_random(shape.rows * shape.out, 4, 1);
+    struct tensor first = tensor_random(weight.count, 5, 1);
+
+    struct tensor begun = tensor_random(weight.count, 5, 1);
+    k->linear_backward(backend->device, NULL, first.f32, NULL, d_output.f32, input.f32, weight.f32,
+                       shape);
+    for (unsigned round = 0; round < 4; round++) {
+        struct tensor again = tensor_random(weight.count, 5, 1);
+        k->linear_backward(backend->device, NULL, again.f32, NULL, d_output.f32, input.f32,
+                           weight.f32, shape);
+        assert_memory_equal(again.f32, first.f32, again.count * sizeof(float));
+        tensor_free(&again);
+    }
+    assert_memory_not_equal(begun.f32, first.f32, first.count * sizeof(float));
+    tensor_free(&begun);
+    tensor_free(&first);
+    tensor_free(&d_output);
+    tensor_free(&weight);
+    tensor_free(&input);
+}
+
 static void test_linear(void **state)
 {
     (void)state;
@@ -193,9 +222,16 @@ static void test_rows_apart(void **state)
     backend_each(check_strides);
 }
 
+static void test_the_same_bits_twice(void **state)
+{
+    (void)state;
+    backend_each(check_twice);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear),
-                                       cmocka_unit_test(test_rows_apart)};
+                                       cmocka_unit_test(test_rows_apart),
+                                       cmocka_unit_test(test_the_same_bits_twice)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
