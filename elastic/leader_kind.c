@@ -11,7 +11,7 @@
  * before nodes said so means the kind of its workers.
  *
  * While nodes are upgraded one by one, running workers train on, and are lost to the job only when
- * they fail. When no node starts workers of the plan's link protocol any more, the job moves over:
+ * they fail. When no slot in service is of the plan's link protocol any more, the job moves over:
  * it checkpoints at the next boundary, leaves, and begins from there on the kind that is there now
  * (after a failure that the rest cannot make up for: from the newest checkpoint). What it computes
  * with stays: where no node computes like that any more, the job waits and says so.
@@ -52,7 +52,12 @@ static bool understands_us(const struct leader_node *node)
     return protocol_meets(node->protocol.control_oldest, node->protocol.control);
 }
 
-static void count_slot(struct kinds *kinds, const char *arithmetic, unsigned links, bool in_service)
+static bool in_service(const struct leader_node *node, const struct leader_slot *slot)
+{
+    return !node->draining && !slot->bad;
+}
+
+static void count_slot(struct kinds *kinds, const char *arithmetic, unsigned links, bool counts)
 {
     unsigned k = 0;
     while (k < kinds->count &&
@@ -62,7 +67,7 @@ static void count_slot(struct kinds *kinds, const char *arithmetic, unsigned lin
         return;
     if (k == kinds->count)
         kinds->list[kinds->count++] = (struct kind){.arithmetic = arithmetic, .links = links};
-    kinds->list[k].slots += in_service;
+    kinds->list[k].slots += counts;
 }
 
 /* Of equals the first by its text and number, so every leader finds the same. */
@@ -87,7 +92,7 @@ static bool most_common(const struct leader_view *view, const char *arithmetic,
             if (computes_alike(arithmetic, node, slot))
                 count_slot(&kinds,
                            view->spec->elastic.mixed_devices ? "" : computes_with(node, slot),
-                           node->protocol.links, !slot->bad && !node->draining);
+                           node->protocol.links, in_service(node, slot));
         }
     }
     for (unsigned k = 0; k < kinds.count; k++)
@@ -179,6 +184,9 @@ void leader_kind_words(const struct leader_kind *kind, const struct leader_node 
                        char *ret_words, size_t size)
 {
     const struct leader_slot *unlike = unlike_slot(kind, node);
+    ret_words[0] = '\0';
+    if (node->slot_count == 0) /* what it could start does not matter */
+        return;
     version_words(kind, node, ret_words, size);
     if (unlike != NULL)
         unlike_words(kind, node, unlike, ret_words, size);
@@ -195,13 +203,14 @@ bool leader_kind_is_over(const struct leader_context *context)
     for (unsigned n = 0; n < view->node_count; n++) {
         const struct leader_node *node = &view->nodes[n];
         bool serves = understands_us(node) && node->protocol.links == common.links &&
-                      !node->draining && roster_refused(&context->roster, node->name) == NULL;
+                      roster_refused(&context->roster, node->name) == NULL;
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct leader_slot *slot = &node->slots[i];
+            if (!in_service(node, slot))
+                continue;
             if (leader_kind_has(&kind, node, slot))
                 return false;
-            slots +=
-                serves && computes_alike(kind.arithmetic, node, slot) && !slot->bad && !slot->busy;
+            slots += serves && computes_alike(kind.arithmetic, node, slot) && !slot->busy;
         }
     }
     return slots >= leader_devices_min(view);

@@ -6,8 +6,8 @@
  *     links       workers of one generation, who send each other all that comm/ carries
  *     control     a firnd, its workers and the leader: control messages, plans, reports and records
  *                 are JSON whose unknown keys are left alone, so a program speaks every version
- * from its oldest to its own; two understand each other where these ranges meet arithmetic  nodes
- * of one job: what they compute with, to the bit (elastic/leader_kind.c)
+ *                 from its oldest to its own; two understand each other where these ranges meet
+ *     arithmetic  nodes of one job: what they compute with, to the bit (elastic/leader_kind.c)
  *
  * Checkpoints have the version of their format: newer programs read older ones. A number is raised
  * with the change that needs it, never for a release as such.

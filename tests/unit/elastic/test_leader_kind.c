@@ -2,6 +2,7 @@
  * Nodes of different kinds in one cluster, above all while it is upgraded node by node: who shares
  * a job with whom, when a job moves over, and that no step is lost by it.
  */
+#include "elastic/leader_internal.h"
 #include "unit/elastic/cluster.h"
 
 static struct cluster *start(unsigned nodes, unsigned slots)
@@ -96,6 +97,26 @@ static void after_a_failure_that_old_workers_cannot_make_up_for(void **state)
     cluster_free(cluster);
 }
 
+/* Somebody drained the last old node for good, or its slot is out of service: it starts nothing. */
+static void old_slots_that_do_not_serve_are_not_waited_for(void **state)
+{
+    (void)state;
+    for (unsigned drains = 0; drains < 2; drains++) {
+        struct cluster *cluster = start(3, 1);
+        cluster->spec.elastic.devices_min = 2;
+        cluster_progress(cluster, 50, 20); /* past a checkpoint */
+        upgrade(cluster, 0);
+        upgrade(cluster, 1);
+        cluster->nodes[2].draining = drains;
+        cluster->nodes[2].slot_bad[0] = !drains;
+        cluster_kill_worker(cluster, fake_at(cluster, "a", 0));
+        cluster_kill_worker(cluster, fake_at(cluster, "b", 0));
+        cluster_until(cluster, 20, cluster->plan->links == 3 && cluster_trains(cluster));
+        assert_int_equal(cluster->plan->worker_count, 2);
+        cluster_free(cluster);
+    }
+}
+
 /* A firnd that is away for longer than its lease is planned without first, as ever. */
 static void a_node_that_is_gone_does_not_hold_up_the_others(void **state)
 {
@@ -145,6 +166,17 @@ static void slots_out_of_service_are_named(void **state)
     cluster_free(cluster);
 }
 
+/* It leads, and keeps copies of checkpoints. */
+static void a_node_without_slots_is_not_to_be_upgraded(void **state)
+{
+    (void)state;
+    struct leader_node node = {.name = "d"};
+    struct leader_kind kind = {.arithmetic = "one", .links = 2};
+    char words[200] = "something";
+    leader_kind_words(&kind, &node, words, sizeof(words));
+    assert_string_equal(words, "");
+}
+
 /* A downgrade is an upgrade to another number. */
 static void a_job_begins_on_the_kind_of_most_slots(void **state)
 {
@@ -189,9 +221,11 @@ int main(void)
         cmocka_unit_test(a_job_moves_over_when_all_nodes_are_upgraded),
         cmocka_unit_test(a_worker_lost_on_an_upgraded_node_has_no_successor),
         cmocka_unit_test(after_a_failure_that_old_workers_cannot_make_up_for),
+        cmocka_unit_test(old_slots_that_do_not_serve_are_not_waited_for),
         cmocka_unit_test(a_node_that_is_gone_does_not_hold_up_the_others),
         cmocka_unit_test(too_few_new_slots_are_not_moved_to),
         cmocka_unit_test(slots_out_of_service_are_named),
+        cmocka_unit_test(a_node_without_slots_is_not_to_be_upgraded),
         cmocka_unit_test(a_job_begins_on_the_kind_of_most_slots),
         cmocka_unit_test(a_node_whose_firnd_is_not_understood_is_left_out),
         cmocka_unit_test(versions_meet_where_their_ranges_do),
