@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "worker/state.h"
+
 #define CLAIM_WORDS 3u /* rank, unit, bits */
 #define CLAIMS_MAX  ((size_t)JOB_DEVICES_MAX * STEP_RECORD_UNITS_MAX)
 
@@ -271,4 +273,20 @@ int dispute_outcome(const struct plan *plan, unsigned rank, uint64_t step,
                      "step %" PRIu64 ": %s hold different gradients of unit %u again: memory or "
                      "device of one of them is not to be trusted",
                      step, names, verdict->unit);
+}
+
+int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank, struct state *state,
+                   uint64_t *disputed_step, struct error *error)
+{
+    uint64_t step = state->hold.step;
+    bool again = *disputed_step == step;
+    AUTO_FREE struct dispute_verdict *verdict = malloc(sizeof(*verdict));
+
+    state->holds = false;
+    int status = verdict ? dispute_run(mesh, plan, rank, &state->hold, verdict) : -ENOMEM;
+    if (status)
+        return status;
+    if (!verdict->settled)
+        *disputed_step = step;
+    return dispute_outcome(plan, rank, step, verdict, again, error);
 }

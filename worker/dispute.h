@@ -7,10 +7,13 @@
  * Design: a commit in dispute is none. Its root tells all, and then all claims (rank, unit, bits of
  * the square sum) go up the tree of ranks, and one verdict down. Of each unit the value of more
  * than half of those who hold it is right, and whoever has another one goes: its slot is out of
- * service, and the others go on as after any loss. Without a majority nobody can tell: all let the
- * step go, which is computed once more from the state before it, that nobody has left. If it comes
- * out so again, all who hold that unit go. Nobody goes before all know the verdict: who has only
- * seen links break would not know why.
+ * service, and the others go on as after any loss. Without a majority nobody can tell; if the step
+ * comes out so again, all who hold that unit go. Nobody goes before all know the verdict: who has
+ * only seen links break would not know why.
+ *
+ * Whatever the verdict, and also without one, nobody holds the step any more: it is computed anew
+ * from the state before it, that nobody has left. What replicas differ in must not stand because
+ * those who have it otherwise died while all were still asking.
  *
  * Not seen: what all replicas have alike, what nobody else holds, and a wrong bit in parameters,
  * which goes into the sums of all replicas alike.
@@ -19,6 +22,8 @@
 
 #include "elastic/plan.h"
 #include "worker/assembly.h"
+
+struct state;
 
 struct dispute_claim {
     unsigned rank, unit;
@@ -56,8 +61,17 @@ int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank,
  * @again: this rank has seen that step in dispute before, without a majority
  *
  * Return, always with words in @error: -ENOTRECOVERABLE: its slot must go out of service;
- * -ECONNRESET: others go, what this rank holds is right; -EAGAIN: what it holds may be wrong
+ * -ECONNRESET: others go; -EAGAIN: nobody knows who is wrong
  */
 int dispute_outcome(const struct plan *plan, unsigned rank, uint64_t step,
                     const struct dispute_verdict *verdict, bool again,
                     struct error *error) CHECK_RESULT;
+
+/**
+ * dispute_settle() - dispute_run() on what @state holds, and its outcome; @state holds nothing then
+ * @disputed_step: that this rank has last seen in dispute without a majority, 0: none; kept
+ *
+ * Return: never 0; what dispute_run() and dispute_outcome() return
+ */
+int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank, struct state *state,
+                   uint64_t *disputed_step, struct error *error) CHECK_RESULT;

@@ -214,27 +214,6 @@ static int await_permission(void *context)
     return mesh_await(trainer->mesh, is_permitted, trainer) ? -ECONNRESET : 0;
 }
 
-/* No commit: who is wrong goes, and what nobody can tell from wrong is computed again. */
-static int settle_dispute(struct trainer *trainer, struct error *error)
-{
-    struct state *state = trainer->state;
-    uint64_t step = state->hold.step;
-    bool again = trainer->disputed_step == step;
-    AUTO_FREE struct dispute_verdict *verdict = malloc(sizeof(*verdict));
-    int status = verdict ? dispute_run(trainer->mesh, trainer->plan, trainer->engine->rank,
-                                       &state->hold, verdict)
-                         : -ENOMEM;
-
-    if (status)
-        return status;
-    status = dispute_outcome(trainer->plan, trainer->engine->rank, step, verdict, again, error);
-    if (!verdict->settled) {
-        trainer->disputed_step = step;
-        state->holds = false;
-    }
-    return status;
-}
-
 static int commit_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
 {
     struct state *state = trainer->state;
@@ -260,7 +239,8 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
     status = exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, false, up, &root,
                           down, error);
     if (status == EXCHANGE_DISPUTED)
-        status = settle_dispute(trainer, error);
+        status = dispute_settle(trainer->mesh, trainer->plan, trainer->engine->rank, state,
+                                &trainer->disputed_step, error);
     if (!status && trainer->engine->rank == 0)
         trainer->readiness = down->readiness;
     if (!status && trainer->straggler)

@@ -6,6 +6,7 @@
 
 #include "unit/worker/ranked_plan.h"
 #include "worker/dispute.h"
+#include "worker/state.h"
 
 #define RANKS 11 /* two levels below the root */
 #define UNITS 4
@@ -168,6 +169,73 @@ static void test_what_a_verdict_means(void **state)
     outcome(&nobody, 2, true, -ENOTRECOVERABLE, "step 41"); /* not for ever */
 }
 
+/* ---- what is held then ---- */
+
+struct settler {
+    struct world *world;
+    const struct plan *plan;
+    unsigned rank;
+    bool dies; /* instead of asking */
+    struct state state;
+    uint64_t disputed_step;
+    int status;
+    pthread_t thread;
+};
+
+static void *run_settler(void *context)
+{
+    struct settler *settler = context;
+    struct mesh *mesh = settler->world->meshes[settler->rank];
+    struct error error = {0};
+
+    if (!settler->dies)
+        settler->status = dispute_settle(mesh, settler->plan, settler->rank, &settler->state,
+                                         &settler->disputed_step, &error);
+    mesh_abort(mesh, "goes");
+    return NULL;
+}
+
+/* All of @count ranks but rank 0 agree, and the last one dies meanwhile, or not. */
+static void settle(unsigned count, bool dies, uint64_t disputed_step, const int *statuses)
+{
+    struct settler *settlers = calloc(count, sizeof(*settlers));
+    struct world world;
+    struct plan *plan = ranked_plan(count);
+
+    assert_non_null(settlers);
+    world_init(&world, count);
+    world_open(&world);
+    for (unsigned i = 0; i < count; i++) {
+        settlers[i] =
+            (struct settler){.world = &world, .plan = plan, .rank = i, .state = {.holds = true}};
+        settlers[i].dies = dies && i == count - 1;
+        step_record_init(&settlers[i].state.hold, STEP, UNITS, 1);
+        settlers[i].state.hold.unit_squares[1] = i == 0 ? 0.5 : 0.25;
+        assert_int_equal(pthread_create(&settlers[i].thread, NULL, run_settler, &settlers[i]), 0);
+    }
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_join(settlers[i].thread, NULL), 0);
+    for (unsigned i = 0; i < count - dies; i++) {
+        assert_int_equal(settlers[i].status, statuses[i]);
+        assert_int_equal(settlers[i].disputed_step, disputed_step);
+        assert_false(settlers[i].state.holds);
+    }
+    world_close(&world);
+    world_done(&world);
+    plan_free(plan);
+    free(settlers);
+}
+
+/* Above all where somebody died before there was a verdict: the rest may all agree, and be wrong.
+ */
+static void test_nobody_holds_a_disputed_step(void **state)
+{
+    (void)state;
+    settle(3, false, 0, (int[]){-ENOTRECOVERABLE, -ECONNRESET, -ECONNRESET});
+    settle(2, false, STEP, (int[]){-EAGAIN, -EAGAIN});
+    settle(3, true, 0, (int[]){-ECONNRESET, -ECONNRESET});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_agreement_accuses_nobody),
         cmocka_unit_test(test_all_hear_the_verdict),
         cmocka_unit_test(test_what_a_verdict_means),
+        cmocka_unit_test(test_nobody_holds_a_disputed_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
