@@ -25,8 +25,8 @@ enum worker_phase {
     WORKER_DEAD,     /* process gone */
     WORKER_REFUSED,  /* the job itself cannot run on this node (its data is missing, say): `text`
                         says why */
-    WORKER_BAD, /* died at start again and again, or says itself that it computes wrongly: the slot
-                   is out of service, `text` says why */
+    WORKER_BAD, /* died at start again and again, or says itself that it computes wrongly or is not
+                   of its firnd's version: the slot is out of service, `text` says why */
 };
 
 /* Units beside those of the worker's stage: copies of other stages, or left from before. */

@@ -83,7 +83,7 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
 
     if (plan_kind_check(plan, trainer->options->device, &error)) {
         log_error("%s", error.text);
-        telling_status(trainer, WORKER_REFUSED, error.text);
+        telling_status(trainer, WORKER_BAD, error.text); /* nothing that speaks against the job */
         return;
     }
     trainer->prepared = plan->generation;
