@@ -402,6 +402,12 @@ static int hand_over_copy(struct snapshot *snapshot, bool wait, struct error *er
                      snapshot->begun_step, strerror(-status));
 }
 
+/* What was written of it is removed already: that its files are gone is no news to anybody. */
+static bool is_abandoned(const struct snapshot *snapshot)
+{
+    return snapshot->begun_step && snapshot->begun_step == snapshot->abandoned_step;
+}
+
 static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
 {
     struct manifest part = {0};
@@ -423,7 +429,7 @@ static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct er
     manifest_done(&part);
     if (status < 0)
         snapshot->failed_step = snapshot->begun_step;
-    return status < 0 ? status : 0;
+    return status < 0 && !is_abandoned(snapshot) ? status : 0;
 }
 
 int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
@@ -455,9 +461,9 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
     if (!failed_step || failed_step != snapshot->begun_step ||
         failed_step == snapshot->abandoned_step)
         return false;
+    snapshot->abandoned_step = failed_step;
     if (snapshot->rank != 0 && !snapshot->spread)
         return false; /* there is one folder, and rank 0 looks after it */
-    snapshot->abandoned_step = failed_step;
     end_spread(snapshot);
     if (checkpoint_abandon(snapshot->folder, failed_step, snapshot->begun_generation, &error))
         log_warning("the checkpoint of step %" PRIu64 " is given up, but not removed: %s",

@@ -83,8 +83,9 @@ void snapshot_forget(struct snapshot *snapshot);
  * that fails takes all shares with it: the step counts as failed then. */
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step);
 
-/** snapshot_abandon() - rank 0, with copies everybody: some rank's share of @failed_step failed;
- * remove what the others have written of it. False when that is no news */
+/** snapshot_abandon() - some rank's share of @failed_step failed: rank 0, with copies everybody,
+ * removes what the others have written of it. A share that then fails, too, does so in silence.
+ * False when that is no news */
 bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
 
 /**

@@ -151,12 +151,33 @@ static void test_share_that_cannot_begin_has_failed(void **state)
     assert_int_equal(result.step, 30);
 }
 
+/* Another rank's share has failed, so what this one was writing is removed under it. */
+static void test_share_of_an_abandoned_checkpoint_fails_in_silence(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_NS;
+    struct error error = {0};
+
+    assert_int_equal(begin_at(fixture, 10, &error), 0);
+    snapshot_release(fixture->snapshot);
+    assert_true(snapshot_abandon(fixture->snapshot, 10));
+    assert_false(snapshot_abandon(fixture->snapshot, 10));
+    while (!snapshot_settled(fixture->snapshot) && clock_monotonic_ns() < deadline_ns)
+        if (snapshot_poll(fixture->snapshot, deadline_ns, &error))
+            fail_msg("%s", error.text);
+    assert_true(snapshot_settled(fixture->snapshot));
+    assert_int_equal(begin_at(fixture, 20, &error), 0);
+    await_share(fixture, 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_checkpoint_is_of_the_boundary_where_it_began, begin,
                                         end),
         cmocka_unit_test_setup_teardown(test_share_that_cannot_begin_has_failed, begin, end),
+        cmocka_unit_test_setup_teardown(test_share_of_an_abandoned_checkpoint_fails_in_silence,
+                                        begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
