@@ -201,12 +201,28 @@ bool roster_has_state(const struct roster_member *member)
            (member->report->held_unit_count > 0 || member->report->old_unit_count > 0);
 }
 
+/* The first member of @node, or where it would stand: every node is asked about, among members that
+ * are as many again. */
+static unsigned first_of(const struct roster *roster, const char *node)
+{
+    unsigned first = 0, end = roster->count;
+    while (first < end) {
+        unsigned middle = first + (end - first) / 2;
+        if (strcmp(roster->members[middle].node_name, node) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
 const char *roster_refused(const struct roster *roster, const char *node)
 {
-    for (unsigned i = 0; i < roster->count; i++) {
+    for (unsigned i = first_of(roster, node); i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
-        if (member->report != NULL && member->report->phase == WORKER_REFUSED &&
-            strcmp(member->node_name, node) == 0)
+        if (strcmp(member->node_name, node) != 0)
+            break;
+        if (member->report != NULL && member->report->phase == WORKER_REFUSED)
             return member->report->text;
     }
     return NULL;
