@@ -157,6 +157,41 @@ void curl_loop_remove(struct curl_loop *curl, struct curl_transfer *transfer)
     transfer->touched = false;
 }
 
+static int connect_status(CURL *easy)
+{
+    long number = 0;
+    curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &number);
+    bool route = number == EHOSTUNREACH || number == ENETUNREACH || number == EHOSTDOWN;
+    return route ? -EHOSTUNREACH : number == ETIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED;
+}
+
+int curl_transfer_status(const struct curl_transfer *transfer, CURLcode code)
+{
+    switch (code) {
+    case CURLE_OK:
+        return 0;
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return -EHOSTUNREACH;
+    case CURLE_COULDNT_CONNECT:
+        return connect_status(transfer->easy);
+    case CURLE_OPERATION_TIMEDOUT:
+        return -ETIMEDOUT;
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_SEND_FAIL_REWIND: /* a kept connection died, and nothing may be sent twice */
+        return -ECONNRESET;
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_WRITE_ERROR: /* the owner's callback has refused what came */
+        return -ENOMEM;
+    case CURLE_URL_MALFORMAT:
+        return -EINVAL;
+    default:
+        return -EPROTO;
+    }
+}
+
 void curl_loop_touch(struct curl_loop *curl, struct curl_transfer *transfer)
 {
     if (transfer->touched)

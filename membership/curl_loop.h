@@ -41,5 +41,12 @@ const struct loop *curl_loop_of(const struct curl_loop *curl);
 int curl_loop_add(struct curl_loop *curl, struct curl_transfer *transfer) CHECK_RESULT;
 /** curl_loop_remove() - abort; it does not call back any more. Not inside libcurl's callbacks */
 void curl_loop_remove(struct curl_loop *curl, struct curl_transfer *transfer);
+/**
+ * curl_transfer_status() - libcurl's code as an errno
+ *
+ * Return: 0, -ECONNREFUSED, -EHOSTUNREACH (also: no such name), -ETIMEDOUT, -ECONNRESET, -EINVAL
+ * (the URL), -ENOMEM, -EPROTO (TLS, not HTTP, ...).
+ */
+int curl_transfer_status(const struct curl_transfer *transfer, CURLcode code);
 /** curl_loop_touch() - from libcurl's callbacks: have `received` called as soon as that is safe */
 void curl_loop_touch(struct curl_loop *curl, struct curl_transfer *transfer);

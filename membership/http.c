@@ -128,47 +128,11 @@ static void deliver(struct curl_transfer *transfer)
     bytes_done(&data);
 }
 
-static int connect_status(const struct http_request *request)
-{
-    long number = 0;
-    curl_easy_getinfo(request->transfer.easy, CURLINFO_OS_ERRNO, &number);
-    bool route = number == EHOSTUNREACH || number == ENETUNREACH || number == EHOSTDOWN;
-    return route ? -EHOSTUNREACH : number == ETIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED;
-}
-
-static int status_of(const struct http_request *request, CURLcode code)
-{
-    switch (code) {
-    case CURLE_OK:
-        return 0;
-    case CURLE_COULDNT_RESOLVE_HOST:
-        return -EHOSTUNREACH;
-    case CURLE_COULDNT_CONNECT:
-        return connect_status(request);
-    case CURLE_OPERATION_TIMEDOUT:
-        return -ETIMEDOUT;
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-    case CURLE_GOT_NOTHING:
-    case CURLE_PARTIAL_FILE:
-    case CURLE_SEND_FAIL_REWIND: /* the kept connection died and `once` forbids a second try */
-        return -ECONNRESET;
-    case CURLE_OUT_OF_MEMORY:
-        return -ENOMEM;
-    case CURLE_WRITE_ERROR:
-        return request->too_large ? -EFBIG : -ENOMEM;
-    case CURLE_URL_MALFORMAT:
-        return -EINVAL;
-    default:
-        return -EPROTO;
-    }
-}
-
 static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
 {
     struct http_request *request = (struct http_request *)transfer;
     struct http_answer answer = {
-        .status = status_of(request, code),
+        .status = request->too_large ? -EFBIG : curl_transfer_status(transfer, code),
         .code = answer_code(request),
         .text = request->too_large         ? "the answer is too large"
                 : request->text[0] != '\0' ? request->text

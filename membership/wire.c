@@ -25,34 +25,6 @@ struct wire {
     char text[CURL_ERROR_SIZE];
 };
 
-static int connect_status(CURL *easy)
-{
-    long number = 0;
-    curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &number);
-    bool route = number == EHOSTUNREACH || number == ENETUNREACH || number == EHOSTDOWN;
-    return route ? -EHOSTUNREACH : number == ETIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED;
-}
-
-static int status_of(CURL *easy, CURLcode code)
-{
-    switch (code) {
-    case CURLE_OK:
-        return 0;
-    case CURLE_COULDNT_RESOLVE_HOST:
-        return -EHOSTUNREACH;
-    case CURLE_COULDNT_CONNECT:
-        return connect_status(easy);
-    case CURLE_OPERATION_TIMEDOUT:
-        return -ETIMEDOUT;
-    case CURLE_OUT_OF_MEMORY:
-        return -ENOMEM;
-    case CURLE_URL_MALFORMAT:
-        return -EINVAL;
-    default:
-        return -EPROTO;
-    }
-}
-
 static void descriptor_ready(void *user, int descriptor, unsigned events)
 {
     struct wire *wire = user;
@@ -65,7 +37,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
     struct wire *wire = (struct wire *)transfer;
     const struct loop *loop = wire->loop;
     curl_socket_t descriptor = CURL_SOCKET_BAD;
-    int status = status_of(transfer->easy, code);
+    int status = curl_transfer_status(transfer, code);
     const char *text = wire->text[0] != '\0' ? wire->text : curl_easy_strerror(code);
     alarm_clear(&wire->alarm);
     if (status == 0)

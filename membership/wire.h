@@ -33,8 +33,8 @@ struct wire_order {
 };
 
 struct wire_callbacks {
-    /* Once: 0, or -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT, -EPROTO (TLS), -EINVAL (the origin),
-     * -ENOMEM, and why in words. Unless 0 only wire_close() is allowed afterwards. */
+    /* Once: 0, or what curl_transfer_status() says, and why in words. Unless 0 only wire_close()
+     * is allowed afterwards. */
     void (*connected)(void *context, int status, const char *text);
     /* From then on: what wire_watch() asked for; may close the wire. */
     void (*ready)(void *context);
