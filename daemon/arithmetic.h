@@ -30,7 +30,7 @@ void arithmetic_describe_cpu(const struct config *config, struct node_record *se
  * @list: slot i is its i-th GPU
  *
  * A GPU for which it does not answer, or of a kind that the record has no more room for, is out of
- * service with that reason.
+ * service with that reason, as long as this firnd runs.
  */
 void arithmetic_describe_gpus(const struct config *config, const struct gpu_list *list,
                               struct node_record *self);

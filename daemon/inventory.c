@@ -155,7 +155,9 @@ void inventory_excuse(struct inventory *inventory)
         return;
     struct node_record *self = &inventory->daemon->self;
     for (unsigned slot = 0; slot < self->slot_count; slot++)
-        self->slots[slot].bad[0] = '\0';
+        if (self->slots[slot].computes <=
+            RECORD_OTHERS_MAX) /* else: nobody can be told with what */
+            self->slots[slot].bad[0] = '\0';
     for (unsigned i = 0; i < inventory->gpus.count; i++)
         inventory->gpus.gpus[i].xid = 0;
     if (inventory->nvml)

@@ -31,7 +31,8 @@ const char *inventory_device(const struct inventory *inventory);
 void inventory_describe(const struct inventory *inventory);
 
 /** inventory_excuse() - an operator has looked at this node: its slots are good until the next
- * fault. The caller publishes the record. NULL allowed */
+ * fault, but for those of which nobody knows what they compute with: two of them might share a job
+ * and differ. The caller publishes the record. NULL allowed */
 void inventory_excuse(struct inventory *inventory);
 
 /** inventory_close() - NULL allowed */

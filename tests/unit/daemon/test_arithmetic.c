@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/arithmetic.h"
+#include "daemon/inventory.h"
 #include "daemon/worker_version.h"
 #include "elastic/protocol.h"
 
@@ -98,6 +99,31 @@ static void each_kind_of_gpu_is_asked_for(void **state)
     unlink(program);
 }
 
+/* An operator's look at it tells nobody what it computes with. */
+static void the_unknown_is_not_excused(void **state)
+{
+    struct daemon *daemon = calloc(1, sizeof(*daemon));
+    struct inventory *inventory;
+    struct error error = {0};
+
+    (void)state;
+    assert_non_null(daemon);
+    make_worker("true");
+    config.device = CONFIG_DEVICE_CPU;
+    config.slots = 2;
+    daemon->config = &config;
+    assert_int_equal(inventory_open(daemon, &inventory, &error), 0);
+    snprintf(daemon->self.slots[0].bad, sizeof(daemon->self.slots[0].bad), "died 5 times at start");
+    daemon->self.slots[1].computes = RECORD_OTHERS_MAX + 1;
+    snprintf(daemon->self.slots[1].bad, sizeof(daemon->self.slots[1].bad), "one kind too many");
+    inventory_excuse(inventory);
+    assert_string_equal(daemon->self.slots[0].bad, "");
+    assert_string_equal(daemon->self.slots[1].bad, "one kind too many");
+    inventory_close(inventory);
+    free(daemon);
+    unlink(program);
+}
+
 static void no_whole_line_is_no_word(void **state)
 {
     static const char *const scripts[] = {"true", "printf 'no end'", "exit 3",
@@ -166,6 +192,7 @@ int main(void)
         cmocka_unit_test(the_workers_word_and_the_threads),
         cmocka_unit_test(a_gpu_needs_no_more_than_the_workers_word),
         cmocka_unit_test(each_kind_of_gpu_is_asked_for),
+        cmocka_unit_test(the_unknown_is_not_excused),
         cmocka_unit_test(no_whole_line_is_no_word),
         cmocka_unit_test(versions_are_the_workers_and_our_own),
         cmocka_unit_test(a_record_carries_versions),
