@@ -256,13 +256,23 @@ static void ping_came(struct http2_connection *connection, const uint8_t payload
     memcpy(connection->pong, payload, PING_BYTES);
 }
 
+/* No more streams are taken. nghttp2 tells it to those that the peer's limit holds up only when
+ * another one ends, and a watch does not. */
+static void goes_away(struct http2_connection *connection)
+{
+    connection->draining = true;
+    for (struct http2_stream *stream = connection->streams; stream != NULL; stream = stream->next)
+        if (!stream->sent)
+            end(stream, -ECONNRESET, "the server takes no more requests");
+}
+
 static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct http2_connection *connection = user;
     struct http2_stream *stream =
         frame->hd.stream_id > 0 ? stream_of(session, frame->hd.stream_id) : NULL;
     if (frame->hd.type == NGHTTP2_GOAWAY)
-        connection->draining = true;
+        goes_away(connection);
     if (frame->hd.type == NGHTTP2_PING && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
         ping_came(connection, frame->ping.opaque_data);
     bool last = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&

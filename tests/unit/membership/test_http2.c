@@ -31,6 +31,7 @@
 enum act_kind {
     END = 0,  /* of the script */
     REQUESTS, /* read until so many have come whole on this connection */
+    BYTES,    /* read until so many bytes of bodies have come, on all connections */
     ANSWER,   /* the headers of request `which`, its number as text, and the end */
     HEADERS,  /* of `which` and nothing more */
     PIECE,    /* some text for `which` */
@@ -170,6 +171,11 @@ static bool play(struct server *server, const struct act *act)
     switch (act->kind) {
     case REQUESTS:
         return read_until(server, &server->whole, act->number);
+    case BYTES:
+        while (server->body_bytes < act->number)
+            if (!read_one(server))
+                return false;
+        return true;
     case ANSWER:
         snprintf(text, sizeof(text), "%u", act->which);
         send_start(server, act->which);
@@ -251,7 +257,7 @@ static void *serve(void *user)
 struct exchange {
     struct test *test;
     struct http2_request *request;
-    bool done;
+    bool heard, done;
     int status, code;
     bool sent;
     size_t body_bytes;
@@ -315,6 +321,7 @@ static void data_came(void *context, const uint8_t *data, size_t size_bytes)
 {
     struct exchange *exchange = context;
     size_t length = strlen(exchange->data);
+    exchange->heard = true;
     snprintf(exchange->data + length, sizeof(exchange->data) - length, "%.*s", (int)size_bytes,
              (const char *)data);
     if (exchange->cancels != NULL)
@@ -614,6 +621,36 @@ static void test_a_server_that_goes_away(void **state)
     assert_int_equal(test.server.connections, 2);
 }
 
+/* What waits for a place is told, which it would not get as long as the others go on. */
+static void test_a_full_server_that_goes_away(void **state)
+{
+    (void)state;
+    static const struct act script[] = {{LIMIT, .number = 1},
+                                        {HEADERS, .which = 1},
+                                        {PIECE, .which = 1, .text = "a"},
+                                        {BYTES, .number = 8},
+                                        {GO_AWAY, .which = 1},
+                                        {RESETS, .number = 1},
+                                        {.kind = HANG_UP},
+                                        {REQUESTS, .number = 1},
+                                        {ANSWER, .which = 1},
+                                        {0}};
+    struct test test;
+    struct exchange stream = {0}, waits = {0}, next = {0};
+    start_test(&test, script);
+    open_stream(&test, &stream);
+    assert_int_equal(poll_loop_run(test.loop, &stream.heard, clock_monotonic_ns() + WAIT_NS), 0);
+    ask(&test, &waits, WAIT_NS);
+    assert_int_equal(http2_send(stream.request, "pong", 4), 0);
+    expect_failure(&test, &waits, -ECONNRESET, false);
+    assert_false(stream.done);
+    cancel(&stream);
+    ask(&test, &next, WAIT_NS);
+    expect_answer(&test, &next, "1");
+    end_test(&test);
+    assert_int_equal(test.server.connections, 2);
+}
+
 static void test_a_server_that_falls_silent(void **state)
 {
     (void)state;
@@ -733,6 +770,7 @@ int main(void)
         cmocka_unit_test(test_a_slow_server_is_not_pinged_to_death),
         cmocka_unit_test(test_cancelling_others_from_callbacks),
         cmocka_unit_test(test_a_server_that_goes_away),
+        cmocka_unit_test(test_a_full_server_that_goes_away),
         cmocka_unit_test(test_a_server_that_falls_silent),
         cmocka_unit_test(test_a_connection_that_is_closed),
         cmocka_unit_test(test_what_is_not_http2),
