@@ -363,41 +363,6 @@ static bool gather(struct http2_connection *connection)
     return connection->output.size_bytes > 0;
 }
 
-static void watch(struct http2_connection *connection, bool write)
-{
-    if (connection->watches_write == write)
-        return;
-    connection->watches_write = write;
-    if (wire_watch(connection->wire, write) < 0)
-        fail(connection, -ENOMEM, "the connection cannot be watched");
-}
-
-static void write_all(struct http2_connection *connection)
-{
-    bool full = false;
-    while (connection->status == 0 && !full && gather(connection)) {
-        ssize_t taken =
-            wire_write(connection->wire, connection->output.data, connection->output.size_bytes);
-        if (taken > 0)
-            bytes_consume(&connection->output, (size_t)taken);
-        else if (taken == -EAGAIN)
-            full = true;
-        else
-            fail(connection, (int)taken, "the connection broke");
-    }
-    watch(connection, full);
-}
-
-/* What was submitted goes now, or at the end of the turn. What comes of it is told by the loop. */
-static void flush(struct http2_connection *connection)
-{
-    if (connection->busy || !connection->connected)
-        return;
-    write_all(connection);
-    if (connection->status != 0 || connection->told != NULL)
-        watch(connection, true);
-}
-
 static void take(struct http2_connection *connection, const uint8_t *data, size_t size_bytes)
 {
     connection->ping_ns = 0;
@@ -422,6 +387,48 @@ static void read_all(struct http2_connection *connection)
             fail(connection, -ECONNRESET,
                  size_bytes == 0 ? "the server has closed the connection" : "the connection broke");
     }
+}
+
+static void watch(struct http2_connection *connection, bool write)
+{
+    if (connection->watches_write == write)
+        return;
+    connection->watches_write = write;
+    if (wire_watch(connection->wire, write) < 0)
+        fail(connection, -ENOMEM, "the connection cannot be watched");
+}
+
+/* What the peer said before it went is still there to be read. */
+static void break_off(struct http2_connection *connection)
+{
+    read_all(connection);
+    fail(connection, -ECONNRESET, "the connection broke");
+}
+
+static void write_all(struct http2_connection *connection)
+{
+    bool full = false;
+    while (connection->status == 0 && !full && gather(connection)) {
+        ssize_t taken =
+            wire_write(connection->wire, connection->output.data, connection->output.size_bytes);
+        if (taken > 0)
+            bytes_consume(&connection->output, (size_t)taken);
+        else if (taken == -EAGAIN)
+            full = true;
+        else
+            break_off(connection);
+    }
+    watch(connection, full);
+}
+
+/* What was submitted goes now, or at the end of the turn. What comes of it is told by the loop. */
+static void flush(struct http2_connection *connection)
+{
+    if (connection->busy || !connection->connected)
+        return;
+    write_all(connection);
+    if (connection->status != 0 || connection->told != NULL)
+        watch(connection, true);
 }
 
 /* ---- turns ---- */
