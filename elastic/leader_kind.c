@@ -165,6 +165,26 @@ static void unlike_words(const struct leader_kind *kind, const struct leader_nod
              kind->arithmetic[0] != '\0' ? kind->arithmetic : unknown);
 }
 
+static void links_words(const struct leader_kind *kind, const struct leader_node *node,
+                        char *ret_words, size_t size)
+{
+    if (node->protocol.links == 0)
+        snprintf(ret_words, size,
+                 "node %s does not say which link protocol its workers speak: see its log, restart "
+                 "its firnd",
+                 node->name);
+    else if (kind->links == 0)
+        snprintf(ret_words, size,
+                 "node %s starts workers of link protocol %u, nobody said what this job's speak: "
+                 "upgrade all nodes",
+                 node->name, node->protocol.links);
+    else
+        snprintf(ret_words, size,
+                 "node %s starts workers of link protocol %u, this job's speak %u: upgrade all "
+                 "nodes",
+                 node->name, node->protocol.links, kind->links);
+}
+
 static void version_words(const struct leader_kind *kind, const struct leader_node *node,
                           char *ret_words, size_t size)
 {
@@ -174,10 +194,7 @@ static void version_words(const struct leader_kind *kind, const struct leader_no
                  "firnd on node %s speaks control protocol %u, the leader %u: upgrade the older",
                  node->name, MAX(node->protocol.control, 1u), PROTOCOL_CONTROL);
     else if (kind->links != node->protocol.links)
-        snprintf(ret_words, size,
-                 "node %s starts workers of link protocol %u, this job's speak %u: upgrade all "
-                 "nodes",
-                 node->name, node->protocol.links, kind->links);
+        links_words(kind, node, ret_words, size);
 }
 
 void leader_kind_words(const struct leader_kind *kind, const struct leader_node *node,

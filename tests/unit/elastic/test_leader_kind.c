@@ -177,6 +177,23 @@ static void a_node_without_slots_is_not_to_be_upgraded(void **state)
     assert_string_equal(words, "");
 }
 
+/* Zero is no version that anybody could upgrade to. */
+static void what_is_not_said_is_said_to_be_so(void **state)
+{
+    (void)state;
+    struct leader_node node = {.name = "d", .arithmetic = "one", .slot_count = 1};
+    struct leader_kind kind = {.arithmetic = "one", .links = 2};
+    char words[200];
+    leader_kind_words(&kind, &node, words, sizeof(words));
+    assert_string_equal(words, "node d does not say which link protocol its workers speak: see its "
+                               "log, restart its firnd");
+    node.protocol.links = 3;
+    kind.links = 0;
+    leader_kind_words(&kind, &node, words, sizeof(words));
+    assert_string_equal(words, "node d starts workers of link protocol 3, nobody said what this "
+                               "job's speak: upgrade all nodes");
+}
+
 /* A downgrade is an upgrade to another number. */
 static void a_job_begins_on_the_kind_of_most_slots(void **state)
 {
@@ -226,6 +243,7 @@ int main(void)
         cmocka_unit_test(too_few_new_slots_are_not_moved_to),
         cmocka_unit_test(slots_out_of_service_are_named),
         cmocka_unit_test(a_node_without_slots_is_not_to_be_upgraded),
+        cmocka_unit_test(what_is_not_said_is_said_to_be_so),
         cmocka_unit_test(a_job_begins_on_the_kind_of_most_slots),
         cmocka_unit_test(a_node_whose_firnd_is_not_understood_is_left_out),
         cmocka_unit_test(versions_meet_where_their_ranges_do),
