@@ -80,7 +80,8 @@ int dispute_judge(const struct dispute_claim *claims, size_t count, unsigned ran
     if (!sorted)
         return -ENOMEM;
     memset(ret_verdict, 0, sizeof(*ret_verdict));
-    memcpy(sorted, claims, count * sizeof(*sorted));
+    if (count > 0) /* else there may be no array */
+        memcpy(sorted, claims, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), compare_claims);
     for (size_t at = 0, end; at < count; at = end) {
         for (end = at; end < count && sorted[end].unit == sorted[at].unit;)
