@@ -67,10 +67,10 @@ part_build() {
     if [ $has_gpu = 1 ]; then
         architectures=("-DFIRN_CUDA_ARCHITECTURES=$(nvidia-smi --id=0 --query-gpu=compute_cap --format=csv,noheader | tr -d '. ')")
     fi
-    run 60 cmake --preset cuda --log-level=NOTICE "${architectures[@]}" || exit 1
+    run 120 cmake --preset cuda --log-level=NOTICE "${architectures[@]}" || exit 1
     mapfile -t programs < <(ninja -C $build -t targets all |
         sed -nE 's!^(parity_test_[a-z0-9_]+|unit_kernels_test_[a-z0-9_]+|engine_test_[a-z0-9_]+|integration_test_(gpu_slots|layouts|restore|shadow)): phony$!\1!p')
-    run 540 cmake --build $build --parallel --target firn-cuda firn-worker bench-device bench-checkpoint "${programs[@]}" || exit 1
+    run 480 cmake --build $build --parallel --target firn-cuda firn-worker bench-device bench-checkpoint "${programs[@]}" || exit 1
 }
 
 part_parity() {
