@@ -5,9 +5,7 @@
 #include <memory>
 #include <vector>
 
-struct emulator_stream {
-    char nothing;
-};
+#include "streams.h"
 
 struct emulator_graph {
     std::vector<std::function<void()>> calls;
@@ -32,17 +30,6 @@ unsigned emulator_replays(void)
     return replays;
 }
 
-cudaStream_t capture_stream_new(void)
-{
-    return new emulator_stream();
-}
-
-void capture_stream_free(cudaStream_t stream)
-{
-    assert(stream != capturing);
-    delete stream;
-}
-
 bool capture_takes(cudaStream_t stream, const std::function<void()> &call)
 {
     if (stream != capturing || stream == nullptr)
@@ -51,14 +38,11 @@ bool capture_takes(cudaStream_t stream, const std::function<void()> &call)
     return true;
 }
 
-bool emulator_take_call(void *stream, void (*call)(void *context), void *context,
+void emulator_take_call(void *stream, void (*call)(void *context), void *context,
                         void (*drop)(void *context))
 {
-    if (stream != capturing || stream == nullptr)
-        return false;
     std::shared_ptr<void> kept(context, drop);
-    captured->calls.push_back([call, kept] { call(kept.get()); });
-    return true;
+    stream_takes((cudaStream_t)stream, [call, kept] { call(kept.get()); });
 }
 
 bool capture_refuses(void)
@@ -107,10 +91,10 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t)
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     replays++;
     for (const std::function<void()> &call : exec->calls)
-        call();
+        stream_takes(stream, call);
     return cudaSuccess;
 }

@@ -1,5 +1,5 @@
 /*
- * Streams of the emulator, and what is captured on them instead of being carried out.
+ * What is captured on a stream instead of being put there to be carried out (streams.h).
  *
  * As a GPU's, a capture takes what is launched on its stream and refuses what waits, allocates, or
  * goes between host and device: such a call fails, and the capture with it.
@@ -10,11 +10,8 @@
 
 #include "cuda_runtime.h"
 
-/** capture_takes() - @call belongs to the capture that @stream is in; false: carry it out */
+/** capture_takes() - @call belongs to the capture that @stream is in; false: to the stream */
 bool capture_takes(cudaStream_t stream, const std::function<void()> &call);
 /** capture_refuses() - a call that no capture allows: the one that is under way becomes invalid
  * Return: there is one: the call fails with cudaErrorStreamCaptureUnsupported */
 bool capture_refuses(void);
-
-cudaStream_t capture_stream_new(void);
-void capture_stream_free(cudaStream_t stream);

@@ -31,10 +31,9 @@ void emulator_knows_products(bool known);
 /** emulator_reach_memory() - opens the device's memory for a stand-in of one of its libraries, and
  * closes it again */
 void emulator_reach_memory(bool open);
-/** emulator_take_call() - for such a stand-in: @call belongs to the capture that @stream is in, and
- * is made with @context at each replay; @drop when nobody needs it any more. false: there is no
- * capture, and nothing was taken */
-bool emulator_take_call(void *stream, void (*call)(void *context), void *context,
+/** emulator_take_call() - for such a stand-in: @call is made with @context in its place on @stream,
+ * or at each replay of the capture that it is in; @drop when nobody needs it any more */
+void emulator_take_call(void *stream, void (*call)(void *context), void *context,
                         void (*drop)(void *context));
 
 #ifdef __cplusplus

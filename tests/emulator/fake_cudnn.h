@@ -21,7 +21,7 @@ enum fake_cudnn_manner {
  */
 struct fake_cudnn_device {
     void (*reach)(bool open);
-    bool (*take)(void *stream, void (*call)(void *context), void *context,
+    void (*take)(void *stream, void (*call)(void *context), void *context,
                  void (*drop)(void *context));
 };
 

@@ -7,9 +7,9 @@
 #include <map>
 #include <vector>
 
-#include "capture.h"
 #include "cuda_runtime.h"
 #include "device_memory.h"
+#include "streams.h"
 
 #define THREADS_MAX     1024
 #define STACK_BYTES     ((size_t)128 << 10)
@@ -232,8 +232,7 @@ void emulator_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_by
     assert(grid.x <= 0x7fffffffu && block.z <= 64);
     assert(grid.x >= 1 && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535);
 
-    if (!capture_takes(stream, [=] { run_grid(grid, block, shared_bytes, body); }))
-        run_grid(grid, block, shared_bytes, body);
+    stream_takes(stream, [=] { run_grid(grid, block, shared_bytes, body); });
 }
 
 /* ---- between threads ---- */

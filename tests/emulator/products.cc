@@ -1,9 +1,9 @@
 /* Products as BLAS defines them, element by element; see cublasLt.h. */
 #include <stdlib.h>
 
-#include "capture.h"
 #include "cublasLt.h"
 #include "device_memory.h"
+#include "streams.h"
 
 #define MATRIX_ALIGNMENT    16
 #define WORKSPACE_ALIGNMENT 256
@@ -286,7 +286,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
     assert(stream != nullptr && inner == (right ? b_layout->columns : b_layout->rows));
     assert((left ? a_layout->columns : a_layout->rows) == d_layout->rows);
     assert((right ? b_layout->rows : b_layout->columns) == d_layout->columns);
-    if (!capture_takes(stream, [p] { run(p); }))
-        run(p);
+    stream_takes(stream, [p] { run(p); });
     return CUBLAS_STATUS_SUCCESS;
 }

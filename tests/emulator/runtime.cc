@@ -1,4 +1,4 @@
-/* Memory, streams and events of the emulator: every call has finished when it returns. */
+/* Devices and memory of the emulator. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,6 +7,7 @@
 #include "capture.h"
 #include "cuda_runtime.h"
 #include "device_memory.h"
+#include "streams.h"
 
 #define PINNED_ALIGNMENT 4096
 #define HOST_MOST        ((size_t)1 << 40)
@@ -88,6 +89,7 @@ cudaError_t cudaMalloc(void **ret_memory, size_t size_bytes)
 
 cudaError_t cudaFree(void *memory)
 {
+    streams_carry_out();
     device_memory_give(memory);
     return cudaSuccess;
 }
@@ -104,6 +106,7 @@ cudaError_t cudaMallocHost(void **ret_memory, size_t size_bytes)
 
 cudaError_t cudaFreeHost(void *memory)
 {
+    streams_carry_out();
     pinned.erase((char *)memory);
     free(memory);
     return cudaSuccess;
@@ -145,8 +148,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size_bytes, cudaM
         device_access target(to, size_bytes), source(from, size_bytes);
         memmove(to, from, size_bytes);
     };
-    if (!capture_takes(stream, move))
-        move();
+    stream_takes(stream, move);
+    if (kind == cudaMemcpyDeviceToHost && !is_pinned(to, size_bytes))
+        return cudaStreamSynchronize(stream); /* the driver goes through memory of its own */
     return cudaSuccess;
 }
 
@@ -158,56 +162,18 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t size_bytes, cudaStre
         if (size_bytes > 0)
             memset(memory, value, size_bytes);
     };
-    if (!capture_takes(stream, set))
-        set();
+    stream_takes(stream, set);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned)
 {
-    *ret_stream = capture_stream_new();
+    *ret_stream = stream_new();
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    capture_stream_free(stream);
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t)
-{
-    return capture_refuses() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret_event, unsigned)
-{
-    *ret_event = (cudaEvent_t)malloc(1);
-    return *ret_event ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    free(event);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
-{
-    return capture_refuses() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t)
-{
+    stream_free(stream);
     return cudaSuccess;
 }
