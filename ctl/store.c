@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "membership/endpoints.h"
 
 #define ENDPOINTS_DEFAULT "http://127.0.0.1:2379"
 #define CLUSTER_DEFAULT   "default"
@@ -84,10 +85,7 @@ int store_open_at(const char *endpoints, const char *cluster, uint64_t timeout_n
     if (strlen(endpoints) >= sizeof(ret_store->endpoints))
         return error_set(error, -EINVAL, "the endpoints are longer than %d characters",
                          STORE_ENDPOINTS_SIZE - 1);
-    if (!name_valid(cluster))
-        return error_set(error, -EINVAL,
-                         "\"%s\" cannot be a cluster: names are of a-z, 0-9, '.', '_' and '-'",
-                         cluster);
+    assert(name_valid(cluster));
     strcpy(ret_store->endpoints, endpoints);
     strcpy(ret_store->cluster, cluster);
     int status = connect_clients(ret_store, error);
@@ -96,12 +94,34 @@ int store_open_at(const char *endpoints, const char *cluster, uint64_t timeout_n
     return status;
 }
 
+/* From the flag, else the environment, else @standard. *@ret_source: how to name it in a message */
+static const char *told(const struct arguments *arguments, const char *flag, const char *variable,
+                        const char *standard, const char **ret_source)
+{
+    const char *value = arguments_text(arguments, flag + strlen("--"), NULL);
+
+    *ret_source = value ? flag : variable;
+    if (!value)
+        value = setting(variable);
+    return value ? value : standard;
+}
+
 int store_open(const struct arguments *arguments, struct store *ret_store, struct error *error)
 {
-    const char *endpoints = setting("FIRN_ENDPOINTS"), *cluster = setting("FIRN_CLUSTER");
+    struct endpoints parsed;
+    const char *source;
+    const char *cluster = told(arguments, "--cluster", "FIRN_CLUSTER", CLUSTER_DEFAULT, &source);
 
-    endpoints = arguments_text(arguments, "endpoints", endpoints ? endpoints : ENDPOINTS_DEFAULT);
-    cluster = arguments_text(arguments, "cluster", cluster ? cluster : CLUSTER_DEFAULT);
+    if (!name_valid(cluster))
+        return error_set(error, COMMAND_USAGE,
+                         "%s: \"%s\" cannot be a cluster: names are of a-z, 0-9, '.', '_' and '-'",
+                         source, cluster);
+    const char *endpoints =
+        told(arguments, "--endpoints", "FIRN_ENDPOINTS", ENDPOINTS_DEFAULT, &source);
+    if (endpoints_parse(endpoints, &parsed, error)) {
+        error_prefix(error, "%s: ", source);
+        return COMMAND_USAGE;
+    }
     return store_open_at(endpoints, cluster,
                          arguments_number(arguments, "timeout", STORE_TIMEOUT_S) * NS_PER_SECOND,
                          ret_store, error);

@@ -30,7 +30,8 @@ struct store {
     bool quiet;          /* does not say that it is waiting */
 };
 
-/** store_open() - by flags and environment; asks nothing yet */
+/** store_open() - by flags and environment; asks nothing yet. Return: 0; COMMAND_USAGE: they do not
+ * say a place; negative */
 int store_open(const struct arguments *arguments, struct store *ret_store,
                struct error *error) CHECK_RESULT;
 /** store_open_at() - a cluster whose place is known */

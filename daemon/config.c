@@ -15,6 +15,7 @@
 #include "checkpoint/object_settings.h"
 #include "daemon/node_address.h"
 #include "elastic/nearest.h"
+#include "membership/endpoints.h"
 
 #define CONFIG_FILE_MAX  ((size_t)1 << 20)
 #define FIRST_FLAG       256
@@ -360,6 +361,16 @@ static int take_number(const struct source *source, int key, unsigned *ret_value
     return 0;
 }
 
+static int check_endpoints(const struct source *source, const char *text, struct error *error)
+{
+    struct endpoints endpoints;
+    struct error words;
+
+    if (!endpoints_parse(text, &endpoints, &words))
+        return 0;
+    return refuse(source, KEY_ENDPOINTS, error, "%s", words.text);
+}
+
 /* What is told to others has to lead them here. */
 static int check_address(const struct source *source, int key, const char *text,
                          struct error *error)
@@ -390,12 +401,14 @@ static int take_text(const struct source *source, int key, char *ret_text, size_
         return refuse(source, key, error, "longer than %zu characters", size - 1);
     if ((key == KEY_CLUSTER || key == KEY_NODE || key == KEY_DOMAIN) && !name_valid(text))
         return refuse(source, key, error, "\"%s\" is not a name (a-z, 0-9, '.', '_', '-')", text);
-    int status =
-        key == KEY_ADDRESS || key == KEY_HTTP ? check_address(source, key, text, error) : 0;
-    if (status)
-        return status;
-    strcpy(ret_text, text);
-    return 0;
+    int status = 0;
+    if (key == KEY_ADDRESS || key == KEY_HTTP)
+        status = check_address(source, key, text, error);
+    else if (key == KEY_ENDPOINTS)
+        status = check_endpoints(source, text, error);
+    if (!status)
+        strcpy(ret_text, text);
+    return status;
 }
 
 static int take_texts(const struct source *source, struct config *config, struct error *error)

@@ -10,8 +10,8 @@
  * A connection that is lost says little about the member: it may have been an old one. So a request
  * is asked once more over a new one before its member counts as failed.
  *
- * Every attempt has a deadline, so a request ends after endpoint_count attempts at the latest (plus
- * one for a new token, and one for a connection); nothing waits for ever.
+ * Every attempt has a deadline, so a request ends after as many attempts as there are endpoints at
+ * the latest (plus one for a new token, and one for a connection); nothing waits for ever.
  *
  * Patience. A store that is slow because a thousand nodes ask at once gets nowhere if each gives up
  * and asks again: it works for those who have gone. So each attempt that ends unanswered doubles
@@ -96,19 +96,19 @@ void etcd_request_finish(struct kv_request *request, const struct kv_result *res
 static void finish_failed(struct kv_request *request, int status, const char *text)
 {
     const struct etcd *etcd = request->etcd;
-    const char *endpoint = etcd->endpoints[request->endpoint];
+    const char *endpoint = etcd->endpoints.urls[request->endpoint];
     struct kv_result result = {.status = status};
     error_set(&result.error, status, "etcd at %s: %s", endpoint, text);
-    if (request->attempts > 1 && etcd->endpoint_count > 1)
+    if (request->attempts > 1 && etcd->endpoints.count > 1)
         error_set(&result.error, status, "none of %u etcd endpoints serves; the last, %s: %s",
-                  etcd->endpoint_count, endpoint, text);
+                  etcd->endpoints.count, endpoint, text);
     etcd_request_finish(request, &result);
 }
 
 void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint)
 {
     if (etcd->current == endpoint)
-        etcd->current = (endpoint + 1) % etcd->endpoint_count;
+        etcd->current = (endpoint + 1) % etcd->endpoints.count;
     etcd_watch_doubt(etcd, endpoint);
 }
 
@@ -117,7 +117,7 @@ static void try_next(struct kv_request *request, bool untouched, int status, con
 {
     struct etcd *etcd = request->etcd;
     etcd_endpoint_failed(etcd, request->endpoint);
-    bool again = (untouched || request->repeatable) && request->attempts < etcd->endpoint_count;
+    bool again = (untouched || request->repeatable) && request->attempts < etcd->endpoints.count;
     int r = again ? etcd_request_send(request) : 0;
     if (!again || r < 0)
         finish_failed(request, r < 0 ? r : status, text);
@@ -214,8 +214,8 @@ uint64_t etcd_deadline_ns(const struct etcd *etcd)
 void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *method,
                         struct etcd_address *ret_address, struct grpc_order *ret_order)
 {
-    assert(strlen(etcd->endpoints[endpoint]) + strlen(method) < ETCD_URL_SIZE);
-    stpcpy(stpcpy(ret_address->url, etcd->endpoints[endpoint]), method);
+    assert(strlen(etcd->endpoints.urls[endpoint]) + strlen(method) < ETCD_URL_SIZE);
+    stpcpy(stpcpy(ret_address->url, etcd->endpoints.urls[endpoint]), method);
     /* A member without a leader answers at once instead of waiting for one, so the next is asked.
      */
     ret_address->metadata[0] = "hasleader: true";
@@ -334,40 +334,6 @@ static void etcd_cancel(void *context, struct kv_request *request)
     etcd_request_free(request);
 }
 
-static bool endpoint_valid(const char *url)
-{
-    const char *host = strncmp(url, "http://", 7) == 0    ? url + 7
-                       : strncmp(url, "https://", 8) == 0 ? url + 8
-                                                          : "";
-    return *host != '\0' && strpbrk(host, "/?#@ \t\r\n\"'\\") == NULL;
-}
-
-/* "a,b": spaces around and a slash at the end of each are forgiven. */
-static int read_endpoints(struct etcd *etcd, const char *text, struct error *error)
-{
-    while (text != NULL && *text != '\0') {
-        text += strspn(text, " ,");
-        size_t length = strcspn(text, " ,");
-        size_t url_length = length > 0 && text[length - 1] == '/' ? length - 1 : length;
-        char *url = etcd->endpoints[etcd->endpoint_count];
-        if (length == 0)
-            break;
-        if (etcd->endpoint_count == ETCD_ENDPOINTS_MAX)
-            return error_set(error, -EINVAL, "more than %d etcd endpoints", ETCD_ENDPOINTS_MAX);
-        if (url_length < ETCD_URL_SIZE / 2)
-            memcpy(url, text, url_length);
-        if (!endpoint_valid(url))
-            return error_set(error, -EINVAL,
-                             "\"%.*s\" is not an etcd endpoint; write http://host:2379",
-                             (int)MIN(length, (size_t)256), text);
-        etcd->endpoint_count++;
-        text += length;
-    }
-    if (etcd->endpoint_count == 0)
-        return error_set(error, -EINVAL, "no etcd endpoint is given; write http://host:2379");
-    return 0;
-}
-
 static int check_readable(const char *file, const char *what, struct error *error)
 {
     if (file == NULL || access(file, R_OK) == 0)
@@ -414,7 +380,7 @@ int etcd_new(const struct loop *loop, const struct etcd_options *options, struct
     etcd->timeout_ns =
         options->request_timeout_ns > 0 ? options->request_timeout_ns : TIMEOUT_DEFAULT_NS;
     fill_table(etcd);
-    r = read_endpoints(etcd, options->endpoints, error);
+    r = endpoints_parse(options->endpoints, &etcd->endpoints, error);
     if (r < 0) {
         etcd_free(etcd);
         return r;

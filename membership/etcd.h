@@ -12,10 +12,8 @@
 #include "membership/kv.h"
 #include "membership/loop.h"
 
-#define ETCD_ENDPOINTS_MAX 8
-
 struct etcd_options {
-    const char *endpoints;                             /* "http://a:2379,https://b:2379" */
+    const char *endpoints;                             /* as membership/endpoints.h reads them */
     const char *user, *password;                       /* NULL: none */
     const char *ca_file, *certificate_file, *key_file; /* NULL: none */
     uint64_t request_timeout_ns;                       /* of one attempt, at first; 0: 2 s */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "membership/alarm.h"
+#include "membership/endpoints.h"
 #include "membership/etcd.h"
 #include "membership/etcd_codec.h"
 #include "membership/etcd_failure.h"
@@ -33,8 +34,7 @@ struct etcd {
     const struct loop *loop;
     struct kv kv;
     struct http2_client *http;
-    char endpoints[ETCD_ENDPOINTS_MAX][ETCD_URL_SIZE];
-    unsigned endpoint_count;
+    struct endpoints endpoints;
     unsigned current;    /* the endpoint that answered last */
     uint64_t timeout_ns; /* of one attempt while the store answers in time */
     unsigned patience;   /* so many times that long: 1 to PATIENCE_MAX */

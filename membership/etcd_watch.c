@@ -119,7 +119,7 @@ static void stream_broken(struct kv_watch *watch, int status, const char *text)
 {
     struct error error;
     error_set(&error, status, "the watch on etcd at %s broke off: %s",
-              watch->etcd->endpoints[watch->endpoint], text);
+              watch->etcd->endpoints.urls[watch->endpoint], text);
     etcd_endpoint_failed(watch->etcd, watch->endpoint);
     pause_watch(watch, &error);
 }

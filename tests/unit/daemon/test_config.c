@@ -255,6 +255,10 @@ static void test_mistakes_in_the_file(void **state)
         {"http: 127.0.0.1\n", "firnd.yaml:1: http: \"127.0.0.1\" is not a numeric"},
         {"http: \"127.0.0.1:\"\n", "firnd.yaml:1: http:"},
         {"http: 127.0.0.1:99999\n", "firnd.yaml:1: http:"},
+        {"endpoints: nix\n", "firnd.yaml:1: endpoints: \"nix\" is not an etcd endpoint; write"},
+        {"slots: 1\nendpoints: http://a:1,http://b\n",
+         "firnd.yaml:2: endpoints: \"http://b\" says no port; write http://b:2379"},
+        {"endpoints:\n", "firnd.yaml:1: endpoints: no etcd endpoint is given"},
         {"log: syslog\n", "firnd.yaml:1: log: \"syslog\" is neither journal nor stderr"},
         {"link_port: 65530\nslots: 8\n", "link_port: 65530 and 8 slots go past port 65535"},
         {"- slots\n", "firnd.yaml:"},
@@ -282,6 +286,7 @@ static void test_mistakes_in_flags(void **state)
                   "--data-dir: needs a value, and \"--run-dir\" looks like the next flag");
     check_refused("", FLAGS("extra"), "\"extra\" is not a flag");
     check_refused("", FLAGS("--node", "A B"), "node: \"A B\" is not a name");
+    check_refused("", FLAGS("--endpoints", "nix"), "endpoints: \"nix\" is not an etcd endpoint");
 }
 
 static void test_too_long(void **state)
