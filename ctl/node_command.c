@@ -13,6 +13,7 @@
 #include "ctl/node_remarks.h"
 #include "ctl/output.h"
 #include "ctl/text_table.h"
+#include "elastic/wire_text.h"
 
 /* ---- list ---- */
 
@@ -61,9 +62,14 @@ static json_t *node_json(const struct cluster *cluster, const struct cluster_nod
                              "leads", !strcmp(cluster->leader, node->name), "slots_in_use",
                              (int)slots_in_use(cluster, node->name));
     AUTO_JSON json_t *record = node_record_encode(&node->record);
+    json_t *incarnation = wire_instance(node->record.incarnation);
 
-    if (tree && record && json_object_update_missing(tree, record))
+    /* Text, unlike in etcd: many readers of JSON keep 53 bits of a number. */
+    if (!tree || !record || json_object_set_new(tree, "incarnation", incarnation) ||
+        json_object_update_missing(tree, record)) {
+        json_decref(tree);
         return NULL;
+    }
     return tree;
 }
 
