@@ -11,6 +11,11 @@
  * the same calls of post, and a tag is unique among what is under way between them.
  *
  * One thread posts and waits; any may abort.
+ *
+ * No wait is without a deadline, and a device that waits for a message has none of its own. So the
+ * rule for whoever gives a device work, or waits for it, while messages that it waits for
+ * (precede()) have not been waited for: under carrier_guard(), of any one carrier of the device's
+ * that has one. When all have been waited for, at the end of a step, the device waits for nobody.
  */
 #pragma once
 
@@ -60,6 +65,14 @@ struct carrier_operations {
     void (*precede)(struct carrier *carrier, struct carrier_request *request);
     /* Whether wait() would return at once. NULL: nobody knows. */
     bool (*test)(struct carrier *carrier, struct carrier_request *request);
+    /*
+     * Until unguard() the caller may be blocked by the device, on account of any carrier of this
+     * device's: where that takes longer than a message may, the carrier fails, and the device goes
+     * on. No call of a carrier comes between. unguard() returns what wait() does. NULL, both: the
+     * device never waits for this carrier.
+     */
+    void (*guard)(struct carrier *carrier);
+    int (*unguard)(struct carrier *carrier) CHECK_RESULT;
     /* Fail it with @reason, for all of its ranks; nobody waits any more. From any thread. */
     void (*abort)(struct carrier *carrier, const char *reason);
     /* Every request must have been waited for. */
@@ -99,6 +112,17 @@ static inline bool carrier_precede(struct carrier *carrier, struct carrier_reque
 static inline bool carrier_test(struct carrier *carrier, struct carrier_request *request)
 {
     return carrier->operations->test && carrier->operations->test(carrier, request);
+}
+
+static inline void carrier_guard(struct carrier *carrier)
+{
+    if (carrier->operations->guard)
+        carrier->operations->guard(carrier);
+}
+
+CHECK_RESULT static inline int carrier_unguard(struct carrier *carrier)
+{
+    return carrier->operations->unguard ? carrier->operations->unguard(carrier) : 0;
 }
 
 static inline void carrier_abort(struct carrier *carrier, const char *reason)

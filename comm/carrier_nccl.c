@@ -230,6 +230,22 @@ static bool test(struct carrier *carrier, struct carrier_request *request)
            nccl_ended(nccl->clique);
 }
 
+/* One clique has all routes of the device: it is as well guarded by this one as by any other. */
+static void guard(struct carrier *carrier)
+{
+    nccl_guard(nccl_of(carrier)->clique, deadline_of(nccl_of(carrier)));
+}
+
+static int unguard(struct carrier *carrier)
+{
+    struct error error = {0};
+    int status = nccl_unguard(nccl_of(carrier)->clique, &error);
+
+    if (status)
+        fail_mesh(nccl_of(carrier), error.text);
+    return status;
+}
+
 static void abort_nccl(struct carrier *carrier, const char *reason)
 {
     nccl_abort(nccl_of(carrier)->clique, reason);
@@ -258,6 +274,8 @@ static const struct carrier_operations nccl_operations = {
     .wait = wait_for,
     .precede = precede,
     .test = test,
+    .guard = guard,
+    .unguard = unguard,
     .abort = abort_nccl,
     .free = free_nccl,
 };

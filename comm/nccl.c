@@ -456,3 +456,23 @@ int nccl_wait(struct nccl_clique *clique, bool (*complete)(void *context), void 
     pthread_mutex_unlock(&clique->mutex);
     return status;
 }
+
+void nccl_guard(struct nccl_clique *clique, uint64_t deadline_ns)
+{
+    pthread_mutex_lock(&clique->mutex);
+    begin(clique, "the device waits for a peer", deadline_ns);
+    pthread_mutex_unlock(&clique->mutex);
+}
+
+int nccl_unguard(struct nccl_clique *clique, struct error *error)
+{
+    int status = 0;
+
+    pthread_mutex_lock(&clique->mutex);
+    if (clique->watch.phase == NCCL_OPEN)
+        feed_result(clique, NCCL_RESULT_SUCCESS);
+    else
+        status = failure(clique, error);
+    pthread_mutex_unlock(&clique->mutex);
+    return status;
+}

@@ -98,6 +98,16 @@ int nccl_exchange(struct nccl_clique *clique, unsigned communicator, const struc
 int nccl_wait(struct nccl_clique *clique, bool (*complete)(void *context), void *context,
               uint64_t deadline_ns, struct error *error) CHECK_RESULT;
 
+/**
+ * nccl_guard() - until nccl_unguard() the caller may be blocked by the device, which may be waiting
+ * for a peer: the watching thread ends the clique at the deadline, the device goes on without the
+ * data, and the caller comes back. Not nested; nothing is joined, exchanged or waited for meanwhile
+ */
+void nccl_guard(struct nccl_clique *clique, uint64_t deadline_ns);
+/** nccl_unguard() - 0; -ECONNRESET: the clique has failed, by the deadline or otherwise, so what
+ * the device made meanwhile is of no use */
+int nccl_unguard(struct nccl_clique *clique, struct error *error) CHECK_RESULT;
+
 /** nccl_ended() - it has failed or was aborted: nothing is waited for any more */
 bool nccl_ended(struct nccl_clique *clique);
 

@@ -10,11 +10,12 @@ struct departure {
 };
 
 struct departures {
+    struct carrier *guard;
     unsigned most, first, count; /* a ring */
     struct departure ring[];
 };
 
-int departures_new(unsigned most, struct departures **ret_departures)
+int departures_new(unsigned most, struct carrier *guard, struct departures **ret_departures)
 {
     struct departures *departures =
         calloc(1, sizeof(*departures) + most * sizeof(struct departure));
@@ -22,6 +23,7 @@ int departures_new(unsigned most, struct departures **ret_departures)
     if (!departures)
         return -ENOMEM;
     departures->most = most;
+    departures->guard = guard;
     *ret_departures = departures;
     return 0;
 }
@@ -68,6 +70,15 @@ int departures_poll(struct departures *departures)
     return status;
 }
 
+int departures_await(const struct departures *departures, const struct host_copy *copy)
+{
+    if (host_copy_passed(copy))
+        return 0;
+    carrier_guard(departures->guard);
+    host_copy_wait(copy);
+    return carrier_unguard(departures->guard);
+}
+
 int departures_flush_past(struct departures *departures, const struct host_copy *copy)
 {
     const struct host_copy *last = NULL;
@@ -75,8 +86,11 @@ int departures_flush_past(struct departures *departures, const struct host_copy 
 
     while (!status && departures->count && (!last || last != copy)) {
         last = departures->ring[departures->first].last;
-        host_copy_wait(last);
-        status = let_first_go(departures);
+        status = departures_await(departures, last);
+        if (status)
+            departures_drop(departures);
+        else
+            status = let_first_go(departures);
     }
     return status;
 }

@@ -71,7 +71,7 @@ static int make_buffers(struct engine *engine)
 static int make_links(struct engine *engine)
 {
     int status = departures_new(schedule_slots(&engine->position) + 2 * engine->unit_count + 2,
-                                &engine->departures);
+                                engine->routes->guard, &engine->departures);
 
     if (!status)
         status = pipeline_open(engine);

@@ -80,9 +80,10 @@ int passage_receive(struct passage *passage, uint64_t tag)
 {
     int status = passage_complete(passage);
 
+    if (!status) /* the message before this one may still be on its way up */
+        status = departures_await(passage->departures, &passage->copy);
     if (status)
         return status;
-    host_copy_wait(&passage->copy); /* the message before this one may still be on its way up */
     status = post(passage, true, tag);
     passage->receiving = !status;
     return status;

@@ -8,8 +8,9 @@
  *
  * Where a carrier moves the device's own memory neither waits: what is computed next waits on the
  * device, and the host goes on giving it work. Whether the message was moved is then what
- * passage_complete() says, before anything is believed that was computed from it, and before the
- * host waits for the device: a device that waits for a message has no time limit of its own.
+ * passage_complete() says, before anything is believed that was computed from it. Until then the
+ * host gives the device work, and waits for it, under carrier_guard() alone: a device that waits
+ * for a message has no time limit of its own.
  *
  * A buffer that is received into again and again says passage_used() after the last computation
  * that reads it; else the next message could overwrite what is still being read.

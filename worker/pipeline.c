@@ -36,8 +36,8 @@ static bool last_stage(const struct engine *engine)
 
 /*
  * Into one of the @count passages of a direction. Where the device waits and not the host, the host
- * is ahead by one message of each direction and no further: so whatever of the device it waits for
- * elsewhere (room to bring tokens up) depends on no message that nobody watches.
+ * is ahead by one message of each direction and no further: so what a failure leaves undone, and
+ * what the device's queues have to hold, is little.
  */
 static int receive(struct passage *direction, unsigned count, unsigned index, uint64_t tag)
 {
@@ -79,10 +79,14 @@ static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep
         status = receive(engine->inputs, schedule_slots(&engine->position), slot, tag);
     if (status)
         return status;
+    carrier_guard(engine->routes->guard);
     stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
                   loss_scale(engine));
     if (!first_stage(engine))
         passage_used(&engine->inputs[slot]);
+    status = carrier_unguard(engine->routes->guard);
+    if (status)
+        return status;
     return last_stage(engine) ? 0 : passage_send(&engine->outputs[slot], tag);
 }
 
@@ -91,9 +95,11 @@ static int read_loss(struct engine *engine, unsigned slot, double *ret_loss)
 {
     int status = passage_complete(&engine->inputs[slot]);
 
-    if (!status)
-        *ret_loss = stage_loss_sum(engine->stage, slot);
-    return status;
+    if (status)
+        return status;
+    carrier_guard(engine->routes->guard);
+    *ret_loss = stage_loss_sum(engine->stage, slot);
+    return carrier_unguard(engine->routes->guard);
 }
 
 /* Lane losses start unknown on every stage; the last stage knows those of its own lanes. */
@@ -163,14 +169,16 @@ static int backward_unit(struct engine *engine, const struct schedule_operation 
     struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
     float *gradient = gradients_buffer(engine->gradients, unit, batch.lane, batch.first_of_lane);
 
+    carrier_guard(engine->routes->guard);
     stage_backward_unit(engine->stage, operation->slot, unit,
                         engine->weights[unit - engine->first_unit], gradient,
                         unit > engine->trained_from);
     if (batch.last_of_lane)
         gradients_lane_done(engine->gradients, unit, batch.lane);
-    if (operation->micro_batch < engine->micro_batch_count - 1)
-        return 0;
-    int status = reduction_begin(engine->reduction, unit);
+    int status = carrier_unguard(engine->routes->guard);
+    if (status || operation->micro_batch < engine->micro_batch_count - 1)
+        return status;
+    status = reduction_begin(engine->reduction, unit);
     return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 

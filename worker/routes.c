@@ -157,7 +157,7 @@ static int join_route(const struct routes_options *options, const struct party *
     struct carrier *carrier;
     status = carrier_nccl_open(&nccl, &carrier, error);
     if (!status)
-        routes->carriers[route] = carrier;
+        routes->carriers[route] = routes->guard = carrier;
     return status;
 }
 
@@ -212,6 +212,7 @@ int routes_open(const struct routes_options *options, struct routes *ret_routes,
     /* in its place from the beginning: carriers know where their devices are */
     *ret_routes = (struct routes){.mesh = options->mesh};
     status = carrier_mesh_new(options->mesh, &ret_routes->over_mesh);
+    ret_routes->guard = ret_routes->over_mesh;
     if (status)
         return error_set(error, status, "no memory for the routes of a generation");
     for (unsigned i = 0; i < ROUTES; i++)

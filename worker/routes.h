@@ -32,7 +32,9 @@ struct routes {
     struct mesh *mesh; /* borrowed; small messages and what has no route go over it */
     struct carrier *over_mesh;
     struct carrier *carriers[ROUTES]; /* by enum route; over_mesh where it is not NCCL */
-    struct nccl_clique *clique;       /* of those that are; NULL: none is */
+    struct carrier
+        *guard; /* what the device may be waiting for, whichever route (carrier_guard()) */
+    struct nccl_clique *clique; /* of those that are; NULL: none is */
     struct route_device devices[ROUTES];
 };
 

@@ -206,6 +206,47 @@ static void test_data_that_is_late(void **state)
     nccl_clique_free(clique);
 }
 
+/* As a host is that waits for the device: it comes back when the device has done all, and no
+ * sooner.
+ */
+static void wait_for_device(const struct fake_stream *stream)
+{
+    while (stream->finished < stream->posted)
+        sched_yield();
+}
+
+static void test_a_device_that_waits_for_a_peer(void **state)
+{
+    struct nccl_clique *clique = new_clique();
+    struct fake_stream stream = {0};
+    char buffer[8];
+    const struct nccl_move move = {1, true, buffer, sizeof(buffer)};
+    struct error error = {0};
+    (void)state;
+    exchange(clique, join(clique, 0, 2), &move, 1, &stream);
+    nccl_guard(clique, clock_monotonic_ns() + SHORT_NS);
+    wait_for_device(&stream);
+    assert_int_equal(nccl_unguard(clique, &error), -ECONNRESET);
+    assert_string_equal(error.text, "NCCL: no answer in time while the device waits for a peer");
+    assert_int_equal(fake->alive, 0);
+    nccl_clique_free(clique);
+}
+
+/* Nothing is late that happens between two guards. */
+static void test_a_guard_that_was_not_needed(void **state)
+{
+    struct nccl_clique *clique = new_clique();
+    struct error error = {0};
+    (void)state;
+    join(clique, 0, 2);
+    nccl_guard(clique, clock_monotonic_ns() + LONG_NS);
+    assert_int_equal(nccl_unguard(clique, &error), 0);
+    nccl_guard(clique, 0);
+    assert_int_equal(nccl_unguard(clique, &error), 0);
+    assert_false(nccl_ended(clique));
+    nccl_clique_free(clique);
+}
+
 static void test_refused_calls(void **state)
 {
     struct nccl_clique *clique = new_clique();
@@ -247,7 +288,8 @@ int main(void)
         TEST(test_libraries_that_will_not_do),  TEST(test_exchange),
         TEST(test_a_peer_that_never_joins),     TEST(test_all_are_aborted_as_a_group),
         TEST(test_told_from_outside),           TEST(test_a_peer_that_is_known_to_be_lost),
-        TEST(test_data_that_is_late),           TEST(test_refused_calls),
+        TEST(test_data_that_is_late),           TEST(test_a_device_that_waits_for_a_peer),
+        TEST(test_a_guard_that_was_not_needed), TEST(test_refused_calls),
         TEST(test_an_abort_that_hangs_is_told),
     };
     return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);

@@ -1,6 +1,7 @@
 /*
  * What leaves a device, on one that is behind: copies arrive when the test says so. Nothing departs
- * before its copy is there, all depart in order, whoever flushes waits, and a failure is the end.
+ * before its copy is there, all depart in order, whoever flushes waits, under the guard of what the
+ * device may be waiting for, and a failure is the end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +20,8 @@
 struct kernel_device {
     unsigned recorded; /* copies that were asked for */
     unsigned passed;   /* of these: over */
+    const bool *guarded;
+    unsigned unguarded_waits; /* of the host for the device */
 };
 
 struct kernel_event {
@@ -72,6 +75,7 @@ static bool event_passed(struct kernel_device *device, struct kernel_event *even
 
 static void event_wait(struct kernel_device *device, struct kernel_event *event)
 {
+    device->unguarded_waits += device->guarded && !*device->guarded;
     device->passed = device->passed > event->after ? device->passed : event->after;
 }
 
@@ -98,9 +102,40 @@ static const struct kernel far_kernel = {
 
 static const struct kernel near_kernel = {.name = "near", .host_memory = true};
 
+/* ---- what the device may be waiting for ---- */
+
+struct guard {
+    struct carrier carrier; /* first */
+    bool up;
+    unsigned times;
+    int result; /* of what was waited for under it */
+};
+
+static void guard_up(struct carrier *carrier)
+{
+    struct guard *guard = (struct guard *)carrier;
+
+    assert_false(guard->up);
+    guard->up = true;
+    guard->times++;
+}
+
+static int guard_down(struct carrier *carrier)
+{
+    struct guard *guard = (struct guard *)carrier;
+
+    assert_true(guard->up);
+    guard->up = false;
+    return guard->result;
+}
+
+static const struct carrier_operations guarding = {
+    .name = "guard", .device_memory = true, .guard = guard_up, .unguard = guard_down};
+
 /* ---- what departs ---- */
 
 struct harbour {
+    struct guard guard;
     struct kernel_device device;
     struct pinned *pinned;
     struct host_copy copies[COUNT];
@@ -124,8 +159,10 @@ static void open_harbour(struct harbour *harbour, const struct kernel *kernel, b
 {
     memset(harbour, 0, sizeof(*harbour));
     harbour->failing = COUNT;
+    harbour->guard.carrier.operations = &guarding;
+    harbour->device.guarded = &harbour->guard.up;
     assert_int_equal(pinned_new(kernel, &harbour->device, &harbour->pinned), 0);
-    assert_int_equal(departures_new(COUNT, &harbour->departures), 0);
+    assert_int_equal(departures_new(COUNT, &harbour->guard.carrier, &harbour->departures), 0);
     for (unsigned i = 0; i < COUNT; i++) {
         harbour->values[i] = 100 + i;
         assert_int_equal(host_copy_init(&harbour->copies[i], harbour->pinned, &harbour->values[i],
@@ -205,6 +242,27 @@ static void test_a_failure_is_the_end(void **state)
     close_harbour(&harbour);
 }
 
+static void test_nobody_waits_for_the_device_without_a_guard(void **state)
+{
+    struct harbour harbour;
+
+    (void)state;
+    open_harbour(&harbour, &far_kernel, false);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_int_equal(add(&harbour, i), 0);
+    harbour.device.passed = 1; /* of that one nobody has to be afraid */
+    assert_int_equal(departures_flush_past(harbour.departures, &harbour.copies[1]), 0);
+    assert_int_equal(harbour.guard.times, 1);
+    harbour.guard.result = -7; /* the device went on without what it waited for */
+    assert_int_equal(departures_flush(harbour.departures), -7);
+    assert_int_equal(harbour.gone_count, 2);
+    harbour.guard.result = 0;
+    assert_int_equal(departures_flush(harbour.departures), 0);
+    assert_int_equal(harbour.gone_count, 2);
+    assert_int_equal(harbour.device.unguarded_waits, 0);
+    close_harbour(&harbour);
+}
+
 static void leave_at_once(const struct kernel *kernel, bool direct)
 {
     struct harbour harbour;
@@ -232,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_all_depart_in_order_and_none_before_it_is_there),
         cmocka_unit_test(test_several_copies_are_one_departure),
         cmocka_unit_test(test_a_failure_is_the_end),
+        cmocka_unit_test(test_nobody_waits_for_the_device_without_a_guard),
         cmocka_unit_test(test_where_no_copy_is_needed_it_leaves_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

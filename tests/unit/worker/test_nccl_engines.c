@@ -15,9 +15,10 @@
 #include "worker/exchange.h"
 #include "worker/job_dataset.h"
 
-#define WORKERS 4
-#define STEPS   4
-#define LONG_NS (60 * NS_PER_SECOND)
+#define WORKERS  4
+#define STEPS    4
+#define LONG_NS  (60 * NS_PER_SECOND)
+#define SHORT_NS (200 * NS_PER_MS) /* for what is not to come */
 
 /* ---- a GPU ---- */
 
@@ -30,6 +31,8 @@ struct kernel_event {
 static struct gpu_queues {
     struct kernel_device *device;
     struct fake_stream streams[KERNEL_QUEUES];
+    struct kernel_event behind; /* what the compute queue waits for, where the host does not */
+    bool host_goes_on;
 } all_queues[WORKERS];
 
 static struct gpu_queues *queues_of(const struct kernel_device *device)
@@ -56,8 +59,11 @@ static void gpu_event_free(struct kernel_device *device, struct kernel_event *ev
 static void gpu_event_record(struct kernel_device *device, struct kernel_event *event,
                              enum kernel_queue queue)
 {
-    event->stream = queue < KERNEL_QUEUE_ROUTES ? NULL : &queues_of(device)->streams[queue];
-    event->posted = event->stream ? event->stream->posted : 0;
+    struct gpu_queues *queues = queues_of(device);
+
+    *event = queue < KERNEL_QUEUE_ROUTES
+                 ? queues->behind
+                 : (struct kernel_event){&queues->streams[queue], queues->streams[queue].posted};
 }
 
 static bool gpu_event_passed(struct kernel_device *device, struct kernel_event *event)
@@ -75,8 +81,12 @@ static void gpu_event_wait(struct kernel_device *device, struct kernel_event *ev
 static void gpu_queue_wait(struct kernel_device *device, enum kernel_queue queue,
                            struct kernel_event *event)
 {
-    (void)queue;
-    gpu_event_wait(device, event);
+    struct gpu_queues *queues = queues_of(device);
+
+    if (!queues->host_goes_on)
+        gpu_event_wait(device, event);
+    else if (queue == KERNEL_QUEUE_COMPUTE && !gpu_event_passed(device, event))
+        queues->behind = *event;
 }
 
 static int gpu_synchronize(struct kernel_device *device, struct error *error)
@@ -170,6 +180,9 @@ static struct plan *make_plan(const struct job_spec *spec, unsigned stages, unsi
 
 /* ---- workers ---- */
 
+struct worker;
+typedef void (*change_function)(struct worker *worker, struct routes *routes);
+
 struct worker {
     pthread_t thread;
     const struct job_spec *spec;
@@ -178,6 +191,8 @@ struct worker {
     struct kernel_device *device;
     struct mesh *mesh;
     pthread_barrier_t *barrier;
+    change_function change; /* of the routes that were agreed on; NULL: none */
+    bool hangs;             /* it trains nothing, and its links go on */
     struct nccl_use nccl;
     struct state *state;
     struct dataset *dataset;
@@ -233,7 +248,9 @@ static void *run_worker(void *context)
                                            .failure_timeout_ns = LONG_NS};
 
     worker->status = routes_open(&options, &routes, &worker->error);
-    if (!worker->status)
+    if (!worker->status && worker->change)
+        worker->change(worker, &routes);
+    if (!worker->status && !worker->hangs)
         worker->status = train(worker, &routes);
     if (worker->status)
         mesh_abort(worker->mesh, "a worker failed");
@@ -288,46 +305,65 @@ static struct hash128 digest_of(const struct worker *workers)
     return digest;
 }
 
+/* @stages x @replicas workers, each a thread that trains for STEPS steps. */
+struct play {
+    struct worker workers[WORKERS];
+    struct job_spec spec;
+    struct kernel gpu;
+    struct plan *plan;
+    pthread_barrier_t barrier;
+    struct world world;
+};
+
+static void play(struct play *play, unsigned stages, unsigned replicas, change_function change)
+{
+    *play = (struct play){.spec = small_job(), .gpu = make_gpu()};
+    play->plan = make_plan(&play->spec, stages, replicas);
+    world_init(&play->world, play->plan->worker_count);
+    world_open(&play->world);
+    pthread_barrier_init(&play->barrier, NULL, play->plan->worker_count);
+    for (unsigned i = 0; i < play->plan->worker_count; i++) {
+        play->workers[i] = (struct worker){.spec = &play->spec,
+                                           .plan = play->plan,
+                                           .kernel = &play->gpu,
+                                           .mesh = play->world.meshes[i],
+                                           .barrier = &play->barrier,
+                                           .change = change,
+                                           .rank = i};
+        open_worker(&play->workers[i]);
+    }
+    for (unsigned i = 0; i < play->plan->worker_count; i++)
+        assert_int_equal(
+            pthread_create(&play->workers[i].thread, NULL, run_worker, &play->workers[i]), 0);
+    for (unsigned i = 0; i < play->plan->worker_count; i++)
+        pthread_join(play->workers[i].thread, NULL);
+}
+
+static void play_end(struct play *play)
+{
+    for (unsigned i = 0; i < play->plan->worker_count; i++)
+        close_worker(&play->workers[i]);
+    world_close(&play->world);
+    world_done(&play->world);
+    pthread_barrier_destroy(&play->barrier);
+    plan_free(play->plan);
+    assert_int_equal(fake->alive, 0);
+    assert_int_equal(fake->wrong, 0);
+}
+
 /* Return: the digest of what @stages x @replicas workers have after STEPS steps. */
 static struct hash128 run(unsigned stages, unsigned replicas)
 {
-    struct worker workers[WORKERS] = {0};
-    const struct job_spec spec = small_job();
-    const struct kernel gpu = make_gpu();
-    struct plan *plan = make_plan(&spec, stages, replicas);
-    pthread_barrier_t barrier;
-    struct world world;
+    struct play trained;
 
-    world_init(&world, plan->worker_count);
-    world_open(&world);
-    pthread_barrier_init(&barrier, NULL, plan->worker_count);
-    for (unsigned i = 0; i < plan->worker_count; i++) {
-        workers[i] = (struct worker){.spec = &spec,
-                                     .plan = plan,
-                                     .kernel = &gpu,
-                                     .mesh = world.meshes[i],
-                                     .barrier = &barrier,
-                                     .rank = i};
-        open_worker(&workers[i]);
+    play(&trained, stages, replicas, NULL);
+    for (unsigned i = 0; i < trained.plan->worker_count; i++) {
+        if (trained.workers[i].status)
+            fail_msg("rank %u: %s", i, trained.workers[i].error.text);
+        assert_int_equal(trained.workers[i].allocations, 1); /* the arena */
     }
-    for (unsigned i = 0; i < plan->worker_count; i++)
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]), 0);
-    for (unsigned i = 0; i < plan->worker_count; i++)
-        pthread_join(workers[i].thread, NULL);
-    for (unsigned i = 0; i < plan->worker_count; i++)
-        if (workers[i].status)
-            fail_msg("rank %u: %s", i, workers[i].error.text);
-    for (unsigned i = 0; i < plan->worker_count; i++)
-        assert_int_equal(workers[i].allocations, 1); /* the arena */
-    struct hash128 digest = digest_of(workers);
-    for (unsigned i = 0; i < plan->worker_count; i++)
-        close_worker(&workers[i]);
-    world_close(&world);
-    world_done(&world);
-    pthread_barrier_destroy(&barrier);
-    plan_free(plan);
-    assert_int_equal(fake->alive, 0);
-    assert_int_equal(fake->wrong, 0);
+    struct hash128 digest = digest_of(trained.workers);
+    play_end(&trained);
     return digest;
 }
 
@@ -365,6 +401,52 @@ static void over_links_they_are_too(void **state)
     assert_true(hash128_equal(digest, want));
 }
 
+/* A guard that is raised for a moment only, on account of the carrier that it stands for. */
+static struct hasty {
+    struct carrier carrier; /* first */
+    struct nccl_clique *clique;
+    struct carrier *patient;
+} hasty;
+
+static void hasty_guard(struct carrier *carrier)
+{
+    nccl_guard(((struct hasty *)carrier)->clique, clock_monotonic_ns() + SHORT_NS);
+}
+
+static int hasty_unguard(struct carrier *carrier)
+{
+    return carrier_unguard(((struct hasty *)carrier)->patient);
+}
+
+static const struct carrier_operations hasty_operations = {
+    .name = "hasty", .guard = hasty_guard, .unguard = hasty_unguard};
+
+static void hang_in_between(struct worker *worker, struct routes *routes)
+{
+    worker->hangs = worker->rank == 1;
+    queues_of(worker->device)->host_goes_on = true;
+    routes->carriers[ROUTE_FORWARD_IN] = routes->carriers[ROUTE_FORWARD_OUT] = routes->over_mesh;
+    if (worker->hangs)
+        return;
+    hasty = (struct hasty){{&hasty_operations}, routes->clique, routes->guard};
+    routes->guard = &hasty.carrier;
+}
+
+/* Activations leave over the links, gradients come by NCCL, and the stage after this one hangs: no
+ * link breaks, and the copies that are to leave come after what the device waits for. */
+static void a_device_that_waits_for_one_who_hangs(void **state)
+{
+    struct play stuck;
+    struct mesh_fault fault;
+
+    (void)state;
+    play(&stuck, 2, 1, hang_in_between);
+    assert_int_equal(stuck.workers[0].status, -ECONNRESET);
+    mesh_fault(stuck.workers[0].mesh, &fault);
+    assert_string_equal(fault.text, "NCCL: no answer in time while the device waits for a peer");
+    play_end(&stuck);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -379,6 +461,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(over_nccl_the_bits_are_the_same, setup),
         cmocka_unit_test_setup(over_links_they_are_too, setup),
+        cmocka_unit_test_setup(a_device_that_waits_for_one_who_hangs, setup),
     };
     return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);
 }

@@ -105,7 +105,7 @@ static void open_worker(struct worker *worker, const struct carrier_operations *
 {
     *worker = (struct worker){.scribe.carrier.operations = operations};
     assert_int_equal(pinned_new(&near_kernel, NULL, &worker->pinned), 0);
-    assert_int_equal(departures_new(MESSAGES, &worker->departures), 0);
+    assert_int_equal(departures_new(MESSAGES, &worker->scribe.carrier, &worker->departures), 0);
     open_passage(worker, &worker->in, &worker->buffers[0]);
     open_passage(worker, &worker->out, &worker->buffers[1]);
 }
