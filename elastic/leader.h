@@ -3,13 +3,19 @@
  *
  * It is level-triggered: the caller rebuilds the view after every change and calls leader_decide();
  * a new leader that calls it with the same view decides the same. Nothing is remembered between
- * calls but `leader_memory`, which only holds when something was first seen (monotonic time).
+ * calls but `leader_memory`: since when (monotonic time) and how often something was seen. To lose
+ * it, as when another node leads, costs time and never steps.
  *
- *   no plan, enough slots                          -> publish generation 1 (or from the newest
- * checkpoint) plan in force, better layout / scale / drain   -> write `next` (prepare), wait for
- * prepared, publish planned a worker or node of the plan in force failed   -> wait for survivors'
- * reports (bounded), recover, publish desired paused / cancelled                     -> publish the
- * empty generation not enough slots                               -> wait, say for what
+ *     the view                                   the decision
+ *     no plan, enough slots                      publish generation 1, from the newest checkpoint
+ *                                                if there is one
+ *     no plan, too few slots                     nothing; the text says what it waits for
+ *     a better layout, a new scale, a drain      prepare it as `next`; publish it when the new
+ *                                                processes are prepared
+ *     a worker or a node of the plan failed      wait for the survivors' reports, not for ever;
+ *                                                publish a plan that recovers
+ *     desired paused or cancelled                publish the empty plan
+ *     the empty plan, and everybody has left     finish
  */
 #pragma once
 
@@ -38,8 +44,7 @@ enum job_desired { JOB_DESIRED_RUNNING, JOB_DESIRED_PAUSED, JOB_DESIRED_CANCELLE
 
 struct leader_slot {
     unsigned index;
-    unsigned
-        computes; /* 0: with the node's arithmetic, i: other_arithmetic[i - 1]; more: unknown */
+    unsigned computes; /* 0: with node.arithmetic, i: other_arithmetic[i - 1]; more: unknown */
     size_t memory_bytes;
     double speed;
     bool gpu;
@@ -86,8 +91,8 @@ struct leader_view {
     bool finished;                   /* the job's last step is committed and checkpointed */
     const struct leader_node *nodes; /* alive (leased) */
     unsigned node_count;
-    const struct node_report *const
-        *reports; /* for generation plan->generation (and next's preparedness) */
+    /* For generation plan->generation (and next's preparedness). */
+    const struct node_report *const *reports;
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */
     unsigned frozen_layers;              /* newest known */
