@@ -13,7 +13,7 @@ RATE    ?= 20
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL: # what is made runs in parallel by itself
-.PHONY: build build-asan packages test test-parts test-clusters sim-soak asan tsan chaos demo bench gpu-check lint format install uninstall deb clean help
+.PHONY: build build-asan packages test test-parts test-clusters sim-soak mutants asan tsan chaos demo bench gpu-check lint format install uninstall deb clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -47,6 +47,12 @@ SECONDS ?= 600
 
 sim-soak: build ## simulate clusters from seeds on all cores: SEEDS=A..B, SECONDS=600
 	build/bin/firn-sim --jobs $(JOBS) --seeds $(SEEDS) --seconds $(SECONDS)
+
+# FILES are told apart by spaces; a file of 300 lines has about 300 mutants.
+FILES ?= $(wildcard elastic/*.c)
+
+mutants: packages ## break FILES="elastic/leader.c" one place at a time, and say what no unit test notices; SECONDS=600
+	tests/mutants/mutants.py --seconds $(SECONDS) --jobs $(JOBS) $(FILES)
 
 build-asan: packages
 	$(call compile,asan,build/asan,firn_test_programs)
