@@ -46,8 +46,7 @@ const struct roster_member *roster_find(const struct roster *roster, const char 
     return bsearch(&key, roster->members, roster->count, sizeof(key), compare_members);
 }
 
-/* It broke in the generation that @plan is to take over from, so it will not come to the boundary.
- */
+/* It broke in the generation that @plan follows: it will not come to the boundary of the switch. */
 static bool should_switch(const struct plan *plan, const struct worker_report *report)
 {
     return plan->planned && report->generation >= plan->follows;
@@ -97,8 +96,7 @@ static enum seat seat_of(const struct plan *plan, const struct roster_member *me
     return seat == SEAT_LEFT && worker ? SEAT_LOST : seat;
 }
 
-/* The ranks of the plan come first, then every reported process; doubles are dropped after sorting.
- */
+/* Every rank of the plan, and every reported process that is none; sorted by node and slot. */
 static unsigned list_members(const struct leader_view *view, struct roster_member *members)
 {
     unsigned count = 0;
@@ -201,8 +199,8 @@ bool roster_has_state(const struct roster_member *member)
            (member->report->held_unit_count > 0 || member->report->old_unit_count > 0);
 }
 
-/* The first member of @node, or where it would stand: every node is asked about, among members that
- * are as many again. */
+/* The first member of @node, or where it would stand. By bisection, for the leader asks about every
+ * node, and a thousand nodes have thousands of members. */
 static unsigned first_of(const struct roster *roster, const char *node)
 {
     unsigned first = 0, end = roster->count;

@@ -1,0 +1,287 @@
+/*
+ * What the plan after a failure is made of, and what it says of itself: slots, processes, frozen
+ * layers, histories of metrics, and words. One stage and three replicas on nodes a, b and c,
+ * generation 6 in force; test_leader_recover.c has whose state counts.
+ */
+#include "unit/elastic/three_nodes.h"
+
+/* Step 10 was computed by nobody, or by all who are left. */
+static void break_links(bool holds)
+{
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 9);
+        if (holds)
+            hold(i, 0, LANES);
+    }
+}
+
+static void lose(unsigned node)
+{
+    say(node, WORKER_DEAD, 6, 0);
+    reports[node].workers[0].holds = false;
+}
+
+static void expect_words(const char *words)
+{
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_string_equal(decision.plan->reason_text, words);
+    assert_string_equal(decision.text, words);
+    assert_int_equal(decision.state, JOB_RECOVERING);
+}
+
+/* Node c has @count of the six slots and a lane for each, as a and b have. */
+static void widen(unsigned count)
+{
+    unsigned total = 2 + count;
+    plan->workers = realloc(plan->workers, total * sizeof(*plan->workers));
+    plan->replica_first_lane = realloc(plan->replica_first_lane, (total + 1) * sizeof(unsigned));
+    assert_true(plan->workers && plan->replica_first_lane);
+    plan->replica_count = plan->worker_count = total;
+    nodes[2].slot_count = reports[2].worker_count = count;
+    for (unsigned i = 0; i <= total; i++)
+        plan->replica_first_lane[i] = i * LANES / total;
+    for (unsigned slot = 0; slot < count; slot++) {
+        nodes[2].slots[slot] = (struct leader_slot){.index = slot, .speed = 1};
+        plan->workers[2 + slot] = plan->workers[2];
+        plan->workers[2 + slot].slot = slot;
+        plan->workers[2 + slot].instance = 12 + slot;
+        reports[2].workers[slot] = reports[2].workers[0];
+        reports[2].workers[slot].slot = slot;
+        reports[2].workers[slot].instance = 12 + slot;
+    }
+}
+
+static void words_name_who_is_lost_and_what_becomes_of_the_step(void **state)
+{
+    (void)state;
+    break_links(true);
+    expect_words("links broke: 3 slots -> 3, step 10 stands");
+    lose(2);
+    expect_words("lost c/0: 3 slots -> 2, step 10 stands");
+    lose(1);
+    expect_words("lost b/0, c/0: 3 slots -> 1, step 10 stands");
+    break_links(false);
+    reports[0].workers[0].holds = reports[1].workers[0].holds = false;
+    lose(2);
+    expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
+}
+
+static void words_name_three_and_count_the_rest(void **state)
+{
+    (void)state;
+    break_links(false);
+    lose(2);
+    widen(3);
+    expect_words("lost c/0, c/1, c/2: 5 slots -> 2, step 10 is replayed");
+    widen(4);
+    expect_words("lost c/0, c/1, c/2 and 1 more: 6 slots -> 2, step 10 is replayed");
+}
+
+/* Its node is gone, and so is what it would have said. */
+static void words_name_whose_node_is_gone(void **state)
+{
+    (void)state;
+    break_links(false);
+    view.node_count = 2;
+    expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
+}
+
+/* A pause that broke: everybody was to leave, so the plan in force has donors alone. */
+static void words_count_those_who_were_leaving(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->follows = 5;
+    plan->worker_count = plan->replica_count = 0;
+    plan->donor_count = NODES;
+    for (unsigned i = 0; i < NODES; i++)
+        say(i, WORKER_STUCK, 5, 9);
+    lose(2);
+    expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
+}
+
+/* The slot of c is free, and would make three; a process that has to start costs seconds. */
+static void the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least(void **state)
+{
+    (void)state;
+    spec.elastic.devices_min = 2;
+    break_links(false);
+    lose(2);
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->worker_count, 2);
+}
+
+static void free_slots_are_taken_where_the_living_are_too_few(void **state)
+{
+    (void)state;
+    spec.elastic.devices_min = 3;
+    break_links(false);
+    lose(2);
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->worker_count, 3);
+    int rank = plan_find(decision.plan, "c", 0);
+    assert_true(rank >= 0);
+    assert_int_equal(decision.plan->workers[rank].instance, 0); /* a new process */
+    nodes[2].draining = true;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(decision.state, JOB_RECOVERING);
+    assert_string_equal(decision.text,
+                        "waits for slots: wants at least 3, 2 are free (node c is draining)");
+}
+
+/* Neither the living nor all slots together have memory for a layout. */
+static void where_no_layout_fits_it_says_why(void **state)
+{
+    (void)state;
+    break_links(false);
+    lose(2);
+    for (unsigned i = 0; i < NODES; i++)
+        nodes[i].slots[0].memory_bytes = 4096;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(decision.state, JOB_RECOVERING);
+    assert_non_null(strstr(decision.text, "waits for slots: no layout fits: "));
+}
+
+/* b was left behind at a step that nobody goes on from: any process does as well. */
+static void a_process_with_worthless_state_may_be_another_one(void **state)
+{
+    (void)state;
+    spec.elastic.devices_min = 2;
+    break_links(false);
+    say(1, WORKER_STUCK, 5, 7);
+    lose(2);
+    decide();
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->workers[plan_find(decision.plan, "a", 0)].instance, 10);
+    int rank = plan_find(decision.plan, "b", 0);
+    assert_true(rank < 0 || decision.plan->workers[rank].instance == 0);
+}
+
+/* Freezing is part of the state; the largest boundary that anybody reports is for costs alone. */
+static void layers_that_were_frozen_stay_so(void **state)
+{
+    (void)state;
+    break_links(false);
+    lose(2);
+    reports[0].workers[0].frozen_layers = 1;
+    decide();
+    assert_int_equal(decision.plan->frozen_layers, 1);
+    reports[0].workers[0].frozen_layers = 0;
+    reports[1].workers[0].frozen_layers = 1;
+    decide();
+    assert_int_equal(decision.plan->frozen_layers, 1);
+}
+
+/* The process on c is dead, its metrics file is not, unless it never came to this generation. */
+static void a_node_keeps_the_history_of_its_dead_worker(void **state)
+{
+    (void)state;
+    spec.elastic.devices_min = 3;
+    break_links(false);
+    lose(2);
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->history_count, 0);
+    say(2, WORKER_DEAD, 5, 0);
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->history_count, 1);
+    assert_int_equal(decision.plan->histories[0].to_rank, plan_find(decision.plan, "c", 0));
+}
+
+/* ---- back to the checkpoint ---- */
+
+static void lose_all_but(unsigned survivors)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        say(i, i < survivors ? WORKER_STUCK : WORKER_DEAD, 6, 9);
+}
+
+static void words_say_why_it_goes_back(void **state)
+{
+    (void)state;
+    lose_all_but(0);
+    expect_words("lost a/0, b/0, c/0, unit 0 has no survivor: 1 stage x 3 replicas from the "
+                 "checkpoint of step 4");
+    lose_all_but(1);
+    reports[0].workers[0].held_unit_count--;
+    view.now_ns += 100 * TIMEOUT_NS;
+    expect_words("lost b/0, c/0, unit 5 has no survivor: 1 stage x 3 replicas from the checkpoint "
+                 "of step 4");
+    lose_all_but(1);
+    view.checkpoint.step = 12; /* by others, in generations that are over */
+    expect_words("lost b/0, c/0, only step 9 survives: 1 stage x 3 replicas from the checkpoint of "
+                 "step 12");
+}
+
+static void words_of_a_job_without_a_checkpoint(void **state)
+{
+    (void)state;
+    lose_all_but(0);
+    view.checkpoint.step = 0;
+    expect_words("lost a/0, b/0, c/0, unit 0 has no survivor: 1 stage x 3 replicas from step 0 "
+                 "(exact: nothing but time is lost)");
+    view.progress_step = 0;
+    expect_words("lost a/0, b/0, c/0 at the start: 1 stage x 3 replicas from step 0");
+}
+
+static void expect_pause(void)
+{
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->worker_count, 0);
+    assert_false(decision.plan->planned); /* nobody has anything to save */
+    assert_int_equal(decision.plan->reason, PLAN_REASON_PAUSE);
+    assert_string_equal(decision.text, "state is incomplete: the newest checkpoint counts");
+}
+
+static void a_job_that_is_to_pause_does_not_go_back_first(void **state)
+{
+    (void)state;
+    lose_all_but(0);
+    view.desired = JOB_DESIRED_PAUSED;
+    expect_pause();
+}
+
+static void a_pause_that_broke_ends_all_the_same(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->follows = 5;
+    plan->worker_count = plan->replica_count = 0;
+    plan->donor_count = NODES;
+    say(0, WORKER_STUCK, 5, 9);
+    reports[0].workers[0].held_unit_count--;
+    lose(1);
+    lose(2);
+    expect_pause();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(words_name_who_is_lost_and_what_becomes_of_the_step),
+        TEST(words_name_three_and_count_the_rest),
+        TEST(words_name_whose_node_is_gone),
+        TEST(words_count_those_who_were_leaving),
+        TEST(the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least),
+        TEST(free_slots_are_taken_where_the_living_are_too_few),
+        TEST(where_no_layout_fits_it_says_why),
+        TEST(a_process_with_worthless_state_may_be_another_one),
+        TEST(layers_that_were_frozen_stay_so),
+        TEST(a_node_keeps_the_history_of_its_dead_worker),
+        TEST(words_say_why_it_goes_back),
+        TEST(words_of_a_job_without_a_checkpoint),
+        TEST(a_job_that_is_to_pause_does_not_go_back_first),
+        TEST(a_pause_that_broke_ends_all_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
