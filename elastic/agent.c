@@ -189,17 +189,39 @@ static void take_next(struct agent *agent, struct plan *next)
             agent->slots[index].end = END_NONE;
 }
 
+/* Its own word: what it holds is not to be trusted. */
+static void take_out_of_service(struct agent *agent, unsigned index,
+                                const struct worker_report *said, struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    if (slot->bad)
+        return;
+    slot->bad = true;
+    memcpy(slot->text, said->text, sizeof(slot->text));
+    memcpy(emit(actions, AGENT_SLOT_BAD, index)->text, slot->text, sizeof(slot->text));
+}
+
+/* One that was in a generation and said so: what a start anew cannot cure. */
+static bool accused_itself(const struct worker_report *said)
+{
+    return said->phase == WORKER_BAD && said->generation != 0;
+}
+
 /* What a daemon before this one said of processes that nobody has found since. */
-static void take_reported(struct agent *agent, const struct node_report *report)
+static void take_reported(struct agent *agent, const struct node_report *report,
+                          struct agent_actions *actions)
 {
     for (unsigned i = 0; i < report->worker_count; i++) {
         const struct worker_report *said = &report->workers[i];
         struct agent_slot *slot = &agent->slots[said->slot % REPORT_WORKERS_MAX];
         bool was_in = said->phase == WORKER_RUNNING || said->phase == WORKER_STUCK ||
                       said->phase == WORKER_FINISHED || said->phase == WORKER_DEAD;
-        if (slot->process != PROCESS_NONE || (!was_in && said->phase != WORKER_LEFT))
+        if (slot->process != PROCESS_NONE ||
+            (!was_in && !accused_itself(said) && said->phase != WORKER_LEFT))
             continue;
         slot->status = *said;
+        if (accused_itself(said))
+            take_out_of_service(agent, said->slot % REPORT_WORKERS_MAX, said, actions);
         slot->end = was_in ? END_DEAD : END_LEFT;
         slot->end_generation = report->generation;
     }
@@ -220,17 +242,6 @@ static void take_up(struct agent *agent, const struct agent_event *event)
     slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = 0;
 }
 
-/* Its own word: what it holds is not to be trusted. */
-static void take_out_of_service(struct agent_slot *slot, const struct agent_event *event,
-                                struct agent_actions *actions)
-{
-    if (slot->bad)
-        return;
-    slot->bad = true;
-    memcpy(slot->text, event->status->text, sizeof(slot->text));
-    memcpy(emit(actions, AGENT_SLOT_BAD, event->slot)->text, slot->text, sizeof(slot->text));
-}
-
 static void take_status(struct agent *agent, const struct agent_event *event,
                         struct agent_actions *actions)
 {
@@ -246,7 +257,7 @@ static void take_status(struct agent *agent, const struct agent_event *event,
         slot->refused = true;
         memcpy(slot->text, event->status->text, sizeof(slot->text));
     } else if (event->status->phase == WORKER_BAD) {
-        take_out_of_service(slot, event, actions);
+        take_out_of_service(agent, event->slot, event->status, actions);
     } else if (event->status->phase != WORKER_STARTING) {
         slot->was_prepared = true;
         slot->deaths_at_start = 0;
@@ -590,7 +601,7 @@ static void take_event(struct agent *agent, const struct agent_event *event, str
         take_plan(agent, plan);
         break;
     case AGENT_REPORTED:
-        take_reported(agent, event->report);
+        take_reported(agent, event->report, actions);
         break;
     case AGENT_NEXT:
         take_next(agent, plan);

@@ -61,14 +61,15 @@ struct row {
     unsigned count;
 };
 
-#define ROWS_MAX 3
+enum { ROW_SQUARES, ROW_LOSSES, ROW_VALIDATION_LOSSES, ROWS_MAX };
 
 static unsigned rows_of(struct step_record *record, struct row ret_rows[ROWS_MAX])
 {
-    ret_rows[0] = (struct row){record->unit_squares, record->unit_count};
-    ret_rows[1] = (struct row){record->lane_losses, record->lane_count};
-    ret_rows[2] = (struct row){record->lane_validation_losses, record->lane_count};
-    return record->evaluated ? 3 : 2;
+    ret_rows[ROW_SQUARES] = (struct row){record->unit_squares, record->unit_count};
+    ret_rows[ROW_LOSSES] = (struct row){record->lane_losses, record->lane_count};
+    ret_rows[ROW_VALIDATION_LOSSES] =
+        (struct row){record->lane_validation_losses, record->lane_count};
+    return record->evaluated ? ROWS_MAX : ROW_VALIDATION_LOSSES;
 }
 
 static unsigned rows_of_const(const struct step_record *record, struct row ret_rows[ROWS_MAX])
@@ -137,6 +138,16 @@ int step_record_merge(struct step_record *into, const struct step_record *from)
             if (!step_record_is_known(to[r].values[i]))
                 to[r].values[i] = of[r].values[i];
     return 0;
+}
+
+bool step_record_disputed(const struct step_record *a, const struct step_record *b)
+{
+    struct row rows_a[ROWS_MAX], rows_b[ROWS_MAX];
+
+    rows_of_const(a, rows_a);
+    rows_of_const(b, rows_b);
+    return a->step == b->step && a->unit_count == b->unit_count &&
+           !rows_agree(rows_a[ROW_SQUARES], rows_b[ROW_SQUARES]);
 }
 
 bool step_record_complete(const struct step_record *record)

@@ -49,6 +49,9 @@ void step_record_init(struct step_record *record, uint64_t step, unsigned unit_c
  */
 int step_record_merge(struct step_record *into, const struct step_record *from) CHECK_RESULT;
 
+/** step_record_disputed() - both know the square sum of some unit, of one step, and differ in it */
+bool step_record_disputed(const struct step_record *a, const struct step_record *b);
+
 /** step_record_complete() - not empty and nothing unknown */
 bool step_record_complete(const struct step_record *record);
 

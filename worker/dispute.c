@@ -161,7 +161,8 @@ static int judge_words(const struct claims *claims, const struct plan *plan, uns
             return -EBADMSG;
         list[i] = (struct dispute_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
     }
-    return dispute_judge(list, count, plan->worker_count, ret_verdict);
+    int status = dispute_judge(list, count, plan->worker_count, ret_verdict);
+    return status || ret_verdict->accused_count > 0 ? status : -EBADMSG;
 }
 
 static int send_verdict(const struct assembly *place, const struct dispute_verdict *verdict)
@@ -186,7 +187,7 @@ static int receive_verdict(const struct assembly *place, const struct plan *plan
     int status = assembly_receive_some(place, place->parent, DOWN, DOWN_HEAD + plan->worker_count,
                                        &words, &count);
 
-    if (!status && count < DOWN_HEAD)
+    if (!status && count <= DOWN_HEAD)
         status = -EBADMSG;
     if (status)
         return status;
@@ -258,6 +259,7 @@ int dispute_outcome(const struct plan *plan, unsigned rank, uint64_t step,
     char names[160];
     bool mine = is_accused(verdict, rank);
 
+    assert(verdict->accused_count > 0);
     name_accused(plan, verdict, names, sizeof(names));
     if (verdict->settled)
         return error_set(error, mine ? -ENOTRECOVERABLE : -ECONNRESET,
@@ -270,7 +272,7 @@ int dispute_outcome(const struct plan *plan, unsigned rank, uint64_t step,
                          ": %s hold different gradients of unit %u, nobody can tell "
                          "which are right: it is computed again",
                          step, names, verdict->unit);
-    return error_set(error, mine || !verdict->accused_count ? -ENOTRECOVERABLE : -ECONNRESET,
+    return error_set(error, mine ? -ENOTRECOVERABLE : -ECONNRESET,
                      "step %" PRIu64 ": %s hold different gradients of unit %u again: memory or "
                      "device of one of them is not to be trusted",
                      step, names, verdict->unit);

@@ -41,7 +41,7 @@ struct dispute_verdict {
  * dispute_judge() - from the claims of all ranks, in any order; of each rank one for a unit at most
  * @rank_count: at most JOB_DEVICES_MAX, above every rank
  *
- * Where the claims agree (the dispute was about something else) nobody is accused, unsettled.
+ * Where the claims agree nobody is accused, unsettled.
  * Return: 0, -ENOMEM
  */
 int dispute_judge(const struct dispute_claim *claims, size_t count, unsigned rank_count,
@@ -50,8 +50,8 @@ int dispute_judge(const struct dispute_claim *claims, size_t count, unsigned ran
 /**
  * dispute_run() - by all workers of @plan, once the commit of @mine was found to be in dispute
  *
- * Return: 0: @ret_verdict is the same everywhere; -ECONNRESET, -ETIMEDOUT (the mesh failed);
- * -EBADMSG; -ENOMEM
+ * Return: 0: @ret_verdict is the same everywhere and accuses somebody; -ECONNRESET, -ETIMEDOUT (the
+ * mesh failed); -EBADMSG, also where the claims agree: then there was no reason to go; -ENOMEM
  */
 int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank,
                 const struct step_record *mine, struct dispute_verdict *ret_verdict) CHECK_RESULT;

@@ -190,9 +190,8 @@ static int merge_child(struct round *round, unsigned child, struct exchange_up *
     sum->checkpoint_durable = MIN(sum->checkpoint_durable, head[1]);
     sum->checkpoint_failed = MAX(sum->checkpoint_failed, head[2]);
     merge_readiness(&sum->readiness, &readiness);
-    if (head[3] || step_record_merge(&sum->record, record))
-        round->disputed = true;
-    return 0;
+    round->disputed = round->disputed || head[3] != 0 || step_record_disputed(&sum->record, record);
+    return round->disputed ? 0 : step_record_merge(&sum->record, record);
 }
 
 /* The round after the last step has no times. */

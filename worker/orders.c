@@ -139,6 +139,12 @@ static uint64_t deadline_after(const struct trainer *trainer, unsigned timeouts)
     return clock_monotonic_ns() + timeouts * trainer->options->failure_timeout_ns;
 }
 
+void orders_await_stop(struct trainer *trainer)
+{
+    while (!orders_stopping(trainer))
+        orders_take(trainer, deadline_after(trainer, 1));
+}
+
 struct plan *orders_next_plan(struct trainer *trainer, uint64_t deadline_ns)
 {
     while (!orders_stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)

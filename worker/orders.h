@@ -14,6 +14,8 @@ void orders_observe(void *context, const struct control_message *message);
  * then; 0: does not wait */
 void orders_take(struct trainer *trainer, uint64_t deadline_ns);
 bool orders_stopping(const struct trainer *trainer);
+/** orders_await_stop() - there is nothing more to do than what firnd orders: to stop */
+void orders_await_stop(struct trainer *trainer);
 
 /** orders_next_plan() - wait for a plan that is newer than the one before; the caller's. NULL when
  * ordered to stop, or at @deadline_ns */

@@ -51,11 +51,14 @@ static enum session_outcome refuse(struct trainer *trainer, const struct error *
     return SESSION_STOPPED;
 }
 
-/* What this slot holds is wrong, or may be: another place may hold what is right. */
+/* What this slot holds is wrong, or may be: another place may hold what is right. Nobody else knows
+ * it, and firnd may be away just now: this process stays until firnd has heard and orders it to go.
+ */
 static enum session_outcome leave_service(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
     telling_status(trainer, WORKER_BAD, error->text);
+    orders_await_stop(trainer);
     return SESSION_STOPPED;
 }
 
@@ -192,38 +195,55 @@ static int open_kernel(struct trainer *trainer, struct error *error)
     return status;
 }
 
-static int open_device(struct trainer *trainer, struct error *error)
+static int open_state(struct trainer *trainer, struct error *error)
 {
     const struct snapshot_options snapshots = {
         .folder = trainer->options->checkpoint_dir,
         .node = trainer->options->node,
         .timeout_ns = trainer->options->failure_timeout_ns,
     };
-    int status = open_kernel(trainer, error);
+    int status =
+        state_new(&trainer->spec, trainer->kernel, trainer->device, &trainer->state, error);
 
-    if (!status)
-        status =
-            state_new(&trainer->spec, trainer->kernel, trainer->device, &trainer->state, error);
     if (!status)
         status = snapshot_new(trainer->state, &snapshots, &trainer->snapshot, error);
     return status;
 }
 
-/* What the job wants of this node. */
-static int open_all(struct trainer *trainer, struct error *error)
+/* What the job wants of this node, beside a device. */
+static int open_job(struct trainer *trainer, struct error *error)
 {
-    const struct worker_options *options = trainer->options;
-    int status = load_spec(trainer, error);
+    int status = file_make_directories(trainer->options->job_dir, 0755, error);
 
     if (!status)
-        status = file_make_directories(options->job_dir, 0755, error);
-    if (!status)
-        status = open_device(trainer, error);
+        status = open_state(trainer, error);
     if (status)
         return status;
     algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
     nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
     return job_dataset_open(&trainer->spec, &trainer->dataset, error);
+}
+
+static int refused(struct trainer *trainer, int status, const struct error *error)
+{
+    if (status)
+        telling_status(trainer, WORKER_REFUSED, error->text);
+    return status;
+}
+
+/* A port that is taken, or a device that does not open, is nothing that speaks against the job:
+ * firnd tries again, and takes the slot out of service when that is in vain. */
+static int open_all(struct trainer *trainer, struct error *error)
+{
+    int status = mesh_listen(trainer->options->listen, &trainer->listener, error);
+
+    if (status)
+        return status;
+    telling_status(trainer, WORKER_STARTING, "");
+    status = refused(trainer, load_spec(trainer, error), error);
+    if (!status)
+        status = open_kernel(trainer, error);
+    return status ? status : refused(trainer, open_job(trainer, error), error);
 }
 
 static int trainer_init(struct trainer *trainer, const struct worker_options *options,
@@ -275,16 +295,10 @@ int trainer_run(const struct worker_options *options, struct error *error)
     if (!trainer)
         return error_set(error, -ENOMEM, "no memory for a worker");
     status = trainer_init(trainer, options, error);
-    if (!status) /* a taken port is nothing that speaks against the job: firnd tries again */
-        status = mesh_listen(options->listen, &trainer->listener, error);
-    if (!status) {
-        telling_status(trainer, WORKER_STARTING, "");
+    if (!status)
         status = open_all(trainer, error);
-        if (status)
-            telling_status(trainer, WORKER_REFUSED, error->text);
-        else
-            status = train_generations(trainer);
-    }
+    if (!status)
+        status = train_generations(trainer);
     trainer_done(trainer);
     return status;
 }

@@ -9,17 +9,27 @@ from job import CHECKPOINT_EVERY, Job, JobTest
 
 class Disputes(JobTest):
     def test_whoever_is_wrong_leaves(self):
-        """Of three replicas the one that the others outvote; of two nobody knows, and both try again."""
+        """Of three replicas the one that the others outvote, which its firnd, away just then, hears later and
+        does not forget; of two nobody knows, and both try again."""
         with Cluster(self.id(), slots=1, flags=DOOMED) as cluster:
             job = Job(cluster).submit()
             job.wait_running(3)
             job.wait_step(20)
-            flip = Flip(job, cluster.nodes["b"], 0)
+            node = cluster.nodes["b"]
+            node.kill_daemon()
+            flip = Flip(job, node, 0)
+            cluster.wait("the bit is flipped", flip.carried_out)
+            job.wait_running(2)
+            node.launch()
+            cluster.wait("firnd is told", lambda: job.events("slot"))
             cluster.wait("the slot is out of service", lambda: any(
                 slot["bad"] for slot in cluster.etcd.get(f"/firn/v1/{cluster.name}/nodes/b")["slots"]))
-            self.assertTrue(flip.carried_out())
+            cluster.wait("the worker is gone", lambda: not node.workers())
+            node.kill_daemon()
+            node.launch()
+            cluster.wait("the next firnd knows it, too", lambda: len(job.events("slot")) == 2)
             told = [event["text"] for event in job.events("slot")]
-            self.assertEqual(len(told), 1)
+            self.assertEqual(len(set(told)), 1)
             self.assertIn("slot 0 is taken out of service: step", told[0])
             self.assertIn("node b, slot 0: other gradients of unit 0 than most of its 3 holders", told[0])
             job.wait_running(2)
@@ -31,7 +41,7 @@ class Disputes(JobTest):
             job.wait_running(2)
             self.assertIn("is replayed", job.plan()["reason_text"])
             job.wait_step(job.step() + 20)
-            self.assertEqual(len(job.events("slot")), 1)
+            self.assertEqual(len(job.events("slot")), 2)
             cluster.wait("there is a checkpoint that the undisturbed run has, too", lambda: any(
                 record["step"] % CHECKPOINT_EVERY == 0 for record in job.checkpoints()))
             self.end(job)

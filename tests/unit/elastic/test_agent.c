@@ -512,6 +512,29 @@ static void a_new_daemon_misses_who_was_reported_and_is_not_found(void **state)
     assert_int_equal(entry_of(0)->held_unit_count, 0);
 }
 
+/* A firnd before this one heard it, and the process is gone: the slot is as bad as before. One that
+ * never trained may find a cure in the start anew. */
+static void a_new_daemon_knows_who_accused_itself(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    before.generation = 5;
+    before.worker_count = 2;
+    before.workers[0] = (struct worker_report){
+        .slot = 0, .instance = 10, .phase = WORKER_BAD, .generation = 4, .text = "wrong"};
+    before.workers[1] =
+        (struct worker_report){.slot = 1, .phase = WORKER_BAD, .text = "restart firnd"};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 1), 0);
+    feed_plan(AGENT_PLAN, make_plan(5, false, 2, (unsigned[]){0, 1}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_string_equal(entry_of(0)->text, "wrong");
+    assert_int_equal(entry_of(0)->generation, 4); /* for the one after this */
+}
+
 static void a_stranger_on_the_slot_is_stopped(void **state)
 {
     (void)state;
@@ -635,6 +658,7 @@ int main(void)
         TEST(an_empty_plan_reports_who_has_left),
         TEST(a_new_daemon_picks_up_running_workers),
         TEST(a_new_daemon_misses_who_was_reported_and_is_not_found),
+        TEST(a_new_daemon_knows_who_accused_itself),
         TEST(a_stranger_on_the_slot_is_stopped),
         TEST(a_refusal_is_final_and_told),
         TEST(a_worker_takes_its_slot_out_of_service),

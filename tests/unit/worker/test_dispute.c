@@ -100,6 +100,31 @@ static void *run_rank(void *context)
     return NULL;
 }
 
+/* Nobody can be taken out of service by it, whatever brought it about. */
+static void test_a_dispute_about_nothing_has_no_verdict(void **state)
+{
+    struct rank ranks[2];
+    struct world world;
+    struct plan *plan = ranked_plan(2);
+
+    (void)state;
+    world_init(&world, 2);
+    world_open(&world);
+    for (unsigned i = 0; i < 2; i++) {
+        ranks[i] = (struct rank){.world = &world, .plan = plan, .rank = i};
+        step_record_init(&ranks[i].record, STEP, UNITS, 1);
+        ranks[i].record.unit_squares[2] = 0.25;
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
+    assert_int_equal(ranks[0].status, -EBADMSG);
+    assert_int_equal(ranks[1].status, -ECONNRESET);
+    world_close(&world);
+    world_done(&world);
+    plan_free(plan);
+}
+
 static void test_all_hear_the_verdict(void **state)
 {
     static const unsigned counts[] = {2, 3, RANKS};
@@ -156,7 +181,6 @@ static void test_what_a_verdict_means(void **state)
         .settled = true, .unit = 2, .holders = 3, .accused_count = 1, .accused = {1}};
     static const struct dispute_verdict open = {
         .unit = 2, .holders = 2, .accused_count = 2, .accused = {0, 1}};
-    static const struct dispute_verdict nobody = {0};
     static const char wrong[] = "step 41: node n1, slot 5: other gradients of unit 2";
 
     (void)state;
@@ -166,7 +190,6 @@ static void test_what_a_verdict_means(void **state)
     outcome(&open, 2, false, -EAGAIN, "it is computed again");
     outcome(&open, 0, true, -ENOTRECOVERABLE, "again: memory or device of one of them");
     outcome(&open, 2, true, -ECONNRESET, "again: memory or device of one of them");
-    outcome(&nobody, 2, true, -ENOTRECOVERABLE, "step 41"); /* not for ever */
 }
 
 /* ---- what is held then ---- */
@@ -244,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_units_are_judged_one_by_one),
         cmocka_unit_test(test_agreement_accuses_nobody),
         cmocka_unit_test(test_all_hear_the_verdict),
+        cmocka_unit_test(test_a_dispute_about_nothing_has_no_verdict),
         cmocka_unit_test(test_what_a_verdict_means),
         cmocka_unit_test(test_nobody_holds_a_disputed_step),
     };

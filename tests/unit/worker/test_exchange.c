@@ -286,6 +286,21 @@ static void test_other_gradients(void **state)
     assert_int_equal(asked, 1);
 }
 
+/* Whatever else two know differently of a step: nobody holds a claim on it that could be judged. */
+static void test_other_losses(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    fixture_init(&fixture, 2);
+    set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
+    for (unsigned i = 0; i < 2; i++)
+        fixture.ranks[i].up.record.lane_losses[0] = 1 + i;
+    run_all(fixture.ranks, 2);
+    assert_int_equal(fixture.ranks[0].status, -EBADMSG);
+    fixture_done(&fixture);
+}
+
 /* What the root learns when ranks [0, announced) have heard of generation 9, and the rest of none.
  */
 static struct exchange_readiness learn(struct fixture *fixture, unsigned announced)
@@ -348,13 +363,10 @@ static void test_a_rank_that_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commit),
-        cmocka_unit_test(test_leave_to_commit),
-        cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_closing),
-        cmocka_unit_test(test_other_data),
-        cmocka_unit_test(test_other_gradients),
-        cmocka_unit_test(test_who_has_the_next_plan),
+        cmocka_unit_test(test_commit),           cmocka_unit_test(test_leave_to_commit),
+        cmocka_unit_test(test_incomplete),       cmocka_unit_test(test_closing),
+        cmocka_unit_test(test_other_data),       cmocka_unit_test(test_other_gradients),
+        cmocka_unit_test(test_other_losses),     cmocka_unit_test(test_who_has_the_next_plan),
         cmocka_unit_test(test_a_rank_that_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,45 @@
+/*
+ * A device that does not open speaks against its slot: were it the node's word against the job, one
+ * broken GPU would end a job that others can go on with.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "integration/worker_crew.h"
+
+static bool has_ended(const struct crew *crew, void *context)
+{
+    (void)context;
+    return crew->workers[0].exited;
+}
+
+static void it_is_tried_again_and_refuses_no_job(void **state)
+{
+    struct job_spec spec = crew_job("absent", CREW_GPT2, 4, 1, 1);
+    struct crew crew;
+
+    (void)state;
+    crew_init(&crew, &spec);
+    crew.device = "cuda";
+    assert_int_equal(setenv("FIRN_CUDA_LIBRARY", "/nowhere/libfirn-cuda.so", 1), 0);
+    crew_spawn(&crew, 0);
+    crew_pump(&crew, has_ended, NULL, 30);
+    assert_int_equal(crew.workers[0].status.phase, WORKER_STARTING);
+    assert_true(WIFEXITED(crew.workers[0].exit_status));
+    assert_int_equal(WEXITSTATUS(crew.workers[0].exit_status), 1);
+    crew_done(&crew);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_tried_again_and_refuses_no_job)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
