@@ -206,6 +206,64 @@ static void without_slots_enough_they_are_waited_for(void **state)
     }
 }
 
+/* It would go back, if b and one of the two were slots enough; it is not asked again at once. */
+static void where_going_back_takes_both_they_are_waited_for_again(void **state)
+{
+    (void)state;
+    spec.elastic.devices_min = 3;
+    wait_for_both(1.0);
+    view.now_ns += TERM_NS;
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->worker_count, 3);
+    assert_true(decision.plan->patient);
+    assert_int_equal(memory.standoff_refused_ns, view.now_ns + TERM_NS);
+    uint64_t refused_ns = memory.standoff_refused_ns;
+    follow();
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(memory.standoff_refused_ns, refused_ns);
+}
+
+/* Nobody has state any more, and the job begins anew on all slots: two are not enough. */
+static void a_fall_back_that_takes_both_has_both(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    spec.elastic.devices_min = 3;
+    for (unsigned i = 0; i < NODES; i++)
+        reports[i].workers[0].held_unit_count = 0;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->worker_count, 3);
+    spec.elastic.devices_min = 2;
+    decide();
+    assert_int_equal(decision.plan->worker_count, 2);
+    assert_true(uses("a") != uses("c"));
+}
+
+static void those_who_only_leave_are_not_waited_for(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    for (unsigned i = 0; i < NODES; i++)
+        reports[i].workers[0].held_unit_count = 0;
+    view.desired = JOB_DESIRED_PAUSED;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->worker_count, 0);
+    assert_int_equal(decision.plan->donor_count, 3);
+    assert_false(decision.plan->patient);
+    assert_int_equal(memory.standoff_seen_ns, 0);
+}
+
 static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
 {
     (void)state;
@@ -339,6 +397,10 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_pair_that_runs_together_is_mended, setup, teardown),
         cmocka_unit_test_setup_teardown(without_slots_enough_they_are_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(where_going_back_takes_both_they_are_waited_for_again,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fall_back_that_takes_both_has_both, setup, teardown),
+        cmocka_unit_test_setup_teardown(those_who_only_leave_are_not_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(the_left_out_is_tried_again_after_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(whoever_cannot_be_asked_for_a_checkpoint_is_left_out, setup,
                                         teardown),

@@ -196,6 +196,72 @@ static void a_node_keeps_the_history_of_its_dead_worker(void **state)
     assert_int_equal(decision.plan->histories[0].to_rank, plan_find(decision.plan, "c", 0));
 }
 
+/* ---- slots that are left alone for a while ---- */
+
+static void expect_avoided(const char *node)
+{
+    assert_string_equal(memory.avoided[0].node, node);
+    assert_int_equal(memory.avoided[0].until_ns,
+                     node[0] != '\0' ? view.now_ns + 2 * TIMEOUT_NS : 0);
+    assert_int_equal(memory.avoided[1].timeouts, 0);
+}
+
+static void whoever_was_heard_of_is_not_avoided(void **state)
+{
+    (void)state;
+    break_links(false);
+    lose(2);
+    decide();
+    expect_published(9, 0);
+    expect_avoided("");
+}
+
+static void whoever_does_not_answer_is_avoided(void **state)
+{
+    (void)state;
+    break_links(false);
+    say(2, WORKER_RUNNING, 6, 9);
+    decide();
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_published(9, 0);
+    expect_avoided("c");
+}
+
+/* It has state to give, and says nothing more because it has nothing more to say. */
+static void whoever_has_state_is_not_avoided(void **state)
+{
+    (void)state;
+    break_links(false);
+    say(2, WORKER_STUCK, 5, 9);
+    decide();
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_published(9, 0);
+    assert_true(plan_find(decision.plan, "c", 0) >= 0);
+    expect_avoided("");
+}
+
+/* c is still starting when the time of generation 6 is over. */
+static void whoever_never_comes_up_is_avoided(void **state)
+{
+    (void)state;
+    break_links(false);
+    say(0, WORKER_STUCK, 5, 9);
+    say(1, WORKER_STUCK, 5, 9);
+    say(2, WORKER_STARTING, 6, 0);
+    reports[2].workers[0].held_unit_count = 0;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns += start_time_ns(plan, &spec, TIMEOUT_NS);
+    decide();
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_published(9, 0);
+    assert_true(plan_find(decision.plan, "c", 0) < 0);
+    expect_avoided("c");
+}
+
 /* ---- back to the checkpoint ---- */
 
 static void lose_all_but(unsigned survivors)
@@ -278,6 +344,10 @@ int main(void)
         TEST(a_process_with_worthless_state_may_be_another_one),
         TEST(layers_that_were_frozen_stay_so),
         TEST(a_node_keeps_the_history_of_its_dead_worker),
+        TEST(whoever_was_heard_of_is_not_avoided),
+        TEST(whoever_does_not_answer_is_avoided),
+        TEST(whoever_has_state_is_not_avoided),
+        TEST(whoever_never_comes_up_is_avoided),
         TEST(words_say_why_it_goes_back),
         TEST(words_of_a_job_without_a_checkpoint),
         TEST(a_job_that_is_to_pause_does_not_go_back_first),
