@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Says which places of the code could be wrong without a unit test noticing.
 
-    tests/mutants/mutants.py FILE.c... [--seconds N] [--longest N] [--jobs N]
+    tests/mutants/mutants.py FILE.c... [--also FOLDER] [--seconds N] [--longest N] [--jobs N]
 
 In a copy of the tree each of the files is instrumented: at every place that is easily wrong (PLACES) stands a question, "is
 it this one?", so one build in build/mutants holds all mutants, and an environment variable chooses one (mutant.h). The unit
@@ -430,10 +430,10 @@ def configure():
         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DCMAKE_C_FLAGS={flags}", "--log-level=WARNING")
 
 
-def build_tests(files, jobs):
-    """The unit tests of the files' folders, as paths."""
+def build_tests(folders, jobs):
+    """The unit tests of @folders, as paths."""
     targets = []
-    for folder in sorted({file.split("/")[0] for file in files}):
+    for folder in sorted(folders):
         names = sorted(os.listdir(os.path.join(TOP, "tests/unit", folder)))
         targets += [f"unit_{folder}_{name[:-2]}" for name in names if name.startswith("test_") and name.endswith(".c")]
     run("cmake", "--build", BUILD, "--parallel", str(jobs), "--target", *targets)
@@ -469,6 +469,8 @@ def main():
                                      epilog="What is changed, and how:" + PLACES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", metavar="FILE.c")
+    parser.add_argument("--also", action="append", default=[], metavar="FOLDER",
+                        help="run the unit tests of this folder, too: they may look at the same file")
     parser.add_argument("--seconds", type=float, default=600, help="begin no mutant after this time (600)")
     parser.add_argument("--longest", type=float, default=1, metavar="SECONDS",
                         help="leave out tests that compute for longer (1), as those with random histories")
@@ -478,7 +480,7 @@ def main():
 
     configure()
     mutants = instrument(files)
-    programs = build_tests(files, arguments.jobs)
+    programs = build_tests({file.split("/")[0] for file in files} | set(arguments.also), arguments.jobs)
     tried, noticed = try_all(mutants, programs, arguments)
     print(f"{len(mutants)} mutants, {tried} tried, {noticed} noticed, {tried - noticed} not")
 
