@@ -13,10 +13,11 @@
  * Every attempt has a deadline, so a request ends after as many attempts as there are endpoints at
  * the latest (plus one for a new token, and one for a connection); nothing waits for ever.
  *
- * Patience. A store that is slow because a thousand nodes ask at once gets nowhere if each gives up
- * and asks again: it works for those who have gone. So each attempt that ends unanswered doubles
- * the deadline of the next ones, and each answer takes a step back. Nobody knows at its start
- * whether a thousand others start too, so it begins with some.
+ * Times. A member that does not even greet is left to the next one after a moment (reach), as that
+ * costs nobody anything; the last one gets all the time there is. A member that has fallen silent
+ * is left within the patience (membership/patience.h), sooner where there are others. One that is
+ * alive and slow is given the patience where there are others to ask; the only one is waited for
+ * as long as patience goes at all, for asking it again would only make it slower.
  */
 #include "membership/etcd.h"
 
@@ -29,8 +30,7 @@
 #include "membership/etcd_internal.h"
 
 #define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
-#define PATIENCE_MAX       8u
-#define PATIENCE_AT_START  4u
+#define REACH_PART         8 /* of the time-out: then the next member is asked besides */
 
 static const char *const methods[ETCD_OPERATION_COUNT] = {
     [ETCD_RANGE] = "/etcdserverpb.KV/Range",
@@ -40,6 +40,11 @@ static const char *const methods[ETCD_OPERATION_COUNT] = {
     [ETCD_LEASE_REVOKE] = "/etcdserverpb.Lease/LeaseRevoke",
     [ETCD_AUTHENTICATE] = "/etcdserverpb.Auth/Authenticate",
 };
+
+static uint64_t now_ns(const struct etcd *etcd)
+{
+    return etcd->loop->now_ns(etcd->loop->context);
+}
 
 void etcd_request_list(struct kv_request **list, struct kv_request *request)
 {
@@ -175,12 +180,25 @@ static void answered(struct kv_request *request, const struct grpc_answer *answe
 /* The connection was lost. Return: whether the request is asked once more over another. */
 static bool reconnect(struct kv_request *request, const struct grpc_answer *answer)
 {
-    if (answer->status != -ECONNRESET || request->reconnected ||
+    bool silent = answer->status == -EHOSTUNREACH && answer->sent;
+    if ((answer->status != -ECONNRESET && !silent) || request->reconnected ||
         (answer->sent && !request->repeatable))
         return false;
+    if (silent)
+        etcd_endpoint_failed(request->etcd, request->endpoint);
     request->reconnected = true;
     request->attempts--;
     return etcd_request_send(request) == 0;
+}
+
+static void learn(const struct kv_request *request, const struct grpc_answer *answer)
+{
+    struct etcd *etcd = request->etcd;
+    bool in_vain = answer->status == -ETIMEDOUT || answer->status == -EHOSTUNREACH;
+    if (answer->status == 0)
+        patience_answered(&etcd->patience, now_ns(etcd) - request->sent_ns);
+    else if (in_vain && answer->sent)
+        patience_lost(&etcd->patience, request->limit_ns);
 }
 
 static void call_done(void *context, const struct grpc_answer *answer)
@@ -188,10 +206,7 @@ static void call_done(void *context, const struct grpc_answer *answer)
     struct kv_request *request = context;
     struct etcd_failure failure;
     request->call = NULL;
-    if (answer->status == -ETIMEDOUT && answer->sent)
-        request->etcd->patience = MIN(2 * request->etcd->patience, PATIENCE_MAX);
-    else if (answer->status == 0 && request->etcd->patience > 1)
-        request->etcd->patience--;
+    learn(request, answer);
     if (answer->status == -ENOMEM || answer->status == -EFBIG) {
         finish_failed(request, answer->status, answer->text);
     } else if (reconnect(request, answer)) {
@@ -204,11 +219,6 @@ static void call_done(void *context, const struct grpc_answer *answer)
     } else {
         answered(request, answer);
     }
-}
-
-uint64_t etcd_deadline_ns(const struct etcd *etcd)
-{
-    return etcd->patience * etcd->timeout_ns;
 }
 
 void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *method,
@@ -230,6 +240,18 @@ void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *
     };
 }
 
+static void set_times(struct kv_request *request, struct grpc_order *order)
+{
+    const struct etcd *etcd = request->etcd;
+    bool others = etcd->endpoints.count > 1;
+    request->sent_ns = now_ns(etcd);
+    request->limit_ns = etcd->patience.limit_ns;
+    order->timeout_ns = others ? request->limit_ns : etcd->patience.max_ns;
+    order->silence_ns = others ? request->limit_ns / 2 : request->limit_ns;
+    if (request->attempts + 1 < etcd->endpoints.count)
+        order->reach_ns = etcd->timeout_ns / REACH_PART;
+}
+
 int etcd_request_send(struct kv_request *request)
 {
     struct etcd *etcd = request->etcd;
@@ -242,7 +264,7 @@ int etcd_request_send(struct kv_request *request)
     etcd_order_prepare(etcd, request->endpoint, methods[request->operation], &address, &order);
     order.message = request->body.data;
     order.message_bytes = request->body.size_bytes;
-    order.timeout_ns = etcd_deadline_ns(etcd);
+    set_times(request, &order);
     if (request->operation == ETCD_AUTHENTICATE)
         address.metadata[1] = NULL;
     int r = grpc_start(etcd->http, &order, NULL, call_done, request, &request->call);
@@ -376,9 +398,9 @@ int etcd_new(const struct loop *loop, const struct etcd_options *options, struct
     if (etcd == NULL)
         return error_set(error, -ENOMEM, "no memory for the etcd client");
     etcd->loop = loop;
-    etcd->patience = PATIENCE_AT_START;
     etcd->timeout_ns =
         options->request_timeout_ns > 0 ? options->request_timeout_ns : TIMEOUT_DEFAULT_NS;
+    patience_init(&etcd->patience, etcd->timeout_ns);
     fill_table(etcd);
     r = endpoints_parse(options->endpoints, &etcd->endpoints, error);
     if (r < 0) {

@@ -5,7 +5,8 @@
  * Several endpoints: requests go to the current one and fail over in turn; a watch that breaks
  * resumes at the revision after the last seen, and re-reads everything after a compaction. TLS with
  * client certificates; user and password (token renewed when it expires). Every request has a
- * deadline, which grows up to eightfold while answers stay away.
+ * deadline, which grows while answers stay away (membership/patience.h); of a lone member it is
+ * always the longest, 32 times request_timeout_ns, and only its silence ends a request sooner.
  */
 #pragma once
 

@@ -10,6 +10,7 @@
 #include "membership/etcd_codec.h"
 #include "membership/etcd_failure.h"
 #include "membership/grpc.h"
+#include "membership/patience.h"
 
 #define ETCD_URL_SIZE         288
 #define ETCD_ANSWER_BYTES_MAX (64u << 20)
@@ -23,9 +24,10 @@ struct kv_request {
     bool reconnected;  /* it was asked again, as its connection had been lost */
     unsigned endpoint; /* asked now */
     unsigned attempts;
-    uint64_t token_number;  /* of the token it was sent with */
-    bool token_renewed;     /* once per request: a fresh token that is refused too is final */
-    struct grpc_call *call; /* NULL: waits for a token */
+    uint64_t sent_ns, limit_ns; /* of this attempt: its beginning, and the patience then */
+    uint64_t token_number;      /* of the token it was sent with */
+    bool token_renewed;         /* once per request: a fresh token that is refused too is final */
+    struct grpc_call *call;     /* NULL: waits for a token */
     kv_callback done;
     void *user;
 };
@@ -37,7 +39,7 @@ struct etcd {
     struct endpoints endpoints;
     unsigned current;    /* the endpoint that answered last */
     uint64_t timeout_ns; /* of one attempt while the store answers in time */
-    unsigned patience;   /* so many times that long: 1 to PATIENCE_MAX */
+    struct patience patience;
     char *user, *password;
     char *token; /* "token: ..."; NULL: not authenticated; "" when none is wanted */
     uint64_t
@@ -64,8 +66,6 @@ void etcd_request_list(struct kv_request **list,
                        struct kv_request *request); /* into a list, out of its old one */
 /** etcd_endpoint_failed() - ask another one from now on, unless somebody already moved on */
 void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint);
-/** etcd_deadline_ns() - how long an attempt that begins now may take */
-uint64_t etcd_deadline_ns(const struct etcd *etcd);
 
 #define ETCD_METADATA_MAX 3 /* with the NULL at its end */
 struct etcd_address {       /* what a call's order points to */

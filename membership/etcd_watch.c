@@ -50,6 +50,7 @@ struct kv_watch {
     uint64_t token_number;      /* of the stream */
     bool asked;                 /* something is due by the alarm: "created", or how far it is */
     bool heard;                 /* anything since then */
+    uint64_t waits_ns;          /* how long that may take */
     struct alarm alarm;         /* PAUSED: go on; streams: ask, or look whether it has answered */
     uint64_t backoff_ns;
     int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
@@ -99,7 +100,8 @@ static void expect_something(struct kv_watch *watch)
 {
     watch->asked = true;
     watch->heard = false;
-    alarm_set_in(&watch->alarm, etcd_deadline_ns(watch->etcd));
+    watch->waits_ns = watch->etcd->patience.limit_ns;
+    alarm_set_in(&watch->alarm, watch->waits_ns);
 }
 
 static void ask_later(struct kv_watch *watch)
@@ -338,10 +340,12 @@ static void alarm_fired(void *user)
         resume(watch);
     } else if (watch->phase == WATCH_OPENING || watch->phase == WATCH_STREAMING) {
         int r = 0;
-        if (watch->asked && !watch->heard)
+        if (watch->asked && !watch->heard) {
+            patience_lost(&watch->etcd->patience, watch->waits_ns);
             r = -ETIMEDOUT;
-        else if (!watch->asked)
+        } else if (!watch->asked) {
             r = ask(watch);
+        }
         if (r < 0)
             stream_broken(watch, r, "no answer for too long");
         else if (watch->asked)

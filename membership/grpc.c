@@ -220,6 +220,8 @@ int grpc_start(struct http2_client *client, const struct grpc_order *order,
                                      .body_bytes = body.size_bytes,
                                      .open_ended = message != NULL,
                                      .timeout_ns = order->timeout_ns,
+                                     .silence_ns = order->silence_ns,
+                                     .reach_ns = order->reach_ns,
                                      .connect_timeout_ns = order->connect_timeout_ns,
                                      .answer_bytes_max = order->message_bytes_max + PREFIX_BYTES};
     if (r == 0)

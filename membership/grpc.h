@@ -42,7 +42,8 @@ struct grpc_order {
     const char *const *metadata; /* "name: value" each; the last is NULL */
     const void *message;         /* copied */
     size_t message_bytes;
-    uint64_t timeout_ns;         /* of everything; 0: none */
+    uint64_t timeout_ns; /* these three are http2.h's */
+    uint64_t silence_ns, reach_ns;
     uint64_t connect_timeout_ns; /* of TCP; 0: timeout_ns */
     size_t message_bytes_max;    /* of an answer */
 };

@@ -34,8 +34,8 @@ struct http2_request {
     struct http2_stream stream; /* first: its callbacks get it */
     struct http2_client *client;
     struct http2_request *next, **back;
-    uint64_t timeout_ns;
-    uint64_t probe_ns, deadline_ns; /* UINT64_MAX: never */
+    uint64_t silence_ns;
+    uint64_t look_ns, reach_ns, deadline_ns; /* at these times; UINT64_MAX: never */
     http2_data_callback data;
     http2_done_callback done;
     void *context;
@@ -176,32 +176,56 @@ static void wake_at(struct http2_client *client, uint64_t at_ns)
     alarm_set_at(&client->alarm, at_ns);
 }
 
-/* A connection that was to be opened for as long as a request may take, or that leaves a PING
- * unanswered for the half of what was left. */
-static bool is_dead(const struct http2_client *client, const struct peer *peer, uint64_t timeout_ns)
+/* It has not greeted for so long, or leaves a PING unanswered for a part of it. */
+static bool is_dead(const struct http2_client *client, const struct peer *peer, uint64_t silence_ns)
 {
-    if (!http2_connection_connected(peer->connection))
-        return now_ns(client) - peer->opened_ns >= timeout_ns;
-    return http2_connection_silent(peer->connection, timeout_ns / 4);
+    if (!http2_connection_greeted(peer->connection))
+        return now_ns(client) - peer->opened_ns >= silence_ns;
+    return http2_connection_silent(peer->connection, silence_ns / 4);
 }
 
-/* Either the request ends, or its connection, and then the request's turn comes again. */
-static void expire(struct http2_request *request)
+static const char *dead_text(const struct peer *peer)
+{
+    return http2_connection_greeted(peer->connection) ? "the server has fallen silent"
+           : http2_connection_connected(peer->connection)
+               ? "the server takes connections and says nothing"
+               : "no connection within the time-out";
+}
+
+static uint64_t due_ns(const struct http2_request *request)
+{
+    uint64_t end_ns =
+        request->stream.sent ? request->deadline_ns : MIN(request->reach_ns, request->deadline_ns);
+    return MIN(request->look_ns, end_ns);
+}
+
+static void give_up(struct http2_request *request, const char *text)
+{
+    http2_stream_leave(&request->stream);
+    finish(request, -ETIMEDOUT, text);
+}
+
+/* One of its times has come: it ends, its connection ends, or there is a next time. */
+static void look_at(struct http2_request *request, uint64_t now)
 {
     struct peer *peer = request->stream.connection != NULL ? peer_of(request) : NULL;
-    if (peer != NULL && is_dead(request->client, peer, request->timeout_ns)) {
-        http2_stream_leave(&request->stream);
-        http2_connection_break(peer->connection, -ECONNRESET, "the server has fallen silent");
-        return;
+    if (peer != NULL && is_dead(request->client, peer, request->silence_ns)) {
+        http2_connection_break(peer->connection, -EHOSTUNREACH, dead_text(peer));
+    } else if (now >= request->deadline_ns) {
+        give_up(request, "no answer within the time-out");
+    } else if (!request->stream.sent && now >= request->reach_ns) {
+        give_up(request, peer != NULL ? dead_text(peer) : "no connection");
+    } else {
+        if (peer != NULL)
+            http2_connection_probe(peer->connection);
+        request->look_ns = now + request->silence_ns / 2;
     }
-    http2_stream_leave(&request->stream);
-    finish(request, -ETIMEDOUT, "no answer within the time-out");
 }
 
-static struct http2_request *find_expired(struct http2_client *client, uint64_t now)
+static struct http2_request *find_due(struct http2_client *client, uint64_t now)
 {
     struct http2_request *request = client->requests;
-    while (request != NULL && request->deadline_ns > now)
+    while (request != NULL && due_ns(request) > now)
         request = request->next;
     return request;
 }
@@ -221,16 +245,10 @@ static void alarm_fired(void *user)
     client->alarm_ns = UINT64_MAX;
     look_at_peers(client);
     uint64_t now = now_ns(client);
-    for (struct http2_request *request; (request = find_expired(client, now)) != NULL;)
-        expire(request);
-    for (struct http2_request *request = client->requests; request != NULL;
-         request = request->next) {
-        if (request->probe_ns <= now) {
-            request->probe_ns = UINT64_MAX;
-            http2_connection_probe(request->stream.connection);
-        }
-        wake_at(client, MIN(request->probe_ns, request->deadline_ns));
-    }
+    for (struct http2_request *request; (request = find_due(client, now)) != NULL;)
+        look_at(request, now);
+    for (struct http2_request *request = client->requests; request != NULL; request = request->next)
+        wake_at(client, due_ns(request));
 }
 
 /* ---- requests ---- */
@@ -265,16 +283,18 @@ static int send_request(struct http2_request *request, const struct http2_order 
     return r == -ECONNRESET ? -EIO : r;
 }
 
-static void set_deadline(struct http2_request *request, uint64_t timeout_ns)
+static void set_times(struct http2_request *request, const struct http2_order *order)
 {
-    request->timeout_ns = timeout_ns;
-    request->probe_ns = request->deadline_ns = UINT64_MAX;
-    if (timeout_ns == 0)
+    request->look_ns = request->reach_ns = request->deadline_ns = UINT64_MAX;
+    if (order->timeout_ns == 0)
         return;
     uint64_t now = now_ns(request->client);
-    request->probe_ns = now + timeout_ns / 2;
-    request->deadline_ns = now + timeout_ns;
-    wake_at(request->client, request->probe_ns);
+    request->silence_ns = order->silence_ns != 0 ? order->silence_ns : order->timeout_ns;
+    request->look_ns = now + request->silence_ns / 2;
+    request->deadline_ns = now + order->timeout_ns;
+    if (order->reach_ns != 0)
+        request->reach_ns = now + order->reach_ns;
+    wake_at(request->client, due_ns(request));
 }
 
 int http2_start(struct http2_client *client, const struct http2_order *order,
@@ -297,7 +317,7 @@ int http2_start(struct http2_client *client, const struct http2_order *order,
         request_free(request);
         return r;
     }
-    set_deadline(request, order->timeout_ns);
+    set_times(request, order);
     request->next = client->requests;
     request->back = &client->requests;
     if (request->next != NULL)

@@ -4,10 +4,14 @@
  *
  * A connection is opened for the first request, kept, and opened anew when it is lost. A request
  * that is not answered in time is given up alone, as others may be answered still; only where the
- * server also leaves a PING unanswered, sent when half of the time was over, the connection has
- * ended with all that is on it. So a server that is merely slow is not asked to accept a new
- * connection for each answer that is late, and one behind a cable that was cut is noticed as soon
- * as one request was in vain.
+ * server gives no sign of life either, not even to a PING, the connection has ended with all that
+ * is on it. So a server that is merely slow is not asked to accept a new connection for each answer
+ * that is late, and one behind a cable that was cut is noticed by the first request.
+ *
+ * Three times limit a request: `timeout_ns` until its answer, however alive the server is;
+ * `silence_ns` without a sign of life while it waits; and `reach_ns` until it is sent, which a
+ * server that does not greet leaves it to. What was not sent costs nothing to send elsewhere, and
+ * its connection stays, as it may get there yet.
  *
  * Nothing is sent a second time: whether to ask again is the caller's to decide, who is told
  * whether the server may have seen the request.
@@ -34,18 +38,21 @@ struct http2_order {
     const void *body;           /* copied */
     size_t body_bytes;
     bool open_ended;             /* the body goes on with http2_send() */
-    uint64_t timeout_ns;         /* of everything; 0: none */
+    uint64_t timeout_ns;         /* of everything; 0: none, nor any of the next two */
+    uint64_t silence_ns;         /* 0: timeout_ns */
+    uint64_t reach_ns;           /* 0: timeout_ns */
     uint64_t connect_timeout_ns; /* of TCP; 0: timeout_ns */
     size_t answer_bytes_max;     /* of a whole answer, or of a stream's bytes not yet delivered */
 };
 
 struct http2_answer {
-    int status; /* 0: an answer came, whatever its code. -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT,
-                   -ECONNRESET, -EFBIG (over answer_bytes_max), -EPROTO (TLS, not HTTP/2), -EINVAL
-                   (the URL), -ENOMEM */
-    bool sent;  /* with a failure: the peer may have seen the request */
-    int code;   /* 200 */
-    const char *text;    /* of a failure */
+    int status;       /* 0: an answer came, whatever its code. -ECONNREFUSED, -EHOSTUNREACH (no way
+                         there; or `sent`, and the server has fallen silent), -ETIMEDOUT, -ECONNRESET,
+                         -EFBIG (over answer_bytes_max), -EPROTO (TLS, not HTTP/2), -EINVAL (the URL),
+                         -ENOMEM */
+    bool sent;        /* with a failure: the peer may have seen the request */
+    int code;         /* 200 */
+    const char *text; /* of a failure */
     const uint8_t *body; /* of a streamed answer only what was not delivered */
     size_t body_bytes;
 };

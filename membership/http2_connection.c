@@ -39,7 +39,7 @@ struct http2_connection {
     struct http2_stream *told, **told_end; /* these have something to tell their owners */
     void (*closed)(struct http2_connection *connection, void *context);
     void *context;
-    bool connected, watches_write;
+    bool connected, greeted, watches_write;
     bool busy;     /* in turn(): what is submitted is sent at its end */
     bool draining; /* GOAWAY */
     int status;    /* not 0: it has failed */
@@ -271,6 +271,8 @@ static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void
     struct http2_connection *connection = user;
     struct http2_stream *stream =
         frame->hd.stream_id > 0 ? stream_of(session, frame->hd.stream_id) : NULL;
+    if (frame->hd.type == NGHTTP2_SETTINGS)
+        connection->greeted = true;
     if (frame->hd.type == NGHTTP2_GOAWAY)
         goes_away(connection);
     if (frame->hd.type == NGHTTP2_PING && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
@@ -298,7 +300,7 @@ static int stream_closed(nghttp2_session *session, int32_t id, uint32_t why, voi
     return 0;
 }
 
-/* A request that waited for its turn, when the server takes no more. */
+/* A request that waited for its turn, when the server takes no more, or is no server of HTTP/2. */
 static int frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int why, void *user)
 {
     struct http2_connection *connection = user;
@@ -307,7 +309,9 @@ static int frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, 
     while (stream != NULL && stream->id != frame->hd.stream_id)
         stream = stream->next;
     if (frame->hd.type == NGHTTP2_HEADERS && stream != NULL)
-        end(stream, -ECONNRESET, "the server takes no more requests");
+        end(stream, connection->draining ? -ECONNRESET : -EPROTO,
+            connection->draining ? "the server takes no more requests"
+                                 : "what answers there does not speak HTTP/2");
     return 0;
 }
 
@@ -327,6 +331,7 @@ static int set_up_session(struct http2_connection *connection)
         return -ENOMEM;
     }
     nghttp2_option_set_no_auto_ping_ack(options, 1);
+    nghttp2_option_set_peer_max_concurrent_streams(options, 0); /* until it says how many */
     nghttp2_session_callbacks_set_before_frame_send_callback(callbacks, before_send);
     nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, frame_not_sent);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, header_came);
@@ -572,6 +577,11 @@ bool http2_connection_open(const struct http2_connection *connection)
 bool http2_connection_connected(const struct http2_connection *connection)
 {
     return connection->connected;
+}
+
+bool http2_connection_greeted(const struct http2_connection *connection)
+{
+    return connection->greeted;
 }
 
 void http2_connection_look(struct http2_connection *connection)

@@ -4,7 +4,9 @@
  *
  * A stream is one request and its answer. What comes is put aside until nghttp2 has returned, then
  * the streams' owner is told: `data` for what a 2xx answer brought, `ended` once. Both may begin
- * and leave streams of any connection. Streams can begin before the connection is there.
+ * and leave streams of any connection. Streams can begin before the connection is there; none is
+ * sent before the peer has greeted with its settings, which servers send at once. So what was
+ * begun with a server that takes connections and does nothing else has surely not been seen.
  *
  * Windows: what comes is taken at once, so no stream holds up another; the owner's bound on an
  * answer ends a stream that brings more. What we send waits for the peer's windows.
@@ -71,6 +73,8 @@ void http2_connection_free(struct http2_connection *connection);
 /** http2_connection_open() - whether it takes more streams: not after GOAWAY, not when it failed */
 bool http2_connection_open(const struct http2_connection *connection);
 bool http2_connection_connected(const struct http2_connection *connection);
+/** http2_connection_greeted() - the peer has said something, so requests are on their way */
+bool http2_connection_greeted(const struct http2_connection *connection);
 /** http2_connection_look() - take now what has come, should the loop be late. May call `closed` */
 void http2_connection_look(struct http2_connection *connection);
 /** http2_connection_probe() - send a PING, unless one is out or the peer was asked too often */

@@ -177,11 +177,9 @@ static void test_answers_come_in_any_order(void **state)
 static void test_a_stream_that_stalls_holds_nobody_up(void **state)
 {
     (void)state;
-    static const struct act script[] = {{HEADERS, .which = 1},
-                                        {PIECE, .which = 1, .text = "half"},
-                                        {REQUESTS, .number = 1},
-                                        {ANSWER, .which = 2},
-                                        {0}};
+    static const struct act script[] = {
+        {BYTES, .number = 4},    {HEADERS, .which = 1}, {PIECE, .which = 1, .text = "half"},
+        {REQUESTS, .number = 1}, {ANSWER, .which = 2},  {0}};
     struct test test;
     struct exchange stream = {0}, request = {0};
     start_test(&test, script);
@@ -400,6 +398,7 @@ static void test_a_full_server_that_goes_away(void **state)
 {
     (void)state;
     static const struct act script[] = {{LIMIT, .number = 1},
+                                        {BYTES, .number = 4},
                                         {HEADERS, .which = 1},
                                         {PIECE, .which = 1, .text = "a"},
                                         {BYTES, .number = 8},
@@ -428,23 +427,67 @@ static void test_a_full_server_that_goes_away(void **state)
 static void test_a_server_that_falls_silent(void **state)
 {
     (void)state;
-    static const struct act script[] = {{.kind = MUTE},          {HEADERS, .which = 1},
-                                        {REQUESTS, .number = 1}, {RESETS, .number = 1},
-                                        {REQUESTS, .number = 2}, /* which do not come */
-                                        {.kind = HANG_UP},       {REQUESTS, .number = 1},
-                                        {ANSWER, .which = 1},    {0}};
+    static const struct act script[] = {
+        {.kind = MUTE},        {BYTES, .number = 4},
+        {HEADERS, .which = 1}, {REQUESTS, .number = 1},
+        {RESETS, .number = 1}, {REQUESTS, .number = 2}, /* which do not come */
+        {.kind = HANG_UP},     {REQUESTS, .number = 1},
+        {ANSWER, .which = 1},  {0}};
     struct test test;
     struct exchange stream = {0}, late = {0}, next = {0};
     start_test(&test, script);
     open_stream(&test, &stream);
-    ask(&test, &late, SHORT_NS);
-    expect_failure(&test, &late, -ETIMEDOUT, true);
+    struct http2_order order = order_of(&test, 100 * WAIT_NS); /* no reason to wait that long */
+    order.silence_ns = SHORT_NS;
+    assert_int_equal(http2_start(test.client, &order, NULL, finished, &late, &late.request), 0);
+    expect_failure(&test, &late, -EHOSTUNREACH, true);
     assert_true(stream.done); /* no later */
-    assert_int_equal(stream.status, -ECONNRESET);
+    assert_int_equal(stream.status, -EHOSTUNREACH);
     ask(&test, &next, WAIT_NS);
     expect_answer(&test, &next, "1");
     end_test(&test);
     assert_int_equal(test.server.connections, 2);
+}
+
+/* Nothing is sent to it, so all of that can go elsewhere; the connection may get there yet. */
+static void test_a_server_that_does_not_greet(void **state)
+{
+    (void)state;
+    static const struct act script[] = {{REQUESTS, .number = 1}, {ANSWER, .which = 2}, {0}};
+    struct test test = {.server = {.script = script}, .loop = poll_loop_new()};
+    struct exchange moves = {0}, stays = {0}, late = {0};
+    test.server.listener = listener_open(&test.server.port);
+    assert_int_equal(sem_init(&test.server.hung_up, 0, 0), 0);
+    snprintf(test.url, sizeof(test.url), "http://127.0.0.1:%u/x", test.server.port);
+    const struct wire_security none = {0};
+    assert_int_equal(http2_client_new(poll_loop_table(test.loop), &none, &test.client), 0);
+    struct http2_order order = order_of(&test, WAIT_NS);
+    order.reach_ns = SHORT_NS;
+    assert_int_equal(http2_start(test.client, &order, NULL, finished, &moves, &moves.request), 0);
+    expect_failure(&test, &moves, -ETIMEDOUT, false);
+    ask(&test, &stays, WAIT_NS);
+    assert_int_equal(pthread_create(&test.server.thread, NULL, serve, &test.server), 0);
+    expect_answer(&test, &stays, "2");
+    ask(&test, &late, SHORT_NS); /* the script is over */
+    expect_failure(&test, &late, -ETIMEDOUT, true);
+    end_test(&test);
+    assert_int_equal(test.server.connections, 1);
+}
+
+static void test_a_server_that_never_greets(void **state)
+{
+    (void)state;
+    struct test test = {.loop = poll_loop_new()};
+    struct exchange exchange = {0};
+    test.server.listener = listener_open(&test.server.port);
+    snprintf(test.url, sizeof(test.url), "http://127.0.0.1:%u/x", test.server.port);
+    const struct wire_security none = {0};
+    assert_int_equal(http2_client_new(poll_loop_table(test.loop), &none, &test.client), 0);
+    ask(&test, &exchange, SHORT_NS);
+    expect_failure(&test, &exchange, -EHOSTUNREACH, false);
+    http2_client_free(test.client);
+    close(test.server.listener);
+    poll_loop_free(test.loop);
 }
 
 static void test_a_connection_that_is_closed(void **state)
@@ -568,6 +611,8 @@ int main(void)
         cmocka_unit_test(test_a_server_that_goes_away),
         cmocka_unit_test(test_a_full_server_that_goes_away),
         cmocka_unit_test(test_a_server_that_falls_silent),
+        cmocka_unit_test(test_a_server_that_does_not_greet),
+        cmocka_unit_test(test_a_server_that_never_greets),
         cmocka_unit_test(test_a_connection_that_is_closed),
         cmocka_unit_test(test_an_answer_before_the_end),
         cmocka_unit_test(test_what_is_not_http2),
