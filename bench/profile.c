@@ -101,6 +101,10 @@ TIMED(PROFILE_LINEAR_BACKWARD, linear_backward,
       (device_pointer d, void *d_input, float *d_weight, float *d_bias, const void *d_output,
        const void *input, const void *weight, struct kernel_linear shape),
       (d, d_input, d_weight, d_bias, d_output, input, weight, shape))
+TIMED(PROFILE_LINEAR_BACKWARD, linear_gelu_backward,
+      (device_pointer d, void *d_before, float *d_weight, float *d_bias, const void *d_output,
+       const void *input, const void *before, const void *weight, struct kernel_linear shape),
+      (d, d_before, d_weight, d_bias, d_output, input, before, weight, shape))
 TIMED(PROFILE_ATTENTION, attention_forward,
       (device_pointer d, void *output, float *log_sum, const void *qkv,
        struct kernel_attention shape),
@@ -146,6 +150,7 @@ const struct kernel *profile_kernel(void)
     table.linear_forward = linear_forward;
     table.linear_gelu_forward = linear_gelu_forward;
     table.linear_backward = linear_backward;
+    table.linear_gelu_backward = linear_gelu_backward;
     table.attention_forward = attention_forward;
     table.attention_backward = attention_backward;
     table.gelu_forward = gelu_forward;

@@ -234,6 +234,12 @@ struct kernel {
     void (*linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                             float *d_bias, const void *d_output, const void *input,
                             const void *weight, struct kernel_linear shape);
+    /* the same where @input is GELU of @before (N,I): d_before (N,I) is overwritten; rows without a
+     * stride */
+    void (*linear_gelu_backward)(struct kernel_device *device, void *d_before, float *d_weight,
+                                 float *d_bias, const void *d_output, const void *input,
+                                 const void *before, const void *weight,
+                                 struct kernel_linear shape);
 
     /*
      * Chooses what computes attention of @shape and takes what memory that needs beside its

@@ -87,6 +87,18 @@ static void backward_attention(const struct backward *b)
     backward_norm(b, s->scratch);
 }
 
+/* As backward_out(), and through GELU. */
+static void backward_gelu_out(const struct backward *b, void *d_wide)
+{
+    const struct stage *s = b->stage;
+    size_t mixed = model_unit_widths(&s->spec, b->layout->kind).mixed;
+
+    s->kernel->linear_gelu_backward(s->device, d_wide, d_weight(b, UNIT_OUT_WEIGHT),
+                                    d_weight(b, UNIT_OUT_BIAS), b->d_stream, b->kept->mixed,
+                                    b->kept->wide, weight(b, UNIT_OUT_WEIGHT),
+                                    stage_block_shape(s, mixed, s->spec.width));
+}
+
 /* SwiGLU's gradient is twice as wide as its output: it takes the place of what it is made of. */
 static void backward_mlp(const struct backward *b)
 {
@@ -94,13 +106,13 @@ static void backward_mlp(const struct backward *b)
     bool gated = s->spec.family == MODEL_LLAMA;
     void *d_wide = gated ? b->kept->wide : s->scratch_wide;
 
-    backward_out(b, s->scratch_wide);
-    if (gated)
+    if (gated) {
+        backward_out(b, s->scratch_wide);
         s->kernel->swiglu_backward(s->device, d_wide, s->scratch_wide, b->kept->wide, s->rows,
                                    s->spec.hidden);
-    else
-        s->kernel->gelu_backward(s->device, d_wide, s->scratch_wide, b->kept->wide,
-                                 s->rows * model_unit_widths(&s->spec, UNIT_MLP).wide);
+    } else {
+        backward_gelu_out(b, d_wide);
+    }
     backward_in(b, d_wide);
     backward_norm(b, s->scratch);
 }

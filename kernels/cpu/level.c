@@ -35,6 +35,7 @@ const struct kernel OPERATION(kernel) = {
     .linear_forward = OPERATION(linear_forward),
     .linear_gelu_forward = OPERATION(linear_gelu_forward),
     .linear_backward = OPERATION(linear_backward),
+    .linear_gelu_backward = OPERATION(linear_gelu_backward),
     .attention_prepare = device_attention_prepare,
     .attention_forward = OPERATION(attention_forward),
     .attention_backward = OPERATION(attention_backward),

@@ -49,6 +49,10 @@ void OPERATION(rotary_backward)(struct kernel_device *device, void *d_qkv, const
                                 struct kernel_attention shape);
 void OPERATION(gelu_forward)(struct kernel_device *device, void *output, const void *input,
                              size_t count);
+void OPERATION(linear_gelu_backward)(struct kernel_device *device, void *d_before, float *d_weight,
+                                     float *d_bias, const void *d_output, const void *input,
+                                     const void *before, const void *weight,
+                                     struct kernel_linear shape);
 void OPERATION(gelu_backward)(struct kernel_device *device, void *d_input, const void *d_output,
                               const void *input, size_t count);
 void OPERATION(swiglu_forward)(struct kernel_device *device, void *output, const void *gate_up,

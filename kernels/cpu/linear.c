@@ -164,3 +164,13 @@ void OPERATION(linear_backward)(struct kernel_device *device, void *d_input, flo
         device_for(device, shape.out, GRAIN, sum_share, &b);
     }
 }
+
+void OPERATION(linear_gelu_backward)(struct kernel_device *device, void *d_before, float *d_weight,
+                                     float *d_bias, const void *d_output, const void *input,
+                                     const void *before, const void *weight,
+                                     struct kernel_linear shape)
+{
+    assert(kernel_linear_stride(&shape) == shape.out);
+    OPERATION(linear_backward)(device, d_before, d_weight, d_bias, d_output, input, weight, shape);
+    OPERATION(gelu_backward)(device, d_before, d_before, before, shape.rows * shape.in);
+}

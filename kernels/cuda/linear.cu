@@ -8,7 +8,7 @@
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/product.cuh"
 
-/* GELU's epilogue wants 16-byte rows of what it keeps. */
+/* GELU's epilogues want 16-byte rows of what they keep, or have kept. */
 #define EPILOGUE_ALIGN 8
 
 template <typename T> static constexpr bool is_bf16()
@@ -63,8 +63,8 @@ void cuda_linear_gelu_forward(struct kernel_device *device, void *output, void *
 
 /* d_input^T (I,N) = weight (I,O) d_output^T (O,N) */
 template <typename T>
-static void input_gradient(struct kernel_device *device, void *d_input, const void *d_output,
-                           const void *weight, const struct kernel_linear *shape)
+static struct product input_product(void *d_input, const void *d_output, const void *weight,
+                                    const struct kernel_linear *shape)
 {
     struct product p = {};
     p.m = shape->in;
@@ -76,7 +76,7 @@ static void input_gradient(struct kernel_device *device, void *d_input, const vo
     p.right_leading = kernel_linear_stride(shape);
     p.result = d_input;
     p.bf16_inputs = p.bf16_result = is_bf16<T>();
-    product_run(device, &p);
+    return p;
 }
 
 /* IN_OUT: d_weight^T (O,I) += d_output^T (O,N) input (N,I); OUT_IN the other way round. */
@@ -134,12 +134,32 @@ void cuda_linear_backward(struct kernel_device *device, void *d_input, float *d_
                           float *d_bias, const void *d_output, const void *input,
                           const void *weight, struct kernel_linear shape)
 {
-    if (d_input != NULL)
-        input_gradient<T>(device, d_input, d_output, weight, &shape);
+    if (d_input != NULL) {
+        struct product p = input_product<T>(d_input, d_output, weight, &shape);
+        product_run(device, &p);
+    }
     if (d_weight != NULL)
         weight_gradient<T>(device, d_weight, d_output, input, &shape);
     if (d_bias != NULL)
         bias_gradient<T>(device, d_bias, d_output, &shape);
+}
+
+template <typename T>
+void cuda_linear_gelu_backward(struct kernel_device *device, void *d_before, float *d_weight,
+                               float *d_bias, const void *d_output, const void *input,
+                               const void *before, const void *weight, struct kernel_linear shape)
+{
+    struct product p = input_product<T>(d_before, d_output, weight, &shape);
+    p.epilogue = PRODUCT_GELU_GRADIENT;
+    p.before = (void *)before; /* which is read */
+    bool known = shape.in % EPILOGUE_ALIGN == 0 && product_is_known(device, &p);
+
+    if (known)
+        product_run(device, &p);
+    cuda_linear_backward<T>(device, known ? NULL : d_before, d_weight, d_bias, d_output, input,
+                            weight, shape);
+    if (!known)
+        cuda_gelu_backward<T>(device, d_before, d_before, before, shape.rows * shape.in);
 }
 
 #define INSTANTIATE(T)                                                                             \
@@ -150,6 +170,9 @@ void cuda_linear_backward(struct kernel_device *device, void *d_input, float *d_
                                               struct kernel_linear);                               \
     template void cuda_linear_backward<T>(struct kernel_device *, void *, float *, float *,        \
                                           const void *, const void *, const void *,                \
-                                          struct kernel_linear);
+                                          struct kernel_linear);                                   \
+    template void cuda_linear_gelu_backward<T>(struct kernel_device *, void *, float *, float *,   \
+                                               const void *, const void *, const void *,           \
+                                               const void *, struct kernel_linear);
 INSTANTIATE(float)
 INSTANTIATE(bfloat)

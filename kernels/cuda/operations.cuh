@@ -41,6 +41,10 @@ void cuda_linear_backward(struct kernel_device *device, void *d_input, float *d_
                           float *d_bias, const void *d_output, const void *input,
                           const void *weight, struct kernel_linear shape);
 template <typename T>
+void cuda_linear_gelu_backward(struct kernel_device *device, void *d_before, float *d_weight,
+                               float *d_bias, const void *d_output, const void *input,
+                               const void *before, const void *weight, struct kernel_linear shape);
+template <typename T>
 int cuda_attention_prepare(struct kernel_device *device, struct kernel_attention shape);
 template <typename T>
 void cuda_attention_forward(struct kernel_device *device, void *output, float *log_sum,

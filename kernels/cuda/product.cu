@@ -6,6 +6,8 @@
 
 #define SHAPES_MAX      256
 #define ALIGNMENT_BYTES 16u
+/* No memory: an address that is aligned to this and to nothing more. */
+#define ALIGNED_ADDRESS ((void *)(uintptr_t)ALIGNMENT_BYTES)
 
 struct product_choice {
     size_t m, n, k, left_leading, right_leading, result_leading;
@@ -67,23 +69,40 @@ static cublasStatus_t set(cublasLtMatmulDesc_t matmul, cublasLtMatmulDescAttribu
     return cublasLtMatmulDescSetAttribute(matmul, attribute, value, size_bytes);
 }
 
+static bool has_bias(const struct product *p)
+{
+    return p->epilogue == PRODUCT_BIAS || p->epilogue == PRODUCT_GELU;
+}
+
+static bool has_before(const struct product *p)
+{
+    return p->epilogue == PRODUCT_GELU || p->epilogue == PRODUCT_GELU_GRADIENT;
+}
+
 static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t matmul, const struct product *p)
 {
-    cublasLtEpilogue_t epilogue =
-        p->epilogue == PRODUCT_BIAS ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    static const cublasLtEpilogue_t epilogues[] = {
+        CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+        CUBLASLT_EPILOGUE_DGELU};
     int64_t leading = (int64_t)p->result_leading;
-    cublasStatus_t status;
+    cublasStatus_t status =
+        set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[p->epilogue], sizeof(epilogues[0]));
 
-    if (p->epilogue == PRODUCT_PLAIN)
-        return CUBLAS_STATUS_SUCCESS;
-    status = set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = set(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof(p->bias));
-    if (status != CUBLAS_STATUS_SUCCESS || p->epilogue != PRODUCT_GELU)
-        return status;
-    status = set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->before, sizeof(p->before));
-    if (status == CUBLAS_STATUS_SUCCESS)
+    if (status == CUBLAS_STATUS_SUCCESS && has_before(p))
         status = set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &leading, sizeof(leading));
+    return status;
+}
+
+/* What the epilogue reads and writes beside the result. */
+static cublasStatus_t set_pointers(cublasLtMatmulDesc_t matmul, const struct product *p,
+                                   const void *bias, void *before)
+{
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+
+    if (has_bias(p))
+        status = set(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
+    if (status == CUBLAS_STATUS_SUCCESS && has_before(p))
+        status = set(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &before, sizeof(before));
     return status;
 }
 
@@ -155,19 +174,23 @@ static cublasStatus_t make_preference(cublasLtMatmulPreference_t *ret_preference
     return status;
 }
 
-/* The heuristic's first answer; none is an answer too. */
-static void choose(struct kernel_device *device, const struct operation *o,
+/* The heuristic's first answer; none is an answer too. It looks at the alignment of the epilogue's
+ * pointers, for which there is no preference: it must see that of every address, or the first call
+ * would choose for those after it. */
+static void choose(struct kernel_device *device, const struct product *p, const struct operation *o,
                    struct product_choice *choice)
 {
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
 
-    choice->known = make_preference(&preference) == CUBLAS_STATUS_SUCCESS &&
-                    cublasLtMatmulAlgoGetHeuristic(device->products, o->matmul, o->left, o->right,
-                                                   o->result, o->result, preference, 1, &found,
-                                                   &count) == CUBLAS_STATUS_SUCCESS &&
-                    count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
+    choice->known =
+        make_preference(&preference) == CUBLAS_STATUS_SUCCESS &&
+        set_pointers(o->matmul, p, ALIGNED_ADDRESS, ALIGNED_ADDRESS) == CUBLAS_STATUS_SUCCESS &&
+        cublasLtMatmulAlgoGetHeuristic(device->products, o->matmul, o->left, o->right, o->result,
+                                       o->result, preference, 1, &found,
+                                       &count) == CUBLAS_STATUS_SUCCESS &&
+        count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
     choice->algorithm = found.algo;
     if (preference != NULL)
         (void)cublasLtMatmulPreferenceDestroy(preference);
@@ -198,7 +221,7 @@ static const struct product_choice *choice_of(struct kernel_device *device, cons
     choice->right_leading = p->right_leading;
     choice->result_leading = p->result_leading;
     choice->flags = flags_of(p);
-    choose(device, o, choice);
+    choose(device, p, o, choice);
     return choice;
 }
 
@@ -227,11 +250,13 @@ void product_run(struct kernel_device *device, const struct product *asked)
     if (status == CUBLAS_STATUS_SUCCESS) {
         choice = choice_of(device, p, &o);
         if (choice->known)
+            status = set_pointers(o.matmul, p, p->bias, p->before);
+        if (choice->known && status == CUBLAS_STATUS_SUCCESS)
             status = cublasLtMatmul(device->products, o.matmul, &one, p->left, o.left, p->right,
                                     o.right, &beta, p->result, o.result, p->result, o.result,
                                     &choice->algorithm, device->product_workspace,
                                     CUDA_PRODUCT_WORKSPACE_BYTES, device_stream(device));
-        else
+        else if (!choice->known)
             product_plain(device, p);
     }
     operation_done(&o);

@@ -7,16 +7,21 @@
  * Design: where the inner dimension is divided, which gradients of small weights need to keep a
  * device busy, the parts go to the workspace in f32 and a second kernel adds them
  * (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE); no other scheme is allowed. The workspace has a fixed
- * size; alignments are declared, not looked up from addresses. Then the heuristic's first answer is a
- * function of shape, device and library version. It is asked once for each shape and kept with its
- * configuration, which describe() tells. Shapes for which cuBLASLt knows nothing are computed by a
- * plain kernel, again by shape alone; where only GELU is unknown, GELU goes by itself.
+ * size; alignments are declared, not looked up from addresses. Then the heuristic's first answer is
+ * a function of shape, device and library version. It is asked once for each shape and kept with
+ * its configuration, which describe() tells. Shapes for which cuBLASLt knows nothing are computed
+ * by a plain kernel, again by shape alone; where only GELU is unknown, GELU goes by itself.
  */
 #pragma once
 
 #include "kernels/cuda/device.cuh"
 
-enum product_epilogue { PRODUCT_PLAIN, PRODUCT_BIAS, PRODUCT_GELU };
+enum product_epilogue {
+    PRODUCT_PLAIN,
+    PRODUCT_BIAS,
+    PRODUCT_GELU,         /* of product and bias */
+    PRODUCT_GELU_GRADIENT /* the product times GELU's derivative where it was applied */
+};
 
 /* result (m,n) = left (m,k) right (k,n) [+ result], column-major as in BLAS; a transposed side is
    stored as (k,m) or (n,k). */
@@ -31,7 +36,8 @@ struct product {
     const void *left, *right;
     void *result;
     const void *bias; /* (m), of the result's type; PRODUCT_BIAS and PRODUCT_GELU */
-    void *before;     /* PRODUCT_GELU: what GELU was applied to, as the result lies */
+    void *before;     /* what GELU is applied to, as the result lies: PRODUCT_GELU writes it,
+                         PRODUCT_GELU_GRADIENT reads it */
 };
 
 void product_run(struct kernel_device *device, const struct product *product);

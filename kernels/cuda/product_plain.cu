@@ -23,7 +23,7 @@ static __global__ void __launch_bounds__(TILE *TILE) product_kernel(struct produ
             sum += to_float(left[a]) * to_float(right[b]);
         }
         size_t place = column * p.result_leading + row;
-        if (p.epilogue != PRODUCT_PLAIN)
+        if (p.epilogue == PRODUCT_BIAS)
             sum += to_float(((const Out *)p.bias)[row]);
         if (p.accumulate)
             sum += to_float(result[place]);
@@ -35,7 +35,7 @@ void product_plain(struct kernel_device *device, const struct product *p)
 {
     unsigned columns = blocks_for(p->n, TILE);
     dim3 grid(blocks_for(p->m, TILE), columns < 65535u ? columns : 65535u);
-    assert(p->epilogue != PRODUCT_GELU);
+    assert(p->epilogue == PRODUCT_PLAIN || p->epilogue == PRODUCT_BIAS);
 
     if (!p->bf16_inputs)
         LAUNCH((product_kernel<float, float>), grid, TILE * TILE, 0, device_stream(device), *p);

@@ -90,6 +90,7 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     k.linear_forward = cuda_linear_forward<T>;
     k.linear_gelu_forward = cuda_linear_gelu_forward<T>;
     k.linear_backward = cuda_linear_backward<T>;
+    k.linear_gelu_backward = cuda_linear_gelu_backward<T>;
     k.attention_prepare = cuda_attention_prepare<T>;
     k.attention_forward = cuda_attention_forward<T>;
     k.attention_backward = cuda_attention_backward<T>;

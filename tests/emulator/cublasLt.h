@@ -1,5 +1,5 @@
 /* As much of cuBLASLt as kernels/cuda/product.cu asks for, from NVIDIA's documentation:
- * column-major products with transposes and the epilogues BIAS and GELU_AUX_BIAS. */
+ * column-major products with transposes and the epilogues BIAS, GELU_AUX_BIAS and DGELU. */
 #pragma once
 
 #include <stddef.h>
@@ -18,7 +18,8 @@ enum cudaDataType { CUDA_R_32F = 0, CUDA_R_16BF = 14 };
 enum cublasLtEpilogue_t {
     CUBLASLT_EPILOGUE_DEFAULT = 1,
     CUBLASLT_EPILOGUE_BIAS = 4,
-    CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 164
+    CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 164,
+    CUBLASLT_EPILOGUE_DGELU = 192
 };
 enum {
     CUBLASLT_REDUCTION_SCHEME_NONE = 0,

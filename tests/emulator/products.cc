@@ -80,9 +80,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t matmul,
 {
     void *const places[] = {&matmul->left, &matmul->right,  &matmul->epilogue,
                             &matmul->bias, &matmul->before, &matmul->before_leading};
-    const size_t sizes[] = {sizeof(matmul->left), sizeof(matmul->right),
+    const size_t sizes[] = {sizeof(matmul->left),     sizeof(matmul->right),
                             sizeof(matmul->epilogue), sizeof(matmul->bias),
-                            sizeof(matmul->before), sizeof(matmul->before_leading)};
+                            sizeof(matmul->before),   sizeof(matmul->before_leading)};
     if (size_bytes != sizes[attribute])
         return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(places[attribute], value, size_bytes);
@@ -134,13 +134,30 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-    cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference,
-    int requested, cublasLtMatmulHeuristicResult_t *ret_found, int *ret_count)
+static bool reads_bias(const emulator_matmul *matmul)
 {
-    /* Without these the choice could depend on addresses, or add in no order. */
+    return matmul->epilogue == CUBLASLT_EPILOGUE_BIAS ||
+           matmul->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+
+static bool has_before(const emulator_matmul *matmul)
+{
+    return matmul->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+           matmul->epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t matmul,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t *ret_found,
+                                              int *ret_count)
+{
+    /* Without these the choice could depend on addresses, or add in no order. The epilogue's
+       pointers are of the same alignment whoever asks: no more than what all of them have. */
     assert(preference->exact && preference->bounded && preference->alignments == 4);
+    assert(!reads_bias(matmul) || (uintptr_t)matmul->bias == MATRIX_ALIGNMENT);
+    assert(!has_before(matmul) || (uintptr_t)matmul->before == MATRIX_ALIGNMENT);
     assert(requested >= 1);
     ret_found->state = CUBLAS_STATUS_SUCCESS;
     *ret_count = knows_products ? 1 : 0;
@@ -191,6 +208,13 @@ static float gelu_of(float x)
     return (float)(0.5 * x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))));
 }
 
+static float gelu_slope(float x)
+{
+    double inner = 0.7978845608028654 * (x + 0.044715 * x * x * x), t = tanh(inner);
+    double rise = 0.7978845608028654 * (1.0 + 3.0 * 0.044715 * x * x);
+    return (float)(0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * rise);
+}
+
 /* A product with copies of all that describes it: a graph outlives the descriptors. */
 struct product {
     emulator_matmul matmul;
@@ -213,7 +237,7 @@ static float product_at(const product &p, uint64_t row, uint64_t column)
     if (p.keep != 0)
         sum += p.keep * read_at(p.c, &p.c_layout, row, column);
     emulator_layout vector = {p.d_layout.type, p.d_layout.rows, 1, p.d_layout.leading};
-    if (p.matmul.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+    if (reads_bias(&p.matmul))
         sum += read_at(p.matmul.bias, &vector, row, 0);
     return sum;
 }
@@ -225,12 +249,13 @@ static void run(const product &p)
     for (uint64_t column = 0; column < p.d_layout.columns; column++)
         for (uint64_t row = 0; row < p.d_layout.rows; row++) {
             float sum = product_at(p, row, column);
+            emulator_layout kept = p.d_layout;
+            kept.leading = p.matmul.before_leading;
             if (p.matmul.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
-                emulator_layout kept = p.d_layout;
-                kept.leading = p.matmul.before_leading;
-                assert(kept.leading % 8 == 0);
                 write_at(p.matmul.before, &kept, row, column, sum);
                 sum = gelu_of(sum);
+            } else if (p.matmul.epilogue == CUBLASLT_EPILOGUE_DGELU) {
+                sum *= gelu_slope(read_at(p.matmul.before, &kept, row, column));
             }
             write_at(p.d, &p.d_layout, row, column, sum);
         }
@@ -276,9 +301,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
     check_matrix(b, b_layout);
     check_matrix(c, c_layout);
     check_matrix(d, d_layout);
-    if (matmul->epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+    if (reads_bias(matmul))
         assert(is_aligned(matmul->bias));
-    if (matmul->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
+    if (has_before(matmul))
         assert(is_aligned(matmul->before) && matmul->before_leading % 8 == 0 &&
                matmul->before_leading >= (int64_t)d_layout->rows);
     assert(workspace == nullptr || (uintptr_t)workspace % WORKSPACE_ALIGNMENT == 0);

@@ -235,6 +235,26 @@ static void linear_gelu_forward(struct kernel_device *d, void *output, void *bef
     drop(b);
 }
 
+static void linear_gelu_backward(struct kernel_device *d, void *d_before, float *d_weight,
+                                 float *d_bias, const void *d_output, const void *input,
+                                 const void *before, const void *weight, struct kernel_linear shape)
+{
+    size_t inputs = shape.rows * shape.in, weights = shape.in * shape.out;
+    void *x = activations_in(input, inputs), *w = activations_in(weight, weights);
+    void *g = activations_in(d_output, shape.rows * shape.out);
+    void *kept = activations_in(before, inputs), *dx = activations_new(inputs);
+    float *dw = values_in(d_weight, weights), *db = values_in(d_bias, shape.out);
+
+    inner->linear_gelu_backward(d, dx, dw, db, g, x, kept, w, shape);
+    activations_out(d_before, dx, inputs);
+    values_out(d_weight, dw, weights);
+    values_out(d_bias, db, shape.out);
+    drop(x);
+    drop(w);
+    drop(g);
+    drop(kept);
+}
+
 static void linear_backward(struct kernel_device *d, void *d_input, float *d_weight, float *d_bias,
                             const void *d_output, const void *input, const void *weight,
                             struct kernel_linear shape)
@@ -486,6 +506,7 @@ const struct kernel *adapter_around(const struct kernel *kernel, struct kernel_d
     table.linear_forward = linear_forward;
     table.linear_gelu_forward = linear_gelu_forward;
     table.linear_backward = linear_backward;
+    table.linear_gelu_backward = linear_gelu_backward;
     table.attention_forward = attention_forward;
     table.attention_backward = attention_backward;
     table.rotary_forward = rotary_forward;

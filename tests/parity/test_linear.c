@@ -162,6 +162,53 @@ static void check_gelu(const struct backend *backend, struct kernel_linear shape
     tensor_free(&output);
 }
 
+/* The same through GELU: its input is what a change is felt of. */
+struct gelu_linear {
+    struct kernel_linear shape;
+    struct tensor before, input, weight, d_output, output;
+};
+
+static double gelu_loss(const void *context)
+{
+    const struct gelu_linear *l = context;
+    oracle_gelu(l->input.f64, l->before.f64, l->input.count);
+    oracle_linear(l->output.f64, l->input.f64, l->weight.f64, NULL, l->shape);
+    return weighted_sum(l->output.f64, l->d_output.f64, l->output.count);
+}
+
+static void check_gelu_backward(const struct backend *backend, struct kernel_linear shape)
+{
+    const struct kernel *k = backend->kernel;
+    size_t inputs = shape.rows * shape.in, weights = shape.in * shape.out;
+    struct gelu_linear l = {.shape = shape,
+                            .before = tensor_random(inputs, 1, 1),
+                            .input = tensor_random(inputs, 2, 1),
+                            .weight = tensor_random(weights, 3, 0.2f),
+                            .d_output = tensor_random(shape.rows * shape.out, 4, 0.2f),
+                            .output = tensor_poison(shape.rows * shape.out)};
+    struct tensor d_before = tensor_poison(inputs);
+    struct tensor d_weight[2] = {tensor_random(weights, 5, 1), tensor_random(weights, 5, 1)};
+    struct tensor d_bias[2] = {tensor_random(shape.out, 6, 1), tensor_random(shape.out, 6, 1)};
+
+    k->linear_backward(backend->device, NULL, d_weight[0].f32, d_bias[0].f32, l.d_output.f32,
+                       l.input.f32, l.weight.f32, shape);
+    k->linear_gelu_backward(backend->device, d_before.f32, d_weight[1].f32, d_bias[1].f32,
+                            l.d_output.f32, l.input.f32, l.before.f32, l.weight.f32, shape);
+    assert_memory_equal(d_weight[1].f32, d_weight[0].f32, weights * sizeof(float));
+    assert_memory_equal(d_bias[1].f32, d_bias[0].f32, shape.out * sizeof(float));
+    assert_gradient(gelu_loss, &l, l.before.f64, d_before.f32, NULL, inputs, 1, 1e-5);
+    tensor_free(&l.before);
+    tensor_free(&l.input);
+    tensor_free(&l.weight);
+    tensor_free(&l.d_output);
+    tensor_free(&l.output);
+    tensor_free(&d_before);
+    for (unsigned i = 0; i < 2; i++) {
+        tensor_free(&d_weight[i]);
+        tensor_free(&d_bias[i]);
+    }
+}
+
 static void check_linear(const struct backend *backend)
 {
     check_shape(backend, (struct kernel_linear){5, 7, 9, KERNEL_WEIGHT_IN_OUT, 0}, 1);
@@ -171,6 +218,8 @@ static void check_linear(const struct backend *backend)
     check_shape(backend, (struct kernel_linear){300, 20, 17, KERNEL_WEIGHT_IN_OUT, 0}, 311);
     check_gelu(backend, (struct kernel_linear){21, 12, 48, KERNEL_WEIGHT_IN_OUT, 0});
     check_gelu(backend, (struct kernel_linear){21, 12, 13, KERNEL_WEIGHT_OUT_IN, 0});
+    check_gelu_backward(backend, (struct kernel_linear){21, 48, 12, KERNEL_WEIGHT_IN_OUT, 0});
+    check_gelu_backward(backend, (struct kernel_linear){21, 13, 12, KERNEL_WEIGHT_OUT_IN, 0});
 }
 
 static void check_strides(const struct backend *backend)
