@@ -10,11 +10,21 @@
 
 #define ROW_THREADS 512
 
-/* One step of the running highest element and the sum relative to it. */
-__device__ inline void take(float x, float *highest, float *sum)
+/* One step of the running highest element and the sum relative to it: of a pack at once, so that
+ * an element costs one exponential. */
+template <int COUNT>
+__device__ inline void take(const float (&x)[COUNT], float *highest, float *sum)
 {
-    float before = *highest, after = fmaxf(before, x);
-    *sum = (before == after ? *sum : *sum * expf(before - after)) + expf(x - after);
+    float before = *highest, after = before;
+
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        after = fmaxf(after, x[i]);
+    if (after != before)
+        *sum *= expf(before - after);
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        *sum += expf(x[i] - after);
     *highest = after;
 }
 
@@ -33,10 +43,7 @@ __global__ void __launch_bounds__(ROW_THREADS)
 #pragma unroll 2
     for (size_t c = threadIdx.x * LANES; c < vocab; c += ROW_THREADS * LANES) {
         load_pack<T, ALIGNED>(v, x + c, vocab - c, -INFINITY);
-#pragma unroll
-        for (int i = 0; i < LANES; i++)
-            if ((size_t)i < vocab - c)
-                take(v[i], &highest, &sum);
+        take(v, &highest, &sum);
     }
     float top = block_highest<ROW_THREADS>(highest, scratch);
     /* A thread without elements has the sum 0 relative to -infinity. */
