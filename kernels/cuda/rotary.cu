@@ -37,21 +37,21 @@ template <typename T, bool ALIGNED> struct rotary_map {
 
     __device__ void load(input &in, size_t index, size_t left) const
     {
-        if (ALIGNED) {
+        if constexpr (ALIGNED) {
             const T *first = qkv + place_of(index).value;
             load_pack<T, true>(in.x, first, left, 0.0f);
             load_pack<T, true>(in.y, first + half, left, 0.0f);
-            return;
-        }
-        for (size_t i = 0; i < LANES && i < left; i++) {
-            const T *first = qkv + place_of(index + i).value;
-            in.x[i] = to_float(first[0]);
-            in.y[i] = to_float(first[half]);
+        } else {
+            for (size_t i = 0; i < LANES && i < left; i++) {
+                const T *first = qkv + place_of(index + i).value;
+                in.x[i] = to_float(first[0]);
+                in.y[i] = to_float(first[half]);
+            }
         }
     }
     __device__ void store(input &in, size_t index, size_t left) const
     {
-        if (ALIGNED) {
+        if constexpr (ALIGNED) {
             place at = place_of(index);
 #pragma unroll
             for (int begin = 0; begin < LANES; begin += 4) {
@@ -64,13 +64,13 @@ template <typename T, bool ALIGNED> struct rotary_map {
             }
             store_pack<T, true>(qkv + at.value, in.x, left);
             store_pack<T, true>(qkv + at.value + half, in.y, left);
-            return;
-        }
-        for (size_t i = 0; i < LANES && i < left; i++) {
-            place at = place_of(index + i);
-            turn(in.x[i], in.y[i], angles[at.angle], angles[at.angle + half]);
-            qkv[at.value] = from_float<T>(in.x[i]);
-            qkv[at.value + half] = from_float<T>(in.y[i]);
+        } else {
+            for (size_t i = 0; i < LANES && i < left; i++) {
+                place at = place_of(index + i);
+                turn(in.x[i], in.y[i], angles[at.angle], angles[at.angle + half]);
+                qkv[at.value] = from_float<T>(in.x[i]);
+                qkv[at.value + half] = from_float<T>(in.y[i]);
+            }
         }
     }
 };
