@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "kernels/kernel.h"
+#include "kernels/backend.h"
 
 struct backend {
     const struct kernel *kernel;
@@ -16,6 +16,13 @@ typedef void (*backend_check)(const struct backend *backend);
 
 /** backend_each() - says so when no GPU is there */
 void backend_each(backend_check check);
+
+/** backend_gpu_alone() - PARITY_DEVICE=cuda in the environment: checks run on a real GPU alone, for
+ * the machine may be lent by the minute, and one that is not found is a failure */
+bool backend_gpu_alone(void);
+
+/** backend_gpu() - the kernels of a real GPU; NULL, and says so, where none is */
+const struct kernel *backend_gpu(enum kernel_precision precision);
 
 /** backend_name() - the backend of the check that runs now, for messages */
 const char *backend_name(void);

@@ -6,6 +6,7 @@
 
 #include "emulator/emulator.h"
 #include "kernels/cuda/backend.h"
+#include "parity/backend.h"
 #include "parity/model_oracle.h"
 #include "parity/tiny_model.h"
 
@@ -474,7 +475,7 @@ static void test_recomputing_needs_less_memory(void **state)
     assert_true(stage_memory_bytes(&options) < attention);
 }
 
-/* ---- the GPU's kernels, in the emulator ---- */
+/* ---- the GPU's kernels, in the emulator and on a GPU ---- */
 
 static double cosine(const float *a, const float *b, size_t count)
 {
@@ -489,7 +490,7 @@ static double cosine(const float *a, const float *b, size_t count)
 
 /* The whole model: near the CPU's step, and the same bits on another cut and when computed again.
  */
-static void check_emulated(const struct kernel *kernel, double tolerance)
+static void check_kernels(const struct kernel *kernel, double tolerance)
 {
     struct tiny_model on_cpu = tiny;
     struct step want = reference_step(), step, again, cut;
@@ -513,20 +514,47 @@ static void check_emulated(const struct kernel *kernel, double tolerance)
     tiny = on_cpu;
 }
 
-static void test_gpu_kernels_in_f32(void **state)
+static void test_emulated_in_f32(void **state)
 {
     (void)state;
-    if (EMULATOR_JUMPS_ARE_SLOW)
+    if (EMULATOR_JUMPS_ARE_SLOW || backend_gpu_alone())
         skip();
-    check_emulated(firn_cuda_backend()->f32, 1e-5);
+    check_kernels(firn_cuda_backend()->f32, 1e-5);
 }
 
-static void test_gpu_kernels_in_bf16(void **state)
+static void test_emulated_in_bf16(void **state)
 {
     (void)state;
-    if (EMULATOR_JUMPS_ARE_SLOW)
+    if (EMULATOR_JUMPS_ARE_SLOW || backend_gpu_alone())
         skip();
-    check_emulated(firn_cuda_backend()->bf16, 1e-2);
+    check_kernels(firn_cuda_backend()->bf16, 1e-2);
+}
+
+static void check_gpu(enum kernel_precision precision, double tolerance)
+{
+    const struct kernel *kernel = backend_gpu(precision);
+
+    if (!kernel)
+        skip();
+    check_kernels(kernel, tolerance);
+}
+
+static void test_gpu_in_f32(void **state)
+{
+    (void)state;
+    check_gpu(KERNEL_PRECISION_F32, 1e-5);
+}
+
+static void test_gpu_in_tf32(void **state)
+{
+    (void)state;
+    check_gpu(KERNEL_PRECISION_TF32, 1e-3);
+}
+
+static void test_gpu_in_bf16(void **state)
+{
+    (void)state;
+    check_gpu(KERNEL_PRECISION_BF16, 1e-2);
 }
 
 int main(void)
@@ -543,8 +571,11 @@ int main(void)
         cmocka_unit_test(test_memory_is_foretold),
         cmocka_unit_test(test_recomputing_gives_the_same_bits),
         cmocka_unit_test(test_recomputing_needs_less_memory),
-        cmocka_unit_test(test_gpu_kernels_in_f32),
-        cmocka_unit_test(test_gpu_kernels_in_bf16),
+        cmocka_unit_test(test_emulated_in_f32),
+        cmocka_unit_test(test_emulated_in_bf16),
+        cmocka_unit_test(test_gpu_in_f32),
+        cmocka_unit_test(test_gpu_in_tf32),
+        cmocka_unit_test(test_gpu_in_bf16),
     };
     int failed = cmocka_run_group_tests_name("gpt2", tests, set_up_gpt2, tear_down);
 
