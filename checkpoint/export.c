@@ -256,7 +256,9 @@ static int check_options(const struct checkpoint_export *options, struct error *
                          safetensors_dtype_name(options->dtype));
     if (strlen(options->to) > CHECKPOINT_FOLDER_MAX ||
         strlen(options->from) > CHECKPOINT_FOLDER_MAX)
-        return error_set(error, -ENAMETOOLONG, "the path is too long");
+        return error_set(error, -ENAMETOOLONG, "a folder's path is longer than %u bytes: %.40s...",
+                         CHECKPOINT_FOLDER_MAX,
+                         strlen(options->to) > CHECKPOINT_FOLDER_MAX ? options->to : options->from);
     if (lstat(options->to, &status) == 0)
         return error_set(error, -EEXIST, "%s is there already", options->to);
     return 0;

@@ -51,7 +51,8 @@ static int find_at(const char *path, bool one_step, uint64_t step,
                    struct checkpoint_place *ret_place, struct error *error)
 {
     if (strlen(path) >= sizeof(ret_place->path) - 32)
-        return error_set(error, -ENAMETOOLONG, "the path is too long");
+        return error_set(error, -ENAMETOOLONG, "the path is longer than %zu bytes: %.40s...",
+                         sizeof(ret_place->path) - 33, path);
     if (has_manifest(path) && !one_step) {
         strcpy(ret_place->path, path);
         return 0;

@@ -8,7 +8,12 @@
 
 #define PLAN_SLOTS_EACH_MAX 4096
 
-/** plan_slots_parse() - @memory_bytes 0: not said, not limited; 0 or -EINVAL */
+/**
+ * plan_slots_parse() - "8" or "8@16GiB": a node's slots, and the memory of each
+ * @ret_memory_bytes: 0 where nothing is said, which is no limit
+ *
+ * Return: 0, -EINVAL.
+ */
 int plan_slots_parse(const char *text, unsigned *ret_count,
                      uint64_t *ret_memory_bytes) CHECK_RESULT;
 /** plan_slots_node_name() - a, b, ..., z, n26, n27, ... */

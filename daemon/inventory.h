@@ -26,8 +26,8 @@ int inventory_open(struct daemon *daemon, struct inventory **ret_inventory,
 /** inventory_device() - what the slots are: "cuda" or "cpu" */
 const char *inventory_device(const struct inventory *inventory);
 
-/** inventory_describe() - fill @daemon's own record with what the slots compute with and how fast
- * they are, as far as can be found out; the first time on a kind of GPU that takes seconds */
+/** inventory_describe() - fill the daemon's own record with what the slots compute with and how
+ * fast they are, as far as can be found out; the first time on a kind of GPU that takes seconds */
 void inventory_describe(const struct inventory *inventory);
 
 /** inventory_excuse() - an operator has looked at this node: its slots are good until the next

@@ -130,7 +130,7 @@ int leader_change(struct leader_context *context) CHECK_RESULT;
 /**
  * leader_preempted() - by which way the job leaves nodes that must be empty by a given time
  * @with_start: processes that take over must be started first
- * @ret_way: its numbers, for people
+ * @ret_numbers: what it was decided by, for people
  */
 enum preemption_way leader_preempted(struct leader_context *context, bool with_start,
                                      struct preemption *ret_numbers);

@@ -3,8 +3,8 @@
  *
  * Everything is asynchronous on the caller's event loop and single-threaded: an operation that
  * starts (0) calls back exactly once, never from inside the starting call; one that fails to start
- * (negative) never does. Cancel by kv_cancel(): then it does not call back. Strings and results are
- * borrowed during the callback.
+ * (negative) never does. One that is cancelled (`cancel` below) does not call back. Strings and
+ * results are borrowed during the callback.
  */
 #pragma once
 

@@ -87,6 +87,34 @@ static void words_name_whose_node_is_gone(void **state)
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
 
+/* c is still starting, and is not lost while its node is there. */
+static void words_do_not_name_who_is_on_the_way(void **state)
+{
+    (void)state;
+    break_links(false);
+    say(2, WORKER_STARTING, 6, 0);
+    reports[2].workers[0].held_unit_count = 0;
+    expect_words("links broke: 3 slots -> 2, step 10 is replayed");
+    view.node_count = 2;
+    expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
+}
+
+/* Nor who had nothing to do with the step: c handed over and left, and a/1 is no rank. */
+static void words_name_ranks_that_had_not_left(void **state)
+{
+    (void)state;
+    plan->worker_count = plan->replica_count = 2;
+    plan->donor_count = 1;
+    break_links(false);
+    say(2, WORKER_LEFT, 6, 0);
+    reports[0].worker_count = 2;
+    reports[0].workers[1] =
+        (struct worker_report){.slot = 1, .phase = WORKER_DEAD, .generation = 6, .instance = 99};
+    expect_words("links broke: 2 slots -> 2, step 10 is replayed");
+    lose(1);
+    expect_words("lost b/0: 2 slots -> 1, step 10 is replayed");
+}
+
 /* A pause that broke: everybody was to leave, so the plan in force has donors alone. */
 static void words_count_those_who_were_leaving(void **state)
 {
@@ -337,6 +365,8 @@ int main(void)
         TEST(words_name_who_is_lost_and_what_becomes_of_the_step),
         TEST(words_name_three_and_count_the_rest),
         TEST(words_name_whose_node_is_gone),
+        TEST(words_do_not_name_who_is_on_the_way),
+        TEST(words_name_ranks_that_had_not_left),
         TEST(words_count_those_who_were_leaving),
         TEST(the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least),
         TEST(free_slots_are_taken_where_the_living_are_too_few),
