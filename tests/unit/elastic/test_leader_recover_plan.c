@@ -175,6 +175,30 @@ static void where_no_layout_fits_it_says_why(void **state)
     assert_non_null(strstr(decision.text, "waits for slots: no layout fits: "));
 }
 
+static void say_units(unsigned node, unsigned first)
+{
+    reports[node].workers[0].held_first_unit = first;
+    reports[node].workers[0].held_unit_count = job_spec_unit_count(&spec) / 2;
+}
+
+/* Two stages on two nodes: each gets the half that it has, and nothing moves. */
+static void whoever_has_units_keeps_them(void **state)
+{
+    (void)state;
+    view.stages_wanted = 2;
+    view.replicas_wanted = 1;
+    for (unsigned first = 0; first < 2; first++) {
+        break_links(false);
+        lose(2);
+        say_units(first, 0);
+        say_units(1 - first, job_spec_unit_count(&spec) / 2);
+        decide();
+        expect_published(9, 0);
+        assert_string_equal(decision.plan->workers[0].node, nodes[first].name);
+        assert_string_equal(decision.plan->workers[1].node, nodes[1 - first].name);
+    }
+}
+
 /* b was left behind at a step that nobody goes on from: any process does as well. */
 static void a_process_with_worthless_state_may_be_another_one(void **state)
 {
@@ -371,6 +395,7 @@ int main(void)
         TEST(the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least),
         TEST(free_slots_are_taken_where_the_living_are_too_few),
         TEST(where_no_layout_fits_it_says_why),
+        TEST(whoever_has_units_keeps_them),
         TEST(a_process_with_worthless_state_may_be_another_one),
         TEST(layers_that_were_frozen_stay_so),
         TEST(a_node_keeps_the_history_of_its_dead_worker),
