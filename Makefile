@@ -8,7 +8,7 @@ DESTDIR ?=
 # Of `make chaos`; without SEED another one each time, which is printed.
 SEED    ?=
 MINUTES ?= 2
-SHADOW  ?= 0
+WITH    ?=
 RATE    ?= 20
 
 .DEFAULT_GOAL := build
@@ -65,10 +65,10 @@ tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan,firn_test_programs)
 	ctest --test-dir build/tsan --output-on-failure -j$(TESTS_AT_ONCE) -R '^unit_(base|kernels|comm|checkpoint|worker|daemon)_'
 
-chaos: build ## slow tests of faults, then random faults: SEED=, MINUTES=, RATE= (a minute), SHADOW=1
+chaos: build ## slow tests of faults, then random faults: SEED=, MINUTES=, RATE= (a minute), WITH="shadow disks members"
 	ctest --test-dir build --output-on-failure -L slow
 	FIRN_BIN=$(CURDIR)/build/bin FIRN_SEED=$(SEED) FIRN_CHAOS_SECONDS=$$(($(MINUTES) * 60)) \
-	    FIRN_CHAOS_RATE=$(RATE) FIRN_CHAOS_SHADOW=$(SHADOW) PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_chaos.py
+	    FIRN_CHAOS_RATE=$(RATE) FIRN_CHAOS_WITH="$(WITH)" PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_chaos.py
 
 demo: build ## train a small model, kill a worker, and compare with the undisturbed run
 	examples/demo.sh

@@ -7,7 +7,7 @@ from cluster import BIN
 
 
 class Clock:
-    """cluster = Cluster(..., environment=clock.environment); clock.step(3600)"""
+    """cluster = Cluster(..., clock=clock); clock.step(3600)"""
 
     def __init__(self):
         self.file = tempfile.NamedTemporaryFile(prefix="firn-clock-")  # pylint: disable=consider-using-with

@@ -20,7 +20,8 @@ from processes import Heir, die_with_parent, kill, naming
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("FIRN_BIN", REPOSITORY + "/build/bin")
-FAILURE_TIMEOUT_MS = 1500
+SLOWNESS = float(os.environ.get("FIRN_SLOWNESS", "1"))  # of this build: 4 for one with sanitizers, say
+FAILURE_TIMEOUT_MS = int(1500 * SLOWNESS)
 PIPELINE = ("--slot-memory-mb", "1")  # less than a replica of job.SPEC needs: two stages at first
 POLL_SECONDS = 0.02
 
@@ -52,6 +53,7 @@ class Node:
         self.http = f"{self.address}:{cluster.ports.take(1)}"
         self.link_port = cluster.ports.take(slots)
         self.data, self.run = f"{cluster.folder}/{name}", f"{cluster.folder}/run-{name}"
+        self.checkpoints = self.data + "/checkpoints" if cluster.own_disks else cluster.checkpoints
         self.home = None  # where firnd and its workers are, when that matters
         self.log = f"{cluster.folder}/{name}.log"
         self.process = None
@@ -60,7 +62,7 @@ class Node:
         return [BIN + "/firnd", "--cluster", self.cluster.name, "--node", self.name, "--endpoints",
                 self.cluster.etcd.url, "--address", self.address, "--link-port", str(self.link_port), "--http", self.http,
                 "--data-dir", self.data, "--run-dir", self.run, "--checkpoint-dir",
-                self.cluster.checkpoints, "--slots", str(self.slots), "--failure-timeout-ms",
+                self.checkpoints, "--slots", str(self.slots), "--failure-timeout-ms",
                 str(FAILURE_TIMEOUT_MS), "--log", "stderr", *self.flags]
 
     def launch(self):
@@ -136,16 +138,18 @@ class Node:
 class Cluster:
     """with Cluster(self.id(), nodes=3, slots=2) as cluster: ...
 
-    @members: of etcd; @network: a Network, else all nodes share 127.0.0.1; @environment: of every firnd
+    @members: of etcd; @network: a Network, else all nodes share 127.0.0.1; @clock: a Clock that all go by;
+    @own_disks: each node has a folder of its own for checkpoints
     """
 
-    def __init__(self, purpose, nodes=3, slots=2, flags=(), members=1, network=None, environment=None):
+    def __init__(self, purpose, nodes=3, slots=2, flags=(), members=1, network=None, clock=None, own_disks=False):
         self.purpose, self.began, self.timeline = purpose, time.monotonic(), []
         self.folder = tempfile.mkdtemp(prefix="firn-test-")
         self.checkpoints = self.folder + "/checkpoints"
         self.name = "t" + os.path.basename(self.folder).replace("_", "-").lower()
         self.heir = None
-        self.environment, self.network, self.ports = environment or {}, network, Ports()
+        self.clock, self.network, self.own_disks, self.ports = clock, network, own_disks, Ports()
+        self.environment = clock.environment if clock else {}
         self.etcd = Etcd(self.folder, self.ports, members, network.host if network else "127.0.0.1")
         self.nodes = {name: Node(self, name, slots, flags) for name in "abcdefgh"[:nodes]}
 
@@ -233,14 +237,14 @@ class Cluster:
     def wait(self, what, condition, seconds=60):
         """Until condition() is true; returns its value."""
         self.note(f"waits until {what}")
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * SLOWNESS
         while True:
             value = condition()
             if value:
                 self.note(f"so it is: {what}")
                 return value
             if time.monotonic() > deadline:
-                raise Timeout(f"not within {seconds} s: {what}")
+                raise Timeout(f"not within {seconds * SLOWNESS:.0f} s: {what}")
             pause()
 
     def leader(self):

@@ -46,6 +46,10 @@ class Flip:
     def carried_out(self):
         return not os.path.exists(self.path)
 
+    def withdraw(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self.path)
+
 
 @contextlib.contextmanager
 def disk_fault(job, nodes, number):

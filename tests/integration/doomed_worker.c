@@ -8,8 +8,8 @@
  *   doom-<slot>        "<place> <step> <signal>": at that place, in that step or later, the signal
  *                      is sent to this process. The order is removed first: it is for one worker.
  *   flip-<slot>        "<step>": in that step or later one bit of a gradient is another one, after
- * the reduction. The order is removed first. disk-fault         "<errno>": while it is there,
- * writing and fsync of checkpoint files fail
+ *                      the reduction, where another replica can tell. The order is removed first.
+ *   disk-fault         "<errno>": while it is there, writing and fsync of checkpoint files fail
  *
  * "Later", because a test that gives an order does not stop time.
  */
@@ -210,7 +210,8 @@ void __wrap_squares_record(struct squares *squares, const struct plan *plan, uns
 {
     char line[80];
 
-    if (read_order(self.flip, line) && self.step >= strtoull(line, NULL, 10) && !unlink(self.flip))
+    if (plan->replica_count > 1 && read_order(self.flip, line) &&
+        self.step >= strtoull(line, NULL, 10) && !unlink(self.flip))
         flip_a_bit(gradients);
     __real_squares_record(squares, plan, rank, gradients, record);
 }

@@ -14,12 +14,17 @@ import unittest
 CLONE_NEWNET = 0x40000000
 BRIDGE = "firn0"
 NOWHERE = "02:00:00:00:00:01"  # no such station on the bridge
+SLOW = ("rate", "8mbit", "burst", "16kb", "latency", "200ms")  # what queues for longer is lost
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
+def run(*words):
+    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, timeout=30)
+
+
 def ip(*words):
-    subprocess.run(["ip", *words], check=True, stdin=subprocess.DEVNULL, timeout=30)
+    run("ip", *words)
 
 
 def new_namespace():
@@ -81,12 +86,21 @@ class Network:
     def mend(self, number):
         ip("link", "set", f"cable{number}", "up")
 
-    def part(self, one, other, apart=True):
-        """Two nodes lose each other, and reach everybody else as before."""
-        for here, there in ((one, other), (other, one)):
+    def part(self, one, other, apart=True, ways=2):
+        """Two nodes lose each other, and reach everybody else as before; @ways 1: what @one sends is lost."""
+        for here, there in ((one, other), (other, one))[:ways]:
             words = ("replace", self.address(there), "lladdr", NOWHERE, "nud", "permanent") if apart else \
                 ("del", self.address(there))
             self.inside(here, "neigh", *words, "dev", "eth0")
+
+    def slow(self, number, slow=True):
+        """Whatever this node sends, to whomever, shares a narrow cable."""
+        words = ("add", "dev", "eth0", "root", "tbf", *SLOW) if slow else ("del", "dev", "eth0", "root")
+        enter(self.nodes[number])
+        try:
+            run("tc", "qdisc", *words)
+        finally:
+            enter(self.home)
 
     def close(self):
         for namespace in self.nodes:

@@ -2,8 +2,13 @@
 """Random faults for a while, then equality, and how much of the time was put to use.
 
 FIRN_SEED=n runs the same faults again, at their own times; FIRN_CHAOS_SECONDS and FIRN_CHAOS_RATE (faults a
-minute) say how long and how many: `make chaos SEED=n MINUTES=m RATE=r`. FIRN_CHAOS_SHADOW=1 (SHADOW=1) gives
-the job shadow state: three stages of as many replicas as there are slots for, often one.
+minute) say how long and how many: `make chaos SEED=n MINUTES=m RATE=r`. What the cluster is like follows from
+the seed, too, unless FIRN_CHAOS_WITH (WITH=) names it, of these:
+
+    shadow      shadow state: three stages of as many replicas as there are slots for, often one
+    disks       each node has a disk of its own, and checkpoints have two copies
+    members     three members of etcd
+    plain       none of these
 """
 import contextlib
 import os
@@ -12,15 +17,25 @@ import time
 import unittest
 
 from chaos import DEVICES, Chaos
+from clock import Clock
 from cluster import PIPELINE, Cluster
 from doom import DOOMED
 from job import FREEZE_EVERY, Job, JobTest
 from network import Network
+from test_copies import SpreadJob
 
 SECONDS = float(os.environ.get("FIRN_CHAOS_SECONDS", "25"))
 RATE = float(os.environ.get("FIRN_CHAOS_RATE", "60"))
-SHADOW = os.environ.get("FIRN_CHAOS_SHADOW") == "1"
+KINDS = ("shadow", "disks", "members")
 SETTLED_STEP = FREEZE_EVERY + 60  # nothing freezes after it, so steps last alike
+
+
+def kinds(seed):
+    """What the cluster of that seed is like."""
+    asked = os.environ.get("FIRN_CHAOS_WITH", "").split()
+    numbers = random.Random(f"{seed}/kinds")
+    drawn = [kind for kind in KINDS if numbers.random() < 0.4]
+    return [kind for kind in asked if kind != "plain"] if asked else drawn
 
 
 class ChaosTest(JobTest):
@@ -31,20 +46,29 @@ class ChaosTest(JobTest):
                          lambda: time.monotonic() - began > seconds, seconds + 60)
         return (job.step() - first) / (time.monotonic() - began)
 
+    @staticmethod
+    def submit(cluster, having):
+        copies = 2 if "disks" in having else 1
+        job = (SpreadJob if "disks" in having else Job)(cluster, elastic__shadow="shadow" in having,
+                                                        checkpoint__copies=copies)
+        return job.submit(**({"stages": 3} if "shadow" in having else {}))
+
     def test_random_faults(self):
         seed = int(os.environ.get("FIRN_SEED") or random.randrange(10 ** 6))
-        measured = max(2.0, SECONDS / 10)
+        having, measured = kinds(seed), max(2.0, SECONDS / 10)
         network = None
         with contextlib.suppress(unittest.SkipTest):
             network = Network()
-        print(f"seed {seed}", flush=True)
-        # Copies need memory: the stages are asked for instead of forced.
-        flags, wishes = (DOOMED, {"stages": 3}) if SHADOW else (PIPELINE + DOOMED, {})
-        with Cluster(f"{self.id()} with FIRN_SEED={seed}", flags=flags, network=network) as cluster:
-            job = Job(cluster, elastic__shadow=SHADOW).submit(**wishes)
+        print(f"seed {seed}: {', '.join(having) or 'plain'}", flush=True)
+        # Copies of state need memory: the stages are asked for instead of forced.
+        flags = DOOMED if "shadow" in having else PIPELINE + DOOMED
+        with contextlib.closing(Clock()) as clock, \
+                Cluster(f"{self.id()} with FIRN_SEED={seed}", flags=flags, network=network, clock=clock,
+                        members=3 if "members" in having else 1, own_disks="disks" in having) as cluster:
+            job = self.submit(cluster, having)
             job.wait_step(SETTLED_STEP)
             rates = [self.steps_per_second(job, measured)]
-            chaos, began, first = Chaos(cluster, job, random.Random(seed)), time.monotonic(), job.step()
+            chaos, began, first = Chaos(cluster, job, seed, SECONDS), time.monotonic(), job.step()
             chaos.disturb(SECONDS, RATE / 60)
             steps, seconds = job.step() - first, time.monotonic() - began
             job.ask(devices=DEVICES)

@@ -14,10 +14,7 @@ from test_checkpoints import firnctl
 
 def spread_cluster(purpose, nodes=3, flags=()):
     """One slot a node, so that a lost node is a lost stage, and no folder that two of them share."""
-    cluster = Cluster(purpose, nodes=nodes, slots=1)
-    for node in cluster.nodes.values():
-        node.flags = (*flags, "--checkpoint-dir", node.data + "/checkpoints")
-    return cluster
+    return Cluster(purpose, nodes=nodes, slots=1, flags=flags, own_disks=True)
 
 
 class SpreadJob(Job):
@@ -57,7 +54,7 @@ def lose(cluster, name):
     """The node and its disk: what other nodes have is all that is left."""
     node = cluster.nodes[name]
     node.kill()
-    shutil.rmtree(node.data + "/checkpoints")
+    shutil.rmtree(node.checkpoints)
     cluster.note(f"the checkpoints of node {name} are gone")
 
 

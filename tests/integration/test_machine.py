@@ -86,7 +86,7 @@ class Quick(Machine):
 
     def test_the_clock_steps_by_an_hour(self):
         with contextlib.closing(Clock()) as clock, \
-                Cluster(self.id(), flags=PIPELINE, environment=clock.environment) as cluster:
+                Cluster(self.id(), flags=PIPELINE, clock=clock) as cluster:
             job = Job(cluster).submit()
             job.wait_step(50)
             for seconds in (3600, -3600, 0):
