@@ -363,16 +363,23 @@ static void carry_out(struct job *job, const struct agent_action *action)
     }
 }
 
-static void feed(struct job *job, struct agent_event *event)
+static void look_again(struct job *job)
+{
+    const struct loop *loop = &job->daemon->loop.loop;
+
+    log_error("job %s: no memory to follow what happened; looking again soon", job->name);
+    if (loop->timer_set(loop->context, job->tick, loop->now_ns(loop->context) + NS_PER_SECOND / 10))
+        log_error("a timer failed");
+}
+
+static void step_agent(struct job *job, struct agent_event *event)
 {
     const struct loop *loop = &job->daemon->loop.loop;
     AUTO_FREE struct agent_actions *actions = malloc(sizeof(*actions)); /* large, and hardly used */
 
     event->now_ns = loop->now_ns(loop->context);
     if (!actions) {
-        log_error("job %s: no memory to follow what happened; looking again soon", job->name);
-        if (loop->timer_set(loop->context, job->tick, event->now_ns + NS_PER_SECOND / 10))
-            log_error("a timer failed");
+        look_again(job);
         return;
     }
     agent_step(job->agent, event, actions);
@@ -380,6 +387,58 @@ static void feed(struct job *job, struct agent_event *event)
         carry_out(job, &actions->list[i]);
     if (loop->timer_set(loop->context, job->tick, actions->wake_at_ns))
         log_error("job %s: its timer failed", job->name);
+}
+
+/*
+ * What the agent and the workers' words take is a hundred times as much as the rest of a job, and
+ * etcd keeps jobs that are over until somebody removes them. So a job that has nothing to do with
+ * this node does without, until a plan names it: also one that ends the job, which waits for its
+ * word.
+ */
+static bool rouse(struct job *job)
+{
+    const struct daemon *daemon = job->daemon;
+    struct agent_event plan = {.type = AGENT_PLAN, .plan = job->plan};
+    struct agent_event next = {.type = AGENT_NEXT, .plan = job->prepared};
+
+    if (job->agent)
+        return true;
+    job->statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->statuses));
+    job->agent = job->statuses ? agent_new(job->name, daemon->config->node, daemon->self.links,
+                                           daemon->config->failure_timeout_ns)
+                               : NULL;
+    if (!job->agent) {
+        free(job->statuses);
+        job->statuses = NULL;
+        return false;
+    }
+    if (job->plan)
+        step_agent(job, &plan);
+    if (job->prepared)
+        step_agent(job, &next);
+    return true;
+}
+
+static void rest(struct job *job)
+{
+    const struct loop *loop = &job->daemon->loop.loop;
+
+    if (!job->agent || !job_idle(job) || !agent_rests(job->agent) ||
+        loop->timer_set(loop->context, job->tick, UINT64_MAX))
+        return;
+    agent_free(job->agent);
+    job->agent = NULL;
+    free(job->statuses);
+    job->statuses = NULL;
+    job->alone_generation = 0;
+}
+
+static void feed(struct job *job, struct agent_event *event)
+{
+    if (rouse(job))
+        step_agent(job, event);
+    else
+        look_again(job);
 }
 
 static void on_tick(void *context)
@@ -431,7 +490,8 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
     *plan = decoded;
     *revision = now;
     struct agent_event event = {.type = type, .plan = decoded};
-    feed(job, &event);
+    if (job->agent || (decoded && plan_find_node(decoded, job->daemon->config->node) >= 0))
+        feed(job, &event);
     plan_free(old);
 }
 
@@ -442,13 +502,15 @@ void job_sync(struct job *job)
     recording_sync(job);
     sweeping_sync(job);
     copying_sync(job);
+    rest(job);
 }
 
 void job_mended(struct job *job)
 {
     struct agent_event event = {.type = AGENT_SLOTS_MENDED};
 
-    feed(job, &event);
+    if (job->agent)
+        feed(job, &event);
 }
 
 void job_gone(struct job *job)
@@ -462,7 +524,8 @@ void job_gone(struct job *job)
             "job submit FILE --from %s lets it go on from its newest checkpoint",
             job->name, job->checkpoint_dir);
     job->gone = true;
-    feed(job, &event);
+    if (job->agent)
+        feed(job, &event);
 }
 
 bool job_idle(const struct job *job)
@@ -563,11 +626,7 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
     snprintf(job->spec_path, sizeof(job->spec_path), "%.*s/spec.json", CONFIG_TEXT_SIZE - 16,
              job->dir);
     choose_checkpoint_dir(job);
-    job->agent = agent_new(name, daemon->config->node, daemon->self.links,
-                           daemon->config->failure_timeout_ns);
-    job->statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->statuses));
-    status =
-        job->agent && job->statuses ? 0 : error_set(error, -ENOMEM, "no memory for job %s", name);
+    status = rouse(job) ? 0 : error_set(error, -ENOMEM, "no memory for job %s", name);
     if (!status)
         status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_tick, job, &job->tick);
     if (!status)

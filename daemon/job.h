@@ -19,7 +19,7 @@ struct job {
     char dir[CONFIG_TEXT_SIZE], spec_path[CONFIG_TEXT_SIZE];
     char checkpoint_dir[JOB_PATH_SIZE + NAME_SIZE + 2];
     struct job_spec spec;
-    struct agent *agent;
+    struct agent *agent;          /* NULL while the job rests here, `statuses` too */
     struct plan *plan, *prepared; /* keys `generation` and `next` as last seen; NULL: absent */
     int64_t plan_revision, prepared_revision;
     char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan before, which a planned one lets go on */

@@ -63,6 +63,21 @@ bool agent_idle(const struct agent *agent)
     return true;
 }
 
+bool agent_rests(const struct agent *agent)
+{
+    /* Whoever an empty plan sends away has a rank in it. */
+    bool trains = agent->plan != NULL && agent->plan->worker_count > 0;
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
+        const struct agent_slot *slot = &agent->slots[index];
+        bool wanted = (trains && agent_rank(agent, agent->plan, index) >= 0) ||
+                      agent_rank(agent, agent->next, index) >= 0;
+        bool fails = trains && slot->crashes + slot->deaths_at_start > 0;
+        if (wanted || fails || slot->process != PROCESS_NONE || slot->bad || slot->refused)
+            return false;
+    }
+    return true;
+}
+
 int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot)
 {
     if (plan == NULL)

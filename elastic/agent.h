@@ -98,3 +98,6 @@ void agent_step(struct agent *agent, const struct agent_event *event,
 const struct node_report *agent_last_report(const struct agent *agent);
 /** agent_idle() - no worker of this job is left here */
 bool agent_idle(const struct agent *agent);
+/** agent_rests() - it is idle, no plan wants a worker here, and it knows nothing of this node's
+ * slots that a later plan would have to know: it may be freed, and made anew for that plan */
+bool agent_rests(const struct agent *agent);

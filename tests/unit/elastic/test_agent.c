@@ -616,6 +616,42 @@ static void a_plan_for_another_version_starts_nothing(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
 }
 
+static void it_rests_when_the_job_is_over_and_everybody_has_left(void **state)
+{
+    (void)state;
+    assert_true(agent_rests(agent)); /* a job that waits for slots */
+    run_two();
+    assert_false(agent_rests(agent));
+    struct plan *end = make_plan(2, false, 2, (unsigned[]){0, 1}, NULL);
+    end->donor_count = end->worker_count;
+    end->worker_count = end->stage_count = end->replica_count = 0;
+    feed_plan(AGENT_PLAN, end);
+    assert_false(agent_rests(agent));
+    feed_exit(0, 0);
+    assert_false(agent_rests(agent));
+    feed_exit(1, 0);
+    assert_true(agent_rests(agent));
+    feed_plan(AGENT_NEXT, make_plan(3, false, 1, (unsigned[]){1}, NULL));
+    assert_false(agent_rests(agent));
+}
+
+static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
+{
+    (void)state;
+    run_two();
+    feed_exit(0, 1); /* soon after it had joined */
+    struct plan *elsewhere = make_plan(2, false, 1, (unsigned[]){0}, NULL);
+    snprintf(elsewhere->workers[0].node, NAME_SIZE, "b");
+    feed_plan(AGENT_PLAN, elsewhere);
+    feed_status(1, 11, WORKER_BAD, 2);
+    feed_exit(1, 0);
+    assert_false(agent_rests(agent));
+    feed_plan(AGENT_PLAN, make_plan(3, false, 0, NULL, NULL));
+    assert_false(agent_rests(agent)); /* of slot 1, for every later plan */
+    step((struct agent_event){.type = AGENT_SLOTS_MENDED});
+    assert_true(agent_rests(agent));
+}
+
 static void old_news_is_ignored(void **state)
 {
     (void)state;
@@ -663,6 +699,8 @@ int main(void)
         TEST(a_refusal_is_final_and_told),
         TEST(a_worker_takes_its_slot_out_of_service),
         TEST(a_plan_for_another_version_starts_nothing),
+        TEST(it_rests_when_the_job_is_over_and_everybody_has_left),
+        TEST(it_does_not_rest_while_it_knows_ill_of_a_slot),
         TEST(old_news_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
