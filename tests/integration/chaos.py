@@ -326,7 +326,9 @@ class Chaos:
                 yield POLL
 
     def scale(self, numbers):
-        yield from self.said(self.job.ask, devices=numbers.randint(2, DEVICES))
+        """Never to fewer than what has to be."""
+        least = max(2, self.job.wish["stages"])
+        yield from self.said(self.job.ask, devices=numbers.randint(least, DEVICES))
 
     def pause(self, numbers):
         with self.claim("wish"):
