@@ -12,13 +12,13 @@
 #define CLUSTER_DEFAULT   "default"
 #define PASSWORD_MAX      4096
 #define RETRY_NS          (250 * NS_PER_MS)
-#define FAREWELL_NS       (60 * NS_PER_SECOND) /* etcd's own deadlines end a request before this */
+#define PATIENT_NS        NS_PER_SECOND /* without a word to who waits */
 
 struct question {
     struct store *store;
     bool done;
     int status;
-    bool succeeded;
+    bool writes, succeeded;
     int (*take)(void *context, const struct kv_result *result, struct error *error);
     void *context;
     struct error *error;
@@ -158,18 +158,6 @@ static void on_answer(void *context, const struct kv_result *result)
         question->status = question->take(question->context, result, question->error);
 }
 
-/* Until the answer is there; the request has deadlines of its own, so it comes. */
-static int wait_for(struct question *question, struct kv_request *request)
-{
-    struct store *store = question->store;
-
-    if (poll_loop_run(store->loop, &question->done, clock_monotonic_ns() + FAREWELL_NS)) {
-        store->kv->cancel(store->kv->context, request);
-        return error_set(question->error, -ETIMEDOUT, "etcd did not answer");
-    }
-    return question->status;
-}
-
 static bool worth_another_try(int status)
 {
     return status == -ECONNREFUSED || status == -ETIMEDOUT || status == -EHOSTUNREACH ||
@@ -205,6 +193,27 @@ static void say_waiting(const struct store *store, bool *said)
     *said = true;
 }
 
+static bool wait_until(const struct question *question, uint64_t deadline_ns)
+{
+    return !poll_loop_run(question->store->loop, &question->done, deadline_ns);
+}
+
+static int wait_for(struct question *question, struct kv_request *request, uint64_t deadline_ns,
+                    bool *said)
+{
+    struct store *store = question->store;
+
+    if (wait_until(question, MIN(clock_monotonic_ns() + PATIENT_NS, deadline_ns)))
+        return question->status;
+    say_waiting(store, said);
+    if (wait_until(question, deadline_ns))
+        return question->status;
+    store->kv->cancel(store->kv->context, request);
+    return error_set(question->error, -ETIMEDOUT, "no answer within %llu s%s",
+                     store->timeout_ns / NS_PER_SECOND,
+                     question->writes ? ", so it may have been done or not" : "");
+}
+
 int store_range(struct store *store, const char *key, bool prefix,
                 int (*take)(void *context, const struct kv_result *result, struct error *error),
                 void *context, struct error *error)
@@ -219,7 +228,7 @@ int store_range(struct store *store, const char *key, bool prefix,
         int status =
             store->kv->range(store->kv->context, key, prefix, on_answer, &question, &request);
         if (!status)
-            status = wait_for(&question, request);
+            status = wait_for(&question, request, deadline_ns, &said);
         if (!worth_another_try(status) || clock_monotonic_ns() + RETRY_NS >= deadline_ns)
             return explain(store, status, error);
         say_waiting(store, &said);
@@ -233,13 +242,14 @@ int store_txn(struct store *store, const struct kv_compare *compares, size_t com
               const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded,
               struct error *error)
 {
-    struct question question = {.store = store, .error = error};
+    struct question question = {.store = store, .writes = true, .error = error};
     struct kv_request *request = NULL;
+    bool said = false;
     int status = store->kv->txn(store->kv->context, compares, compare_count, operations,
                                 operation_count, on_answer, &question, &request);
 
     if (!status)
-        status = wait_for(&question, request);
+        status = wait_for(&question, request, clock_monotonic_ns() + store->timeout_ns, &said);
     if (!status)
         *ret_succeeded = question.succeeded;
     return explain(store, status, error);
