@@ -182,6 +182,11 @@ static int explain(const struct store *store, int status, struct error *error)
                          "etcd refuses us: %.500s.\nFIRN_ETCD_USER and FIRN_ETCD_PASSWORD_FILE say "
                          "who asks",
                          what);
+    if (status == -EPROTO && strstr(store->endpoints, "https:"))
+        return error_set(error, status,
+                         "%.500s.\nFIRN_ETCD_CA is the authority to trust; FIRN_ETCD_CERTIFICATE "
+                         "and FIRN_ETCD_KEY are shown to an etcd that asks",
+                         what);
     return status;
 }
 

@@ -39,6 +39,7 @@ struct http2_connection {
     struct http2_stream *told, **told_end; /* these have something to tell their owners */
     void (*closed)(struct http2_connection *connection, void *context);
     void *context;
+    bool plain; /* not encrypted */
     bool connected, greeted, watches_write;
     bool busy;     /* in turn(): what is submitted is sent at its end */
     bool draining; /* GOAWAY */
@@ -378,6 +379,21 @@ static void take(struct http2_connection *connection, const uint8_t *data, size_
         fail(connection, -EPROTO, "what answers there does not speak HTTP/2");
 }
 
+/* A server that speaks TLS ends a connection at which nobody does. */
+static void lose(struct http2_connection *connection, bool closed)
+{
+    const char *refusal = wire_refusal(connection->wire);
+    if (refusal != NULL)
+        fail(connection, -EPROTO, refusal);
+    else if (connection->plain && !connection->greeted)
+        fail(
+            connection, -ECONNRESET,
+            "the server has closed the connection at once, as one that speaks TLS (https://) does");
+    else
+        fail(connection, -ECONNRESET,
+             closed ? "the server has closed the connection" : "the connection broke");
+}
+
 static void read_all(struct http2_connection *connection)
 {
     uint8_t room[READ_BYTES];
@@ -389,8 +405,7 @@ static void read_all(struct http2_connection *connection)
         if (size_bytes > 0)
             take(connection, room, (size_t)size_bytes);
         else
-            fail(connection, -ECONNRESET,
-                 size_bytes == 0 ? "the server has closed the connection" : "the connection broke");
+            lose(connection, size_bytes == 0);
     }
 }
 
@@ -539,6 +554,7 @@ int http2_connection_new(const struct http2_connection_options *options,
         return -ENOMEM;
     connection->loop = options->loop;
     connection->told_end = &connection->told;
+    connection->plain = strncmp(options->wire.origin, "http:", 5) == 0;
     connection->closed = options->closed;
     connection->context = options->context;
     int r = set_up_session(connection);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "membership/alarm.h"
+#include "membership/tls_words.h"
 
 #define PROTOCOL_BYTES_MAX 15
 
@@ -23,6 +24,8 @@ struct wire {
     struct wire_callbacks callbacks;
     void *context;
     char text[CURL_ERROR_SIZE];
+    char words[TLS_WORDS_SIZE]; /* what that means */
+    const char *refusal;
 };
 
 static void descriptor_ready(void *user, int descriptor, unsigned events)
@@ -39,6 +42,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
     curl_socket_t descriptor = CURL_SOCKET_BAD;
     int status = curl_transfer_status(transfer, code);
     const char *text = wire->text[0] != '\0' ? wire->text : curl_easy_strerror(code);
+    text = tls_words_connect(code, text, wire->words);
     alarm_clear(&wire->alarm);
     if (status == 0)
         curl_easy_getinfo(transfer->easy, CURLINFO_ACTIVESOCKET, &descriptor);
@@ -182,7 +186,14 @@ ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_mo
     if (code == CURLE_AGAIN)
         return -EAGAIN;
     *ret_more = wire->encrypted || got == size_bytes; /* TLS keeps what it has decrypted */
+    if (code != CURLE_OK && wire->encrypted)
+        wire->refusal = tls_words_refused(wire->text, wire->words);
     return code == CURLE_OK ? (ssize_t)got : -ECONNRESET;
+}
+
+const char *wire_refusal(const struct wire *wire)
+{
+    return wire->refusal;
 }
 
 ssize_t wire_write(struct wire *wire, const void *data, size_t size_bytes)

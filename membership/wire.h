@@ -59,5 +59,8 @@ int wire_watch(struct wire *wire, bool write) CHECK_RESULT;
  * Return: bytes; 0: the peer has closed its side; -EAGAIN; -ECONNRESET.
  */
 ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_more) CHECK_RESULT;
+/** wire_refusal() - after -ECONNRESET: why the peer ended TLS; NULL: it has not said. Until
+ *  wire_close() */
+const char *wire_refusal(const struct wire *wire);
 /** wire_write() - Return: how much of @data was taken, more than 0; -EAGAIN; -ECONNRESET */
 ssize_t wire_write(struct wire *wire, const void *data, size_t size_bytes) CHECK_RESULT;

@@ -63,6 +63,12 @@ ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_mo
     return (ssize_t)taken;
 }
 
+const char *wire_refusal(const struct wire *wire)
+{
+    (void)wire;
+    return NULL;
+}
+
 ssize_t wire_write(struct wire *wire, const void *data, size_t size_bytes)
 {
     (void)wire, (void)data;

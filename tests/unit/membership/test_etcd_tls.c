@@ -66,7 +66,7 @@ static void test_unknown_authority(void **state)
                                                       .key_file = key});
     struct outcome outcome = store_range(&store, "/a", false);
     assert_int_equal(outcome.status, -EPROTO);
-    assert_non_null(strstr(outcome.text, "certificate"));
+    assert_non_null(strstr(outcome.text, "of no authority that we trust"));
     store_close(&store);
 }
 
@@ -76,16 +76,68 @@ static void test_no_client_certificate(void **state)
     REQUIRE_TLS();
     struct store store;
     store_open_options(&store, &(struct etcd_options){.endpoints = endpoint, .ca_file = ca});
-    assert_true(store_range(&store, "/a", false).status < 0);
+    struct outcome outcome = store_range(&store, "/a", false);
+    assert_int_equal(outcome.status, -EPROTO);
+    assert_non_null(strstr(outcome.text, "wants one"));
     store_close(&store);
+}
+
+/* With what is shown to it; the right answer is @words. */
+static void check_refused(const char *url, const char *authority, const char *certificate_name,
+                          const char *key_name, int status, const char *words)
+{
+    struct store store;
+    char shown[ETCD_FIXTURE_TEXT_SIZE], secret[ETCD_FIXTURE_TEXT_SIZE];
+    etcd_fixture_file(&fixture, certificate_name, shown);
+    etcd_fixture_file(&fixture, key_name, secret);
+    store_open_options(&store, &(struct etcd_options){.endpoints = url,
+                                                      .ca_file = authority,
+                                                      .certificate_file = shown,
+                                                      .key_file = secret});
+    struct outcome outcome = store_range(&store, "/a", false);
+    assert_int_equal(outcome.status, status);
+    if (strstr(outcome.text, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", outcome.text, words);
+    store_close(&store);
+}
+
+static void test_wrong_files(void **state)
+{
+    (void)state;
+    REQUIRE_TLS();
+    check_refused(endpoint, key, "client.pem", "client.key", -EPROTO, "holds no certificate");
+    check_refused(endpoint, ca, "client.pem", "server.key", -EPROTO, "does the key belong to it?");
+}
+
+static void test_another_name(void **state)
+{
+    (void)state;
+    REQUIRE_TLS();
+    char named[ETCD_FIXTURE_TEXT_SIZE];
+    snprintf(named, sizeof(named), "https://localhost:%u", fixture.members[0].client_port);
+    check_refused(named, ca, "client.pem", "client.key", -EPROTO,
+                  "its certificate is not for this name");
+}
+
+static void test_the_other_protocol(void **state)
+{
+    (void)state;
+    REQUIRE_TLS();
+    char plain[ETCD_FIXTURE_TEXT_SIZE], encrypted[ETCD_FIXTURE_TEXT_SIZE];
+    etcd_fixture_url(fixture.members[0].client_port, plain);
+    check_refused(plain, ca, "client.pem", "client.key", -ECONNRESET,
+                  "as one that speaks TLS (https://) does");
+    snprintf(encrypted, sizeof(encrypted), "https://127.0.0.1:%u", fixture.members[0].health_port);
+    check_refused(encrypted, ca, "client.pem", "client.key", -EPROTO,
+                  "is it http:// instead of https://?");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_certificates),
-        cmocka_unit_test(test_unknown_authority),
-        cmocka_unit_test(test_no_client_certificate),
+        cmocka_unit_test(test_right_certificates),    cmocka_unit_test(test_unknown_authority),
+        cmocka_unit_test(test_no_client_certificate), cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_another_name),          cmocka_unit_test(test_the_other_protocol),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
