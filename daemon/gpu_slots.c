@@ -2,8 +2,10 @@
 
 #include <stdio.h>
 
-/* Of each GPU: the driver's context, the libraries and their workspaces. */
-#define RESERVED_BYTES ((uint64_t)1 << 30)
+/* Of each GPU, between what NVML counts and what a worker finds free: the driver's own (0.5 GiB of
+ * an H100), a context (0.5), the kernels' workspaces (96 MiB), cuDNN's (256 MiB), the libraries'
+ * machine code, recordings, NCCL's buffers. Too little, and a plan is made that workers refuse. */
+#define RESERVED_BYTES ((uint64_t)2 << 30)
 
 void gpu_slots(const struct gpu_list *list, unsigned slots_max, unsigned thread_count,
                struct node_record *self)

@@ -149,11 +149,22 @@ static void look_at(const struct nvml *nvml, unsigned place, struct gpu *gpu)
         gpu->partitioned = mode == NVML_FEATURE_ENABLED;
 }
 
+/* NVML promises no event the handle that was given out before: the UUID says it, too. */
+static bool tells_of(const struct nvml *nvml, const struct nvml_event *event, unsigned place,
+                     const struct gpu *gpu)
+{
+    char uuid[GPU_UUID_SIZE];
+
+    return event->device == nvml->devices[place] ||
+           (nvml->calls.uuid(event->device, uuid, sizeof(uuid)) == NVML_OK &&
+            strcmp(uuid, gpu->uuid) == 0);
+}
+
 /* Told in order of time; a later and lesser one does not make good a grave one. */
 static void note_xid(const struct nvml *nvml, struct gpu_list *list, const struct nvml_event *event)
 {
     for (unsigned i = 0; i < list->count; i++) {
-        if (nvml->devices[i] != event->device)
+        if (!tells_of(nvml, event, i, &list->gpus[i]))
             continue;
         log_warning("GPU %u (%s): the driver reports Xid %llu", list->gpus[i].index,
                     list->gpus[i].uuid, event->data);

@@ -25,10 +25,12 @@ struct event {
     unsigned instances[2];
 };
 
-/* Handles are places, from 1. */
+/* Handles are places, from 1; those in events are others, of the same devices. */
+#define OTHER_HANDLE 0x1000u
+
 static unsigned place(const void *device)
 {
-    return (unsigned)((uintptr_t)device - 1);
+    return (unsigned)((uintptr_t)device % OTHER_HANDLE - 1);
 }
 
 static void *handle(unsigned index)
@@ -189,7 +191,7 @@ int nvmlEventSetWait_v2(void *set, struct event *ret_event, unsigned timeout_ms)
     (void)set;
     if (timeout_ms != 0 || fake_nvml.event_count == 0)
         return TIMEOUT;
-    *ret_event = (struct event){.device = handle(fake_nvml.events[0].gpu),
+    *ret_event = (struct event){.device = handle(fake_nvml.events[0].gpu + OTHER_HANDLE),
                                 .type = XID_EVENT,
                                 .data = fake_nvml.events[0].xid};
     memmove(&fake_nvml.events[0], &fake_nvml.events[1],

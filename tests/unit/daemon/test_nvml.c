@@ -169,7 +169,7 @@ static void test_slots(void **state)
     assert_string_equal(self.slots[0].kind, "cuda");
     assert_string_equal(self.slots[1].device, "GPU-0000-1");
     assert_int_equal(self.slots[1].thread_count, 4);
-    assert_int_equal(self.slots[1].memory_bytes, 79ull << 30);
+    assert_int_equal(self.slots[1].memory_bytes, 78ull << 30);
     assert_string_equal(self.slots[1].bad, "");
     assert_non_null(strstr(self.slots[2].bad, "MIG")); /* keeps its number */
     assert_false(gpu_slots_update(&list, &self));
