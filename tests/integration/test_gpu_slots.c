@@ -44,6 +44,8 @@ static struct job_spec small_job(enum job_precision precision, unsigned width)
 
     assert_non_null(tree);
     json_object_set_new(json_object_get(tree, "model"), "width", json_integer((json_int_t)width));
+    if (crew_is_large())
+        json_object_set_new(json_object_get(tree, "model"), "context", json_integer(64));
     if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error))
         fail_msg("%s", error.text);
     json_decref(tree);
@@ -59,7 +61,7 @@ static const char *gpu(void)
 static void start(struct crew *crew, enum job_precision precision, const char *device,
                   unsigned workers)
 {
-    struct job_spec spec = small_job(precision, 16);
+    struct job_spec spec = small_job(precision, crew_is_large() ? 128 : 16);
 
     crew_init(crew, &spec);
     crew->device = device;

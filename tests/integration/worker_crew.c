@@ -50,6 +50,11 @@ static void kill_those_left(void)
             kill(running[i], SIGKILL);
 }
 
+bool crew_is_large(void)
+{
+    return getenv("CREW_LARGE") != NULL;
+}
+
 struct job_spec crew_job(const char *name, const char *family, unsigned steps, unsigned lanes,
                          unsigned micro_batches_per_lane)
 {
@@ -58,14 +63,15 @@ struct job_spec crew_job(const char *name, const char *family, unsigned steps, u
     struct error error = {0};
 
     snprintf(text, sizeof(text),
-             "{\"name\":\"%s\",\"model\":{%s,\"layers\":3,\"width\":32,\"context\":16,"
+             "{\"name\":\"%s\",\"model\":{%s,\"layers\":3,\"width\":%u,\"context\":%u,"
              "\"vocab\":256},\"data\":{\"format\":\"bytes\",\"path\":\"" CREW_TEXT
              "\",\"validation\":0.1},\"train\":{\"steps\":%u,\"lanes\":%u,"
              "\"micro_batch\":2,\"micro_batches_per_lane\":%u,\"seed\":7,"
              "\"optimizer\":{\"lr\":0.01,\"warmup\":2}},"
              "\"elastic\":{\"freeze\":{\"policy\":\"gradient\",\"every\":5}},"
              "\"checkpoint\":{\"every\":0,\"keep\":9},\"evaluate\":{\"every\":4,\"batches\":2}}",
-             name, family, steps, lanes, micro_batches_per_lane);
+             name, family, crew_is_large() ? 256 : 32, crew_is_large() ? 64 : 16, steps, lanes,
+             micro_batches_per_lane);
     json_t *tree = json_loads(text, 0, NULL);
 
     assert_non_null(tree);

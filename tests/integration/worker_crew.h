@@ -34,8 +34,12 @@ struct crew {
     struct crew_worker workers[CREW_MAX];
 };
 
+/** crew_is_large() - CREW_LARGE in the environment: heads of GPT-2 have 64 or 128 columns and see
+ * 64 positions, so that a GPU computes them as it does those of real models (docs/GPU.md) */
+bool crew_is_large(void);
+
 /**
- * crew_job() - three layers of width 32, in steps of micro-batches of two, on
+ * crew_job() - three layers of width 32 (large: 256), in steps of micro-batches of two, on
  * CREW_TEXT as bytes; no checkpoint but the last unless spec.checkpoint.every is set
  * @name: also of its folders
  * @family: members of "model": its family, its heads and what else that family needs or may have
