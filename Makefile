@@ -13,7 +13,7 @@ RATE    ?= 20
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL: # what is made runs in parallel by itself
-.PHONY: build build-asan packages test test-parts test-clusters sim-soak mutants asan tsan chaos demo bench gpu-check lint format install uninstall deb clean help
+.PHONY: build build-asan packages test test-parts test-clusters sim-soak mutants asan tsan chaos demo bench gpu-check gpu-kit lint format install uninstall deb clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -78,6 +78,9 @@ bench: build ## measure the budgets
 
 gpu-check: ## build for GPUs, test and measure on one; writes build/gpu-report.txt; PARTS="steps jobs": these alone
 	PARTS="$(PARTS)" bench/gpu_check.sh
+
+gpu-kit: ## pack what gpu-check runs for a GPU machine without firn's libraries; FIRN_GPU_ARCHITECTURES=90: for H100, H200
+	PARTS="build kit" bench/gpu_check.sh
 
 lint: build ## style, dependency rule and static analysis
 	tests/lint/run.sh

@@ -1,31 +1,40 @@
 #!/usr/bin/env bash
 # Everything that wants a GPU, in one command; `make gpu-check` calls it. Builds for the GPU that is here, runs
 # the parity tests and whole jobs on GPU 0 and the benchmarks, and writes a report while it goes, so that what was
-# found is there when it is cut off. What matters most comes first, and every step has a time limit. Needs no network.
+# found is there when it is cut off. What matters most comes first, every step has a time limit, and one that fails
+# keeps none of the others from running. Needs no network.
 # Without a GPU it builds, runs what the emulator can, and says so.
 #
+# On a machine that has a GPU and a toolkit but none of firn's libraries, build/gpu-kit.tar.xz is unpacked:
+# `make gpu-kit` makes it where they are. Of a kit the kernels alone are compiled anew, when they have changed.
+#
 #   PARTS            which of: build parity steps jobs nccl kernels checkpoints sanitize (all, in this order);
-#                    with it the report is added to, so that the work can be cut into several calls. `build` is
-#                    left out by itself where there is no toolkit and build/cuda was brought along
+#                    with it the report is added to, so that the work can be cut into several calls. Also: kit
 #   FIRN_GPU_REPORT  where to (build/gpu-report.txt)
+#   FIRN_GPU_ARCHITECTURES  what to build for where no GPU says it: 80 90 100 120, or 90 for H100 and H200 alone
 #   FIRN_SANITIZER   compute-sanitizer, where it is not on the PATH; without one its runs are left out
-#   FIRN_PYTHON      a Python with PyTorch for the same steps beside ours; without PyTorch they are left out
+#   FIRN_PYTHON      a Python with PyTorch for the same steps beside ours; without PyTorch they are left out. CUDA's
+#                    libraries are taken from it where the system has none
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 every="build parity steps jobs nccl kernels checkpoints sanitize"
 parts=${PARTS:-$every}
 build=build/cuda
+kit=build/gpu-kit.tar.xz
 report=${FIRN_GPU_REPORT:-build/gpu-report.txt}
 export PATH=$PATH:/usr/local/cuda/bin
 sanitizer=${FIRN_SANITIZER:-$(command -v compute-sanitizer)}
-failed=0
+python=${FIRN_PYTHON:-python3}
+failures=()
+output=$(mktemp) # of the last command
+trap 'rm -f "$output"' EXIT
 mkdir -p build
 
 for part in $parts; do
-    case " $every " in
+    case " $every kit " in
     *" $part "*) ;;
-    *) echo "gpu-check: PARTS can be: $every" >&2 && exit 2 ;;
+    *) echo "gpu-check: PARTS can be: $every kit" >&2 && exit 2 ;;
     esac
 done
 
@@ -33,15 +42,24 @@ say() {
     printf '%s\n' "$*" | tee -a "$report"
 }
 
+# fail WHAT: said now, and once more at the end
+fail() {
+    failures+=("$1")
+    say "FAILED: $1"
+}
+
 # run SECONDS COMMAND...
 run() {
     local limit=$1 began=$SECONDS status
     shift
     say "" "\$ $*"
-    timeout --kill-after=10 "$limit" "$@" </dev/null 2>&1 | tee -a "$report"
+    timeout --kill-after=10 "$limit" "$@" </dev/null 2>&1 | tee "$output" | tee -a "$report"
     status=${PIPESTATUS[0]}
-    [ "$status" = 124 ] && say "CUT OFF after $limit s"
-    [ "$status" = 0 ] || { say "FAILED with status $status"; failed=1; }
+    case $status in
+    0) ;;
+    124 | 137) fail "$* (cut off after $limit s)" ;;
+    *) fail "$* (status $status)" ;;
+    esac
     say "($((SECONDS - began)) s)"
     return "$status"
 }
@@ -57,42 +75,150 @@ else
     say "NO GPU: nothing below has run on a device; the GPU's kernels ran in the emulator alone"
 fi
 
+# ---- libraries ----
+
+# installed LIBRARY: the system finds it by its name
+installed() {
+    ldconfig -p 2>/dev/null | grep -qF "$1 "
+}
+
+# lies_in LIBRARY: where the toolkit or the Python with PyTorch has it, "" where none has
+lies_in() {
+    local folder
+    for folder in /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib "${python_folders[@]}"; do
+        [ -e "$folder/$1" ] && echo "$folder" && return
+    done
+}
+
+# What the system does not find by name is named, or added to the path at its end.
+find_libraries() {
+    local library folder
+    mapfile -t python_folders < <("$python" -c 'import glob, nvidia
+for base in nvidia.__path__: print(*glob.glob(base + "/*/lib"), sep="\n")' 2>/dev/null)
+    for library in libcublasLt.so.13 libnvrtc.so.13; do
+        installed $library && continue
+        folder=$(lies_in $library)
+        [ -z "$folder" ] || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+    done
+    folder=$(lies_in libcudnn.so.9)
+    [ -z "$folder" ] || installed libcudnn.so.9 || export FIRN_CUDNN_LIBRARY=${FIRN_CUDNN_LIBRARY-$folder/libcudnn.so.9}
+    folder=$(lies_in libnccl.so.2)
+    [ -z "$folder" ] || installed libnccl.so.2 || export FIRN_NCCL_LIBRARY=${FIRN_NCCL_LIBRARY-$folder/libnccl.so.2}
+    say "libraries: cuDNN ${FIRN_CUDNN_LIBRARY-by name}, NCCL ${FIRN_NCCL_LIBRARY-by name}, path ${LD_LIBRARY_PATH:-as it is}"
+}
+
+# missing_modules: what cmake/FirnDependencies.cmake wants and pkg-config does not find
+missing_modules() {
+    local module
+    sed -nE 's/^ *pkg_check_modules\(.* ([a-z0-9.-]+)>=([0-9.]+)\)$/\1 >= \2/p' cmake/FirnDependencies.cmake |
+        while read -r module; do pkg-config --exists "$module" 2>/dev/null || echo "${module%% *}"; done
+}
+
+# ---- parts ----
+
+kernel_digest() {
+    cat kernels/cuda/* kernels/*.h base/error.[ch] base/compiler.h | sha256sum | cut -d' ' -f1
+}
+
+# The programs of a kit look for each other, and for text to train on, in the folder they were built in: here is a
+# link of that name.
+part_unpack() {
+    local source digest
+    tar -C build -xf $kit || { fail "unpacking $kit"; return; }
+    { read -r source && read -r digest; } <$build/kit
+    if [ ! -e "$source" ]; then
+        mkdir -p "$(dirname "$source")"
+        ln -s "$PWD" "$source" || { fail "a link to here as $source"; return; }
+    fi
+    say "unpacked $kit, built in $source"
+    [ "$digest" = "$(kernel_digest)" ] && return
+    say "the kernels here are others than the kit's"
+    run 120 cmake -S . -B build/kernels -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFIRN_CUDA=REQUIRED \
+        -DFIRN_CUDA_ALONE=ON "${architectures[@]}" --log-level=NOTICE || return
+    run 300 cmake --build build/kernels --parallel && cp build/kernels/bin/libfirn-cuda.so $build/bin/
+}
+
 # Machine code for this GPU alone, and of the programs those that are run below.
 part_build() {
-    local architectures=() programs
-    if ! command -v nvcc >/dev/null && [ -x $build/bin/bench-device ]; then
-        say "no toolkit here: what lies in $build is taken as it is"
-        return
-    fi
+    local architectures=() programs missing
     if [ $has_gpu = 1 ]; then
         architectures=("-DFIRN_CUDA_ARCHITECTURES=$(nvidia-smi --id=0 --query-gpu=compute_cap --format=csv,noheader | tr -d '. ')")
+    elif [ -n "${FIRN_GPU_ARCHITECTURES:-}" ]; then
+        architectures=("-DFIRN_CUDA_ARCHITECTURES=${FIRN_GPU_ARCHITECTURES// /;}")
     fi
-    run 120 cmake --preset cuda --log-level=NOTICE "${architectures[@]}" || exit 1
+    missing=$(missing_modules | tr '\n' ' ')
+    if [ -e $kit ] && [ -n "$missing" ]; then
+        part_unpack
+        return
+    fi
+    if [ -x $build/bin/bench-device ] && { [ -n "$missing" ] || ! command -v nvcc >/dev/null; }; then
+        say "not everything to build with is here: what lies in $build is taken as it is"
+        return
+    fi
+    [ -z "$missing" ] || say "MISSING here: $missing(cmake/packages.txt); or bring a kit along: make gpu-kit, $kit"
+    run 120 cmake --preset cuda --log-level=NOTICE "${architectures[@]}" || return
     mapfile -t programs < <(ninja -C $build -t targets all |
         sed -nE 's!^(parity_test_[a-z0-9_]+|unit_kernels_test_[a-z0-9_]+|engine_test_[a-z0-9_]+|integration_test_(gpu_slots|layouts|restore|shadow)): phony$!\1!p')
-    run 480 cmake --build $build --parallel --target firn-cuda firn-worker bench-device bench-checkpoint "${programs[@]}" || exit 1
+    run "$([ $has_gpu = 1 ] && echo 480 || echo 3600)" cmake --build $build --parallel \
+        --target firn-cuda firn-worker bench-device bench-checkpoint "${programs[@]}" -- -k 0
 }
 
+# What the parts after `build` run, with the libraries of the programs but for the C library's and the compiler's.
+part_kit() {
+    local folder
+    folder=$(mktemp -d) || return
+    mkdir -p "$folder/cuda/bin" "$folder/cuda/tests" "$folder/cuda/lib"
+    cp $build/bin/{firn-worker,bench-device,bench-checkpoint,libfirn-cuda.so} "$folder/cuda/bin" || fail "kit: build first"
+    cp $build/tests/{parity_test_*,integration_test_{gpu_slots,layouts,restore,shadow},libfirn-cuda-emulated.so} \
+        "$folder/cuda/tests" || fail "kit: build first"
+    ldd "$folder"/cuda/bin/{firn-worker,bench-checkpoint} "$folder"/cuda/tests/* 2>/dev/null |
+        sed -nE 's!^\s.* => (/[^ ]+) .*!\1!p' | sort -u |
+        grep -vE '/(libc|libm|libgcc_s|libstdc\+\+|libresolv|libfirn-.*)\.so' | xargs -r cp -L -t "$folder/cuda/lib"
+    find "$folder" -type f -exec strip --strip-debug {} + 2>/dev/null
+    { sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' $build/CMakeCache.txt && kernel_digest; } >"$folder/cuda/kit"
+    tar -C "$folder" -cJf $kit cuda || fail "packing $kit"
+    rm -rf "$folder"
+    say "$kit: $(($(stat -c %s $kit) >> 20)) MiB"
+}
+
+# On a device the device alone: what CPUs and the emulator compute other machines know.
 part_parity() {
-    run 300 ctest --test-dir $build --output-on-failure -R '^(parity|unit_kernels|cuda)_'
-    [ $has_gpu = 1 ] || run 300 ctest --test-dir $build --output-on-failure -R '^(engine_|integration_test_gpu_slots)'
+    local test
+    if [ $has_gpu = 0 ]; then
+        run 600 ctest --test-dir $build --output-on-failure --parallel "$(nproc)" \
+            -R '^(parity_|unit_kernels_|engine_|integration_test_gpu_slots)'
+        return
+    fi
+    for test in "${device_tests[@]}"; do
+        run 90 env PARITY_DEVICE=cuda "$build/tests/parity_test_$test"
+    done
 }
 
-# bench-device and PyTorch on one shape: the ratio of their tokens, and what ours reaches of the largest product.
-beside_torch() {
-    local name=$1 want=$2 answer status ours theirs share
+# tokens_of PATTERN: in the line of the last command's output that begins so
+tokens_of() {
+    sed -nE "s/^$1.* ([0-9]+) tokens\/s, .*/\1/p" "$output"
+}
+
+# our_step NAME SHARE OPTION...: bench-device on one shape, and what it reaches of the largest product
+our_step() {
+    local name=$1 want=$2
     shift 2
     say "" "== $name"
     run 240 "$build/bin/bench-device" "$@"
-    ours=$(sed -nE 's/^step: .* ([0-9]+) tokens\/s, .*/\1/p' "$report" | tail -1)
-    share=$(sed -nE 's/^step: .* tokens\/s, ([0-9.]+) % of the product.*/\1/p' "$report" | tail -1)
-    answer=$(timeout --kill-after=10 300 "${FIRN_PYTHON:-python3}" bench/device_torch.py "$@" 2>&1 </dev/null)
-    status=$?
-    say "$(tail -5 <<<"$answer")"
-    [ $status = 0 ] || [ $status = 77 ] || failed=1
-    theirs=$(sed -nE 's/^PyTorch .* ([0-9]+) tokens\/s, .*/\1/p' <<<"$answer" | tail -1)
-    judge "$name: share of the product's rate, in %" "$share" 1 "$want"
-    judge "$name: tokens/s beside torch.compile" "$ours" "$theirs" 1.1
+    judge "$name: share of the product's rate, in %" \
+        "$(sed -nE 's/^step: .* tokens\/s, ([0-9.]+) % of the product.*/\1/p' "$output")" 1 "$want"
+}
+
+# torch_step NAME TOKENS OPTION...: the same shape by PyTorch, beside our tokens
+torch_step() {
+    local name=$1 ours=$2 theirs
+    shift 2
+    say "" "== $name, PyTorch"
+    if "$python" -c 'import torch' 2>/dev/null; then
+        run 420 env LD_LIBRARY_PATH="$path_before" "$python" bench/device_torch.py "$@"
+        theirs=$(tokens_of "PyTorch")
+    fi
+    judge "$name: tokens/s beside torch.compile" "$ours" "${theirs:-}" 1.1
 }
 
 # judge NAME VALUE PER WANTED: "" wants nothing, or was not measured
@@ -105,17 +231,22 @@ judge() {
     }' | tee -a "$report"
 }
 
+# Ours first: compiling takes PyTorch minutes.
 part_steps() {
+    local large=(--layers 48 --width 1600 --heads 25 --batch 8 --rounds 10) small=(--batch 16) ours_large ours_small
     [ $has_gpu = 1 ] || return 0
-    beside_torch "GPT-2 1.5B" 60 --layers 48 --width 1600 --heads 25 --batch 4 --rounds 10
-    beside_torch "GPT-2 124M" "" --batch 16
+    our_step "GPT-2 1.5B" 60 "${large[@]}"
+    ours_large=$(tokens_of "step:")
+    our_step "GPT-2 124M" "" "${small[@]}"
+    ours_small=$(tokens_of "step:")
+    torch_step "GPT-2 124M" "$ours_small" "${small[@]}"
+    torch_step "GPT-2 1.5B" "$ours_large" "${large[@]}"
 }
-
 part_jobs() {
     [ $has_gpu = 1 ] || return 0
     say "" "whole jobs on GPU 0: workers share it over host links, some die; each test asserts equal bits"
     for job in gpu_slots layouts restore shadow; do
-        run 240 env CREW_DEVICE=cuda:0 $build/tests/integration_test_$job
+        run 240 env CREW_DEVICE=cuda:0 CREW_LARGE=1 $build/tests/integration_test_$job
     done
 }
 
@@ -124,7 +255,7 @@ part_nccl() {
     [ $has_gpu = 1 ] || return 0
     say "" "the same with NCCL between workers that share the GPU, each with an NCCL_HOSTID of its own"
     for job in layouts restore; do
-        run 240 env CREW_DEVICE=cuda:0 CREW_NCCL=1 NCCL_SOCKET_IFNAME=lo NCCL_DEBUG=WARN $build/tests/integration_test_$job
+        run 240 env CREW_DEVICE=cuda:0 CREW_LARGE=1 CREW_NCCL=1 NCCL_SOCKET_IFNAME=lo NCCL_DEBUG=WARN $build/tests/integration_test_$job
     done
 }
 
@@ -145,26 +276,37 @@ part_checkpoints() {
     run 400 $build/bin/bench-checkpoint --backend cuda --parts training
 }
 
-# Every operation and whole models, on the device alone: what the emulator has run says nothing new.
+# Every operation and whole models.
 part_sanitize() {
+    local tool test
     [ $has_gpu = 1 ] || return 0
     if [ -z "$sanitizer" ]; then
         say "compute-sanitizer was not found: its checks are left out"
         return
     fi
-    for tool in memcheck racecheck initcheck; do
-        for test in "$build"/tests/parity_test_{attention,model,linear,layernorm,cross_entropy,adamw,embedding,gelu,rmsnorm,rotary,sums,swiglu}; do
-            run 150 "$sanitizer" --tool $tool --error-exitcode 9 "$test"
+    for tool in memcheck racecheck synccheck initcheck; do
+        for test in "${device_tests[@]}"; do
+            run 90 env PARITY_DEVICE=cuda "$sanitizer" --tool $tool --print-limit 5 --error-exitcode 9 \
+                "$build/tests/parity_test_$test"
         done
     done
 }
 
+device_tests=(linear attention model layernorm rmsnorm cross_entropy embedding adamw gelu swiglu rotary sums)
+path_before=${LD_LIBRARY_PATH:-} # PyTorch brings all of its own
+find_libraries
+[ ! -d $build/lib ] || export LD_LIBRARY_PATH=$PWD/$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export FIRN_CUDA_LIBRARY=$PWD/$build/bin/libfirn-cuda.so
 for part in $parts; do
     say "" "==== $part"
-    part_$part
+    part_"$part"
 done
-say "" "$([ $failed = 0 ] && echo "all of it passed: $parts" || echo 'SOMETHING FAILED: see above')"
+say ""
+if [ ${#failures[@]} = 0 ]; then
+    say "all of it passed: $parts"
+else
+    say "${#failures[@]} FAILED:" && printf '  %s\n' "${failures[@]}" | tee -a "$report"
+fi
 grep -h '^aim: ' "$report"
 say "report: $report"
-exit $failed
+[ ${#failures[@]} = 0 ]
