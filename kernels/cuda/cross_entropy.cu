@@ -1,14 +1,17 @@
 /*
  * The fused classifier: a block a row. The first pass goes over the vocabulary in chunks of a pack
  * a thread and keeps each thread's highest logit with the sum of exponentials relative to it; the
- * threads are joined in a fixed order. The second pass, with the row still in the L2 cache, writes
- * the gradient over the logits. There is never a row of probabilities.
+ * threads are joined in a fixed order. The second pass goes back from the end, with the row still
+ * in the L2 cache, and writes the gradient over the logits. There is never a row of probabilities.
+ *
+ * Blocks are as large as they can be: two fit a multiprocessor, and the rows at work on an H100 are
+ * then 26 MB of bf16 at a vocabulary of 50,257, of 50 MB that the cache has.
  *
  * A NaN among the logits makes the sum, and so the loss, NaN.
  */
 #include "kernels/cuda/operations.cuh"
 
-#define ROW_THREADS 512
+#define ROW_THREADS 1024
 
 /* One step of the running highest element and the sum relative to it: of a pack at once, so that
  * an element costs one exponential. */
@@ -54,7 +57,10 @@ __global__ void __launch_bounds__(ROW_THREADS)
     if (!GRADIENT)
         return;
     float factor = scale / sum;
-    for (size_t c = threadIdx.x * LANES; c < vocab; c += ROW_THREADS * LANES) {
+    for (size_t step = blocks_for(vocab, ROW_THREADS * LANES); step-- > 0;) {
+        size_t c = (step * ROW_THREADS + threadIdx.x) * LANES;
+        if (c >= vocab)
+            continue;
         load_pack<T, ALIGNED>(v, x + c, vocab - c, -INFINITY);
 #pragma unroll
         for (int i = 0; i < LANES; i++) {
