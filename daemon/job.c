@@ -58,6 +58,15 @@ static void suspect(struct job *job, const struct worker_report *status)
     }
 }
 
+/* All workers say so of the same step: one of the node is enough. */
+static bool divergence_is_told(const struct job *job)
+{
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
+        if (job->statuses[slot].diverged)
+            return true;
+    return false;
+}
+
 /* What people want to know of a worker that does not go on. */
 static void tell_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
@@ -67,6 +76,10 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
 
     if (!stuck && status->phase != WORKER_REFUSED)
         return;
+    if (status->diverged) {
+        events_append(job->dir, &facts, "diverged", status->text);
+        return;
+    }
     snprintf(text, sizeof(text), "slot %u %s: %s", slot, stuck ? "is stuck" : "takes no part",
              status->text);
     events_append(job->dir, &facts, stuck ? "stuck" : "refused", text);
@@ -75,7 +88,9 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
-    bool again = status->phase == WORKER_REFUSED && job->statuses[slot].phase == WORKER_REFUSED;
+    bool again = status->diverged ? divergence_is_told(job)
+                                  : status->phase == WORKER_REFUSED &&
+                                        job->statuses[slot].phase == WORKER_REFUSED;
 
     job->statuses[slot] = *status;
     if (!again)

@@ -27,6 +27,7 @@ static void add_ended(struct node_report *report, unsigned index, const struct a
     /* Only one that has said so was in a generation. */
     if (slot->status.phase != WORKER_STARTING && slot->status.phase != WORKER_PREPARED)
         entry->generation = slot->status.generation;
+    entry->diverged = phase == WORKER_REFUSED && slot->status.diverged;
     memcpy(entry->text, slot->text, sizeof(entry->text));
 }
 

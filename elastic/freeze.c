@@ -27,8 +27,7 @@ static unsigned calmest_layer(const struct freeze_state *state, unsigned layers)
 {
     unsigned calmest = state->frozen_layers;
     for (unsigned layer = calmest + 1; layer < layers; layer++)
-        if (state->layer_squares[layer] < state->layer_squares[calmest] ||
-            (isnan(state->layer_squares[calmest]) && !isnan(state->layer_squares[layer])))
+        if (state->layer_squares[layer] < state->layer_squares[calmest])
             calmest = layer;
     return calmest;
 }
@@ -79,7 +78,8 @@ void freeze_step(struct freeze_state *state, const struct job_spec *spec,
     assert(record->unit_count == job_spec_unit_count(spec));
     if (spec->elastic.freeze.policy == JOB_FREEZE_NONE)
         return;
-    accumulate(state, record, spec->model.layers);
+    if (step_record_finite(record))
+        accumulate(state, record, spec->model.layers);
     if (record->step % spec->elastic.freeze.every == 0)
         decide(state, spec);
 }

@@ -4,9 +4,9 @@
  * `gradient` is PipeTransformer's rule (He et al., ICML 2021): over the norms accumulated since the
  * last decision, frozen = min(ceil(frozen + alpha * (layers - frozen)), argmin over l >= frozen of
  * |g_l|), where layers count from 1 as in the paper: the layer that moves least is frozen too, so
- * every decision freezes at least one. Ties go to the lowest layer; a NaN counts as largest.
- * `schedule` is ceil(layers * (1 - (1 - alpha)^t)) at decision t. Both stop keep_active layers
- * below the top, and neither ever thaws.
+ * every decision freezes at least one. Ties go to the lowest layer; a step that is left out because
+ * its loss or gradient is no finite number has no say. `schedule` is ceil(layers * (1 - (1 -
+ * alpha)^t)) at decision t. Both stop keep_active layers below the top, and neither ever thaws.
  *
  * A decision is made after every step that freeze.every divides. A layer's norm is over its
  * attention and MLP units; embedding and head have no say: the embedding freezes with the first

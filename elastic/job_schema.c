@@ -23,6 +23,7 @@ static const char *const precisions[] = {[JOB_PRECISION_BF16] = "bf16",
                                          [JOB_PRECISION_TF32] = "tf32",
                                          [JOB_PRECISION_F32] = "f32",
                                          NULL};
+static const char *const nan_policies[] = {[JOB_NAN_STOP] = "stop", [JOB_NAN_SKIP] = "skip", NULL};
 static const char *const schedules[] = {[JOB_SCHEDULE_CONSTANT] = "constant",
                                         [JOB_SCHEDULE_COSINE] = "cosine",
                                         [JOB_SCHEDULE_LINEAR] = "linear",
@@ -134,6 +135,10 @@ const struct schema_key job_schema[] = {
     {"train.precision", SCHEMA_CHOICE, AT(train.precision), .choices = precisions, .default_json = "\"bf16\"",
      .also = " dtype mixed_precision amp torch_dtype ",
      .meaning = "What GPUs compute activations and products in; parameters, gradients, optimizer and sums are f32 always, and so is everything on CPU slots"},
+
+    {"train.on_nan", SCHEMA_CHOICE, AT(train.on_nan), .choices = nan_policies, .default_json = "\"stop\"",
+     .also = " check_for_nan nan_policy detect_anomaly skip_nan nonfinite terminate_on_nan nan ",
+     .meaning = "A step whose loss or gradient norm is NaN or infinite changes no parameter. `stop`: the job fails there, and its newest checkpoint is of before; `skip`: the step is left out, and the next one goes on with other samples"},
 
     {"train.optimizer.name", SCHEMA_WORD, AT(train.optimizer.name), .choices = optimizers,
      .default_json = "\"adamw\"", .meaning = "The optimizer"},

@@ -27,6 +27,8 @@ enum job_freeze { JOB_FREEZE_NONE, JOB_FREEZE_GRADIENT, JOB_FREEZE_SCHEDULE };
 enum job_format { JOB_FORMAT_BYTES, JOB_FORMAT_LLMC, JOB_FORMAT_UINT16, JOB_FORMAT_UINT32 };
 enum job_precision { JOB_PRECISION_BF16, JOB_PRECISION_TF32, JOB_PRECISION_F32 };
 #define JOB_PRECISIONS 3
+/* What becomes of a step whose loss or gradient is no finite number (step_record_finite()). */
+enum job_nan { JOB_NAN_STOP, JOB_NAN_SKIP };
 
 struct job_spec {
     char name[NAME_SIZE];
@@ -51,6 +53,7 @@ struct job_spec {
         unsigned lanes, micro_batch, micro_batches_per_lane;
         uint64_t seed;
         enum job_precision precision; /* of GPUs; CPU slots compute in f32 */
+        enum job_nan on_nan;
         struct {
             char name[JOB_WORD_SIZE]; /* "adamw" */
             double lr, beta1, beta2, epsilon, weight_decay;

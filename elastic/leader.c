@@ -12,6 +12,7 @@
 #include "elastic/leader.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "elastic/leader_cuts.h"
@@ -27,16 +28,10 @@ static bool everybody_is_gone(const struct roster *roster)
     return true;
 }
 
-/*
- * Every node that could run the job has said that it cannot: the text of one; NULL: not so. The
- * plan that ends such a job remembers it, for nobody has reported under that plan yet.
- */
+/* Every node that could run the job has said that it cannot: the text of one; NULL: not so. */
 static const char *refused_by_all(const struct leader_context *context)
 {
-    const struct plan *plan = context->view->plan;
     const char *refusal = NULL;
-    if (plan != NULL && plan->worker_count == 0 && plan->reason == PLAN_REASON_REFUSED)
-        return plan->reason_text;
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct leader_node *node = &context->view->nodes[n];
         const char *text = roster_refused(&context->roster, node->name);
@@ -46,6 +41,41 @@ static const char *refused_by_all(const struct leader_context *context)
             refusal = text;
     }
     return refusal;
+}
+
+/* What @report says of a step that nobody can go on from, and where to go on from instead. */
+static void describe_divergence(const struct leader_context *context,
+                                const struct worker_report *report, char ret_text[PLAN_REASON_SIZE])
+{
+    uint64_t step = context->view->checkpoint.step;
+    if (step == 0)
+        snprintf(ret_text, PLAN_REASON_SIZE, "%.120s; there is no checkpoint to go on from",
+                 report->text);
+    else
+        snprintf(ret_text, PLAN_REASON_SIZE,
+                 "%.120s; to go on from the checkpoint of step %llu with other settings: firnctl "
+                 "job submit --from",
+                 report->text, (unsigned long long)step);
+}
+
+/*
+ * The job cannot go on, here or elsewhere: why. The plan that ends such a job remembers it, for
+ * nobody has reported under that plan yet.
+ */
+static bool is_refused(const struct leader_context *context, char ret_text[PLAN_REASON_SIZE])
+{
+    const struct plan *plan = context->view->plan;
+    const struct worker_report *diverged = roster_diverged(&context->roster);
+    const char *refusal = refused_by_all(context);
+    if (plan != NULL && plan->worker_count == 0 && plan->reason == PLAN_REASON_REFUSED)
+        snprintf(ret_text, PLAN_REASON_SIZE, "%s", plan->reason_text);
+    else if (diverged != NULL)
+        describe_divergence(context, diverged, ret_text);
+    else if (refusal != NULL)
+        snprintf(ret_text, PLAN_REASON_SIZE, "%s", refusal);
+    else
+        return false;
+    return true;
 }
 
 static int finish(struct leader_context *context, enum job_state state, const char *text)
@@ -126,12 +156,12 @@ static void note_that_it_runs(struct leader_context *context)
 static int decide(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    const char *refusal = refused_by_all(context);
+    char refusal[PLAN_REASON_SIZE];
     if (view->finished)
         return complete(context);
     if (view->desired == JOB_DESIRED_CANCELLED)
         return end_now(context, PLAN_REASON_CANCEL, JOB_CANCELLED, "cancelled");
-    if (refusal != NULL)
+    if (is_refused(context, refusal))
         return end_now(context, PLAN_REASON_REFUSED, JOB_FAILED, refusal);
     if (view->plan != NULL && leader_has_failed(context))
         return leader_recover(context);

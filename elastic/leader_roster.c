@@ -226,6 +226,14 @@ const char *roster_refused(const struct roster *roster, const char *node)
     return NULL;
 }
 
+const struct worker_report *roster_diverged(const struct roster *roster)
+{
+    for (unsigned i = 0; i < roster->count; i++)
+        if (roster->members[i].report != NULL && roster->members[i].report->diverged)
+            return roster->members[i].report;
+    return NULL;
+}
+
 bool roster_accused(const struct roster *roster, const struct roster_member *member)
 {
     size_t length = strlen(member->node_name);

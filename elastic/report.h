@@ -49,6 +49,8 @@ struct worker_report {
     struct report_extra extras[REPORT_EXTRAS_MAX]; /* at the same applied_step */
     bool holds;           /* HOLD(applied_step + 1): gradients of the held range and of shadows */
     bool checkpoint_lost; /* stuck because the checkpoint of its plan is damaged or incomplete */
+    bool diverged; /* refused because of a step whose loss or gradient is no finite number: no
+                      layout computes another one, so the job is over */
     bool checkpoint_away; /* because nodes that may have a part of it do not answer */
     /* From here on node_report_decode() writes only what is not zero. */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of

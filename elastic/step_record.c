@@ -186,6 +186,11 @@ double step_record_norm(const struct step_record *record)
     return step_record_known(sqrt(sum_in_order(record->unit_squares, record->unit_count)));
 }
 
+bool step_record_finite(const struct step_record *record)
+{
+    return isfinite(step_record_loss(record, 1)) && isfinite(step_record_norm(record));
+}
+
 static int append_row(struct bytes *bytes, struct row row)
 {
     for (unsigned i = 0; i < row.count; i++) {

@@ -62,6 +62,10 @@ bool step_record_complete(const struct step_record *record);
 double step_record_loss(const struct step_record *record, uint64_t tokens);
 double step_record_validation_loss(const struct step_record *record, uint64_t tokens);
 
+/** step_record_finite() - loss and gradient norm of a complete record are numbers: else its step
+ * changes no parameter (train.on_nan of a job). Equal records, equal answers. */
+bool step_record_finite(const struct step_record *record);
+
 /** step_record_norm() - global gradient norm: unit squares added in unit order, then the root */
 double step_record_norm(const struct step_record *record);
 

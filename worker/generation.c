@@ -20,12 +20,15 @@
 
 /* ---- leaving the one before ---- */
 
-void generation_settle(struct trainer *trainer)
+int generation_settle(struct trainer *trainer, struct error *error)
 {
     const struct plan *plan = trainer->plan;
     struct state *state = trainer->state;
 
     if (plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1) {
+        int status = divergence_check(&trainer->spec, &plan->commit, error);
+        if (status)
+            return status;
         snapshot_release(trainer->snapshot);
         engine_apply(trainer->engine, &plan->commit);
         /* What was kept of the generation before has no gradients: it is a step behind now. */
@@ -33,6 +36,7 @@ void generation_settle(struct trainer *trainer)
         scribe_record(trainer, 0, NULL);
     }
     state->holds = false;
+    return 0;
 }
 
 static void set_mesh(struct trainer *trainer, struct mesh *mesh)

@@ -7,8 +7,8 @@
 #include "worker/trainer.h"
 
 /** generation_settle() - before the old engine goes: a step that the survivors agreed to keep is
- * applied from what it holds */
-void generation_settle(struct trainer *trainer);
+ * applied from what it holds; -EDOM: it must not be (worker/divergence.h) */
+int generation_settle(struct trainer *trainer, struct error *error) CHECK_RESULT;
 /** generation_close() - let go of engine, routes and links of the one before */
 void generation_close(struct trainer *trainer);
 

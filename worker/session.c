@@ -139,6 +139,13 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
     telling_event(trainer, text);
 }
 
+static void tell_divergence(struct trainer *trainer)
+{
+    if (trainer->engine->rank == 0)
+        telling_alarm(trainer, ALARM_DIVERGENCE,
+                      divergence_alarm(&trainer->divergence, &trainer->state->committed));
+}
+
 /* All workers have read their parts, or there would be no commit: together that is all of it. */
 static void mark_restored(const struct trainer *trainer)
 {
@@ -277,6 +284,8 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
     if (!status)
         status = commit_step(trainer, down, error);
     if (!status)
+        status = divergence_check(&trainer->spec, &down->record, error);
+    if (!status)
         status = settle_into_generation(trainer);
     if (status)
         return status;
@@ -288,6 +297,7 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
                      down->switch_generation != 0 ||
                          trainer->state->applied_step == trainer->spec.train.steps);
     tell_freeze(trainer, frozen_before);
+    tell_divergence(trainer);
     look_after_checkpoint(trainer, down);
     return 0;
 }

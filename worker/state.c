@@ -240,7 +240,7 @@ static unsigned list_tensors(const struct state *state, unsigned index, const fl
     return unit->layout.tensor_count;
 }
 
-void state_apply(struct state *state, const struct step_record *record, float *const *gradients)
+static void optimize(struct state *state, const struct step_record *record, float *const *gradients)
 {
     const struct job_spec *spec = state->spec;
     const struct kernel_adamw options = {
@@ -254,15 +254,21 @@ void state_apply(struct state *state, const struct step_record *record, float *c
     };
     unsigned frozen = state_frozen_units(state), count = 0;
 
-    assert(record->step == state->applied_step + 1);
     for (unsigned unit = frozen; unit < state->unit_count; unit++)
         if (gradients[unit])
             count += list_tensors(state, unit, gradients[unit], state->step_tensors + count);
     state->kernel->adamw(state->device, state->step_tensors, count, &options);
+}
+
+void state_apply(struct state *state, const struct step_record *record, float *const *gradients)
+{
+    assert(record->step == state->applied_step + 1);
+    if (step_record_finite(record))
+        optimize(state, record, gradients);
     state->applied_step = record->step;
     state->committed = *record;
     state->holds = false;
-    freeze_step(&state->freeze, spec, record);
+    freeze_step(&state->freeze, state->spec, record);
     for (unsigned unit = 0; unit < state_frozen_units(state); unit++)
         drop_moments(state, &state->units[unit]);
 }

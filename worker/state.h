@@ -83,8 +83,9 @@ bool state_mirrored(const struct state *state, const struct unit_tensor *tensor)
  * state_apply() - the optimizer step of @record, complete, on every unit that has a gradient
  * @gradients: a unit of the model: its reduced gradient, device, flat; NULL: not this worker's
  *
- * Clips by the record's norm, then advances applied_step and the freeze state; units that freeze by
- * it lose their moments. Nothing can fail.
+ * Clips by the record's norm; a record without a finite loss and norm changes no parameter. Then
+ * advances applied_step and the freeze state; units that freeze by it lose their moments. Nothing
+ * can fail.
  */
 void state_apply(struct state *state, const struct step_record *record, float *const *gradients);
 

@@ -10,6 +10,11 @@
 
 #define PROGRESS_NS (NS_PER_SECOND / 4)
 
+/* What the leader must know of why a worker does not go on. */
+struct because {
+    bool checkpoint_lost, checkpoint_away, diverged;
+};
+
 /* ---- the status ---- */
 
 static void describe_lost(const struct trainer *trainer, struct worker_report *report)
@@ -85,7 +90,7 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
 }
 
 static void send_status(struct trainer *trainer, enum worker_phase phase, const char *text,
-                        bool checkpoint_lost, bool checkpoint_away)
+                        struct because because)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
@@ -95,20 +100,27 @@ static void send_status(struct trainer *trainer, enum worker_phase phase, const 
     }
     message->type = CONTROL_STATUS;
     describe(trainer, phase, text, &message->status);
-    message->status.checkpoint_lost = checkpoint_lost;
-    message->status.checkpoint_away = checkpoint_away;
+    message->status.checkpoint_lost = because.checkpoint_lost;
+    message->status.checkpoint_away = because.checkpoint_away;
+    message->status.diverged = because.diverged;
     trainer->phase = phase;
     control_server_send(trainer->control, message);
 }
 
 void telling_status(struct trainer *trainer, enum worker_phase phase, const char *text)
 {
-    send_status(trainer, phase, text, false, false);
+    send_status(trainer, phase, text, (struct because){0});
 }
 
 void telling_stuck(struct trainer *trainer, const char *text, bool lost, bool away)
 {
-    send_status(trainer, WORKER_STUCK, text, lost, away);
+    send_status(trainer, WORKER_STUCK, text,
+                (struct because){.checkpoint_lost = lost, .checkpoint_away = away});
+}
+
+void telling_diverged(struct trainer *trainer, const char *text)
+{
+    send_status(trainer, WORKER_REFUSED, text, (struct because){.diverged = true});
 }
 
 /* ---- the rest ---- */

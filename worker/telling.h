@@ -13,6 +13,9 @@ void telling_status(struct trainer *trainer, enum worker_phase phase, const char
  * nodes that may have a part of it do not answer */
 void telling_stuck(struct trainer *trainer, const char *text, bool lost, bool away);
 
+/** telling_diverged() - REFUSED, because no layout can go on from here */
+void telling_diverged(struct trainer *trainer, const char *text);
+
 /** telling_event() - a line for people */
 void telling_event(struct trainer *trainer, const char *text);
 /** telling_alarm() - something that an operator must see; "" clears it */

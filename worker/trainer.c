@@ -51,6 +51,16 @@ static enum session_outcome refuse(struct trainer *trainer, const struct error *
     return SESSION_STOPPED;
 }
 
+/* Everybody sees the same step so, and stops. The links stay, and this process, until firnd, which
+ * may be away just now, has heard of it. */
+static enum session_outcome diverged(struct trainer *trainer, const struct error *error)
+{
+    log_error("%s", error->text);
+    telling_diverged(trainer, error->text);
+    orders_await_stop(trainer);
+    return SESSION_STOPPED;
+}
+
 /* What this slot holds is wrong, or may be: another place may hold what is right. Nobody else knows
  * it, and firnd may be away just now: this process stays until firnd has heard and orders it to go.
  */
@@ -69,9 +79,11 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     if (status == -ECANCELED) /* before any link was up: the plan that replaces this one is here or
                                  on its way */
         return SESSION_BROKEN;
+    snapshot_release(trainer->snapshot);
+    if (status == -EDOM)
+        return diverged(trainer, error);
     if (trainer->mesh)
         mesh_abort(trainer->mesh, "this worker cannot go on");
-    snapshot_release(trainer->snapshot);
     if (status == -EILSEQ)
         return refuse(trainer, error);
     if (status == -ENOTRECOVERABLE)
@@ -101,7 +113,9 @@ static enum session_outcome run_generation(struct trainer *trainer)
     struct error error = {0};
     int status;
 
-    generation_settle(trainer);
+    status = generation_settle(trainer, &error);
+    if (status)
+        return broken(trainer, status, &error);
     generation_close(trainer);
     trainer->unreached.count = 0;
     if (rank < 0)

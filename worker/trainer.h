@@ -19,6 +19,7 @@
  *     switch    the commit said so: everything is at one step boundary, the next plan follows
  *     broken    the links failed: STUCK is reported with what is held, then the next plan is waited
  *               for
+ *     diverged  a step's loss or gradient is no finite number: nobody applies it, all stop
  *     left      the plan has no place for this worker, or it was a donor and is released
  *     finished  all steps are committed and checkpointed
  */
@@ -29,6 +30,7 @@
 #include "worker/alarms.h"
 #include "worker/algorithms.h"
 #include "worker/control_server.h"
+#include "worker/divergence.h"
 #include "worker/engine.h"
 #include "worker/exchange.h"
 #include "worker/metrics.h"
@@ -65,6 +67,7 @@ struct trainer {
                                 force */
     uint64_t last_commit_ns; /* monotonic; 0 before the first step */
     struct alarms alarms;
+    struct divergence divergence;
     double pause_seconds;   /* between the last commit of a generation and the next one's first
                                compute */
     uint64_t progress_ns;   /* when progress was last told */

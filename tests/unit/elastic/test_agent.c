@@ -555,6 +555,7 @@ static void a_refusal_is_final_and_told(void **state)
     memset(&said, 0, sizeof(said));
     said.instance = 7;
     said.phase = WORKER_REFUSED;
+    said.diverged = true;
     snprintf(said.text, sizeof(said.text), "no such data");
     step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said});
     assert_reported(0, WORKER_REFUSED);
@@ -565,6 +566,7 @@ static void a_refusal_is_final_and_told(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
     feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
     assert_reported(0, WORKER_REFUSED);
+    assert_true(entry_of(0)->diverged);
 }
 
 static void a_worker_takes_its_slot_out_of_service(void **state)

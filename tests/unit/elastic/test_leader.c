@@ -653,6 +653,36 @@ static void a_job_that_every_node_refuses_fails(void **state)
     cluster_free(cluster);
 }
 
+/* One worker says so first, others hold the step and could go on; with one node all have said so.
+ */
+static void expect_divergence(unsigned nodes)
+{
+    struct cluster *cluster = start(nodes, 2);
+    struct fake_worker *worker = rank_worker(cluster, 1);
+    uint64_t generation = cluster->plan->generation;
+
+    cluster->checkpoint_step = 8;
+    worker->status.diverged = true;
+    snprintf(worker->status.text, sizeof(worker->status.text), "step 9: the loss is NaN");
+    fake_say(cluster, worker, WORKER_REFUSED);
+    fake_exit(cluster, worker, 1);
+    cluster_until(cluster, 30, cluster->over);
+    assert_int_equal(cluster->state, JOB_FAILED);
+    assert_int_equal(cluster->plan->generation, generation + 1);
+    assert_int_equal(cluster_alive(cluster), 0);
+    assert_string_equal(cluster->text,
+                        "step 9: the loss is NaN; to go on from the checkpoint of step 8 with "
+                        "other settings: firnctl job submit --from");
+    cluster_free(cluster);
+}
+
+static void a_job_that_diverges_fails_at_once(void **state)
+{
+    (void)state;
+    expect_divergence(3);
+    expect_divergence(1);
+}
+
 /* The plan that ends a refused job is in force before anybody reports under it. */
 static void a_refusal_outlives_the_reports_of_it(void **state)
 {
@@ -758,6 +788,7 @@ int main(void)
         cmocka_unit_test(nodes_that_join_together_make_one_generation),
         cmocka_unit_test(a_slot_that_cannot_start_is_given_up),
         cmocka_unit_test(a_job_that_every_node_refuses_fails),
+        cmocka_unit_test(a_job_that_diverges_fails_at_once),
         cmocka_unit_test(a_refusal_outlives_the_reports_of_it),
         cmocka_unit_test(a_node_that_refuses_is_done_without),
         cmocka_unit_test(a_restarted_daemon_disturbs_nobody),
