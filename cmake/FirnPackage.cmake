@@ -12,6 +12,6 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "systemd, libopenblas0-openmp")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS etcd-server)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
-    ${CMAKE_SOURCE_DIR}/systemd/debian/postinst;${CMAKE_SOURCE_DIR}/systemd/debian/prerm)
+    ${CMAKE_SOURCE_DIR}/systemd/debian/postinst;${CMAKE_SOURCE_DIR}/systemd/debian/prerm;${CMAKE_SOURCE_DIR}/systemd/debian/postrm)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 include(CPack)
