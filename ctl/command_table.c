@@ -255,9 +255,10 @@ const struct command commands[] = {
      .operands = "",
      .summary = "who computes what right now, and who is slow",
      .details =
-         "Live on a terminal. Of each stage that has several replicas the one that is slowest for a "
-         "lane\nis marked. `firnctl metrics --json` has it for every step, and "
-         "elastic.evict_stragglers of the\njob file replaces one that stays slow.",
+         "Live on a terminal. A job that has failed is shown with the reason until it is removed. Of "
+         "each\nstage that has several replicas the one that is slowest for a lane is marked. "
+         "`firnctl metrics\n--json` has it for every step, and elastic.evict_stragglers of the job "
+         "file replaces one that stays\nslow.",
      .flags = {&once, &json},
      .run = run_top},
     {.name = "metrics",

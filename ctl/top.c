@@ -66,7 +66,9 @@ static int append_nodes(const struct cluster *cluster, struct bytes *into)
         slots += cluster->nodes[i].record.slot_count;
         draining += cluster->nodes[i].record.draining;
     }
-    int status = bytes_append_format(into, "%zu nodes with %u slots", cluster->node_count, slots);
+    int status =
+        bytes_append_format(into, "%zu node%s with %u slot%s", cluster->node_count,
+                            cluster->node_count == 1 ? "" : "s", slots, slots == 1 ? "" : "s");
     if (!status && draining)
         status = bytes_append_format(into, ", %u draining", draining);
     return status ? status
@@ -78,17 +80,8 @@ static int append_jobs(const struct cluster *cluster, struct bytes *into)
 {
     int status = 0;
 
-    for (size_t i = 0; i < cluster->job_count && !status; i++) {
-        const struct cluster_job *job = &cluster->jobs[i];
-        if (cluster_job_over(job))
-            continue;
-        status = bytes_append_format(into, "%s%s%s %s  ", terminal_color(TERMINAL_BOLD), job->name,
-                                     terminal_color(TERMINAL_PLAIN), cluster_job_state(job));
-        if (!status && job->has_progress)
-            status = watch_line(job, into);
-        else if (!status)
-            status = bytes_append_format(into, "%s\n", job->state.text);
-    }
+    for (size_t i = 0; i < cluster->job_count && !status; i++)
+        status = watch_brief(&cluster->jobs[i], into);
     return status;
 }
 

@@ -15,5 +15,8 @@ int watch_job(struct store *store, const char *job, uint64_t since_ns,
 
 /** watch_line() - "step 120/400  loss 2.3456  ...", one line about how far @job is */
 int watch_line(const struct cluster_job *job, struct bytes *into) CHECK_RESULT;
+/** watch_brief() - what `top` says of @job: how far it is, or why it does not run, and its alarm;
+ * nothing of one that was completed or cancelled */
+int watch_brief(const struct cluster_job *job, struct bytes *into) CHECK_RESULT;
 /** watch_picture() - the same with a bar, the layout and what is frozen, several lines */
 int watch_picture(const struct cluster_job *job, struct bytes *into) CHECK_RESULT;

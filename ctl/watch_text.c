@@ -31,16 +31,35 @@ static void describe_numbers(const struct cluster_job *job, char *text, size_t s
              format_duration(progress->step_seconds * steps_left, left));
 }
 
-int watch_line(const struct cluster_job *job, struct bytes *into)
+/* "step 120/400  loss 2.3456  ...", without the end of the line */
+static int append_numbers(const struct cluster_job *job, struct bytes *into)
 {
     const struct progress_record *progress = &job->progress;
     char numbers[NUMBERS_SIZE], layout[LAYOUT_WORDS_SIZE];
 
     describe_numbers(job, numbers, sizeof(numbers));
-    return bytes_append_format(
-        into, "step %" PRIu64 "/%" PRIu64 "  %s  %s  frozen %u/%u%s%s\n", progress->step,
-        job->spec->train.steps, numbers, layout_words(job->plan, layout), progress->frozen_layers,
-        job->spec->model.layers, progress->alarm[0] ? "  ALARM: " : "", progress->alarm);
+    return bytes_append_format(into, "step %" PRIu64 "/%" PRIu64 "  %s  %s  frozen %u/%u",
+                               progress->step, job->spec->train.steps, numbers,
+                               layout_words(job->plan, layout), progress->frozen_layers,
+                               job->spec->model.layers);
+}
+
+int watch_line(const struct cluster_job *job, struct bytes *into)
+{
+    const char *alarm = job->progress.alarm;
+    int status = append_numbers(job, into);
+
+    return status ? status
+                  : bytes_append_format(into, "%s%s\n", alarm[0] ? "  ALARM: " : "", alarm);
+}
+
+/* On a line of its own: behind the numbers a narrow terminal would cut it off. */
+static int append_alarm(const struct cluster_job *job, struct bytes *into)
+{
+    return job->progress.alarm[0]
+               ? bytes_append_format(into, "  %sALARM %s%s\n", terminal_color(TERMINAL_RED),
+                                     job->progress.alarm, terminal_color(TERMINAL_PLAIN))
+               : 0;
 }
 
 static enum terminal_color state_color(const struct cluster_job *job)
@@ -50,6 +69,26 @@ static enum terminal_color state_color(const struct cluster_job *job)
     if (!strcmp(state, "running") || !strcmp(state, "completed"))
         return TERMINAL_GREEN;
     return !strcmp(state, "failed") ? TERMINAL_RED : TERMINAL_YELLOW;
+}
+
+int watch_brief(const struct cluster_job *job, struct bytes *into)
+{
+    const char *state = cluster_job_state(job);
+    bool over = cluster_job_over(job);
+
+    if (over && strcmp(state, "failed"))
+        return 0;
+    int status =
+        bytes_append_format(into, "%s%s%s %s%s%s  ", terminal_color(TERMINAL_BOLD), job->name,
+                            terminal_color(TERMINAL_PLAIN), terminal_color(state_color(job)), state,
+                            terminal_color(TERMINAL_PLAIN));
+    if (!status && !strcmp(state, "running") && job->has_progress)
+        status = append_numbers(job, into);
+    else if (!status)
+        status = bytes_append_format(into, "%s", job->state.text);
+    if (!status)
+        status = bytes_append_format(into, "\n");
+    return status || over ? status : append_alarm(job, into);
 }
 
 static int append_progress(const struct cluster_job *job, struct bytes *into)
@@ -62,10 +101,7 @@ static int append_progress(const struct cluster_job *job, struct bytes *into)
     int status = bytes_append_format(into, "  │%s│ %3.0f %%  step %" PRIu64 "/%" PRIu64 "  %s\n",
                                      format_bar(share, bar), floor(share * 100), progress->step,
                                      job->spec->train.steps, numbers);
-    if (!status && progress->alarm[0])
-        status = bytes_append_format(into, "  %sALARM %s%s\n", terminal_color(TERMINAL_RED),
-                                     progress->alarm, terminal_color(TERMINAL_PLAIN));
-    return status;
+    return status ? status : append_alarm(job, into);
 }
 
 int watch_picture(const struct cluster_job *job, struct bytes *into)
