@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/format.h"
 #include "ctl/terminal.h"
 
 #define DOTS_X      2
@@ -119,8 +120,9 @@ static int append_row(const struct canvas *canvas, unsigned row, struct bytes *i
     double span = curve->loss_most - curve->loss_least;
     bool labelled = row == 0 || row + 1 == canvas->rows || row == canvas->rows / 2;
     double share = canvas->rows > 1 ? (double)row / (canvas->rows - 1) : 0;
-    int status = labelled ? bytes_append_format(into, "%*.4f ┤", LABEL_WIDTH,
-                                                curve->loss_most - span * share)
+    char label[FORMAT_SIZE];
+    int status = labelled ? bytes_append_format(into, "%*s ┤", LABEL_WIDTH,
+                                                format_loss(curve->loss_most - span * share, label))
                           : bytes_append_format(into, "%*s │", LABEL_WIDTH, "");
 
     for (unsigned column = 0; column < canvas->columns && !status; column++)

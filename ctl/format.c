@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+#define LOSS_PLAIN 9999.99995 /* of a run that explodes the digits after the point say nothing */
+
 const char *format_count(double count, char text[FORMAT_SIZE])
 {
     static const char units[] = {'\0', 'k', 'M', 'G', 'T'};
@@ -52,7 +54,7 @@ const char *format_loss(double loss, char text[FORMAT_SIZE])
     if (isnan(loss))
         snprintf(text, FORMAT_SIZE, "-");
     else
-        snprintf(text, FORMAT_SIZE, "%.4f", loss);
+        snprintf(text, FORMAT_SIZE, fabs(loss) < LOSS_PLAIN ? "%.4f" : "%.2e", loss);
     return text;
 }
 

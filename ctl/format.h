@@ -11,7 +11,7 @@
 const char *format_count(double count, char text[FORMAT_SIZE]);
 /** format_duration() - "140 ms", "12.5 s", "4m 05s", "3h 02m", "2d 03h"; "-" when not known */
 const char *format_duration(double seconds, char text[FORMAT_SIZE]);
-/** format_loss() - four decimals, or "-" when not known */
+/** format_loss() - four decimals, "8.92e+09" from ten thousand on, or "-" when not known */
 const char *format_loss(double loss, char text[FORMAT_SIZE]);
 /** format_time() - local "14:02:07" of a realtime */
 const char *format_time(uint64_t unix_ns, char text[FORMAT_SIZE]);

@@ -85,6 +85,13 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
     events_append(job->dir, &facts, stuck ? "stuck" : "refused", text);
 }
 
+/* Progress of the whole job is told by the node of rank 0 alone. */
+static bool has_rank_zero(const struct job *job, unsigned slot)
+{
+    return job->plan && job->plan->worker_count > 0 &&
+           plan_find(job->plan, job->daemon->config->node, slot) == 0;
+}
+
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
@@ -95,6 +102,8 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
     job->statuses[slot] = *status;
     if (!again)
         tell_status(job, slot, status);
+    if (status->diverged && has_rank_zero(job, slot)) /* no later step will say how far it came */
+        job_write_progress(job, slot);
     if (status->phase == WORKER_STUCK)
         suspect(job, status);
     feed(job, &event);
@@ -142,13 +151,6 @@ void job_write_progress(struct job *job, unsigned slot)
     if (!text || outbox_put(daemon->outbox,
                             keys_said(key, daemon->config->cluster, job->name, "progress"), text))
         log_error("no memory to write progress");
-}
-
-/* Progress of the whole job is told by the node of rank 0 alone. */
-static bool has_rank_zero(const struct job *job, unsigned slot)
-{
-    return job->plan && job->plan->worker_count > 0 &&
-           plan_find(job->plan, job->daemon->config->node, slot) == 0;
 }
 
 static void on_progress(struct job *job, unsigned slot, const struct control_progress *progress)

@@ -173,12 +173,14 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
     if (state->committed.evaluated)
         trainer->validation_loss = step_record_validation_loss(
             &state->committed, engine_validation_tokens(&trainer->spec));
+    trainer->untold_ns = step_ns;
     if (now_ns - trainer->progress_ns < PROGRESS_NS && !is_last)
         return;
     message = calloc(1, sizeof(*message));
     if (!message)
         return;
     trainer->progress_ns = now_ns;
+    trainer->untold_ns = 0;
     message->type = CONTROL_PROGRESS;
     message->progress = (struct control_progress){
         .generation = trainer->plan->generation,
@@ -197,6 +199,12 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
         message->progress.verdict_count =
             straggler_verdicts(trainer->straggler, message->progress.verdicts);
     control_server_send(trainer->control, message);
+}
+
+void telling_untold(struct trainer *trainer)
+{
+    if (trainer->untold_ns && trainer->engine)
+        telling_progress(trainer, trainer->untold_ns, true);
 }
 
 void telling_checkpoint(struct trainer *trainer)

@@ -25,5 +25,7 @@ void telling_checkpoint_alarm(struct trainer *trainer, const struct error *error
 /** telling_progress() - of the step that was just applied and took @step_ns; at most four times a
  * second, and after the last one of a generation */
 void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last);
+/** telling_untold() - the progress of the last step, if it came too soon after another one's */
+void telling_untold(struct trainer *trainer);
 /** telling_checkpoint() - rank 0: pass on the outcome of a commit, if there is one */
 void telling_checkpoint(struct trainer *trainer);

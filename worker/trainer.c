@@ -56,6 +56,7 @@ static enum session_outcome refuse(struct trainer *trainer, const struct error *
 static enum session_outcome diverged(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
+    telling_untold(trainer);
     telling_diverged(trainer, error->text);
     orders_await_stop(trainer);
     return SESSION_STOPPED;

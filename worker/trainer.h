@@ -71,6 +71,7 @@ struct trainer {
     double pause_seconds;   /* between the last commit of a generation and the next one's first
                                compute */
     uint64_t progress_ns;   /* when progress was last told */
+    uint64_t untold_ns;     /* what the last step took, if its progress was not told; else 0 */
     double validation_loss; /* the newest known; NaN: none yet */
 
     pthread_mutex_t lock; /* guards mesh against the control thread */

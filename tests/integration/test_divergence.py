@@ -25,6 +25,7 @@ class Divergence(JobTest):
         self.assertFalse(list(self.without_numbers(job)))
         self.assertLess(newest["step"], step - 1, "a checkpoint is there from which no step can be computed")
         self.assert_finite(newest["path"])
+        self.assertEqual(job.key("progress")["step"], step - 1)
         told = [event["text"] for event in job.events("diverged")]
         self.assertEqual(len(told), len(job.cluster.nodes), told)
         self.assertTrue(all(job.why().startswith(text + ";") for text in told), told)

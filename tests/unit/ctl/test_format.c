@@ -24,6 +24,10 @@ static void test_counts(void **state)
     assert_string_equal(format_count(4.5e6, text), "4.5M");
     assert_string_equal(format_count(NAN, text), "-");
     assert_string_equal(format_loss(2.34567, text), "2.3457");
+    assert_string_equal(format_loss(9999.9999, text), "9999.9999");
+    assert_string_equal(format_loss(9999.99999, text), "1.00e+04");
+    assert_string_equal(format_loss(-8921266240.0, text), "-8.92e+09");
+    assert_string_equal(format_loss(INFINITY, text), "inf");
     assert_string_equal(format_loss(NAN, text), "-");
 }
 
