@@ -9,6 +9,8 @@
 #include "model/stage.h"
 #include "model/streams.h"
 
+#define ROWS_LEAST 8 /* of the first stage */
+
 struct candidate {
     int32_t token;
     float logit;
@@ -16,11 +18,12 @@ struct candidate {
 
 struct generator {
     const struct generate_options *options;
-    struct stage *stage; /* the whole model, one sequence */
-    size_t context;
+    struct model_spec spec; /* the model with a context of so many rows as the stage has */
+    struct stage *stage;    /* the whole model, one sequence; NULL before the first token */
+    size_t context;         /* of the model */
     int32_t *window; /* context tokens; those past `used` are padding that causality ignores */
     size_t used;
-    float *logits;                /* (context, V) */
+    float *logits;                /* (rows, V) */
     struct candidate *candidates; /* V */
 };
 
@@ -50,27 +53,49 @@ static void generator_done(struct generator *generator)
 static int generator_init(struct generator *generator, const struct generate_options *options,
                           struct error *error)
 {
-    size_t logit_count, vocab = options->spec->vocab;
-    const struct stage_options stage_options = {.kernel = options->kernel,
-                                                .device = options->device,
-                                                .spec = options->spec,
-                                                .unit_count = model_unit_count(options->spec),
-                                                .batch = 1,
-                                                .slots = 1};
-
-    *generator = (struct generator){.options = options, .context = options->spec->context};
-    if (checked_multiply(generator->context, vocab, &logit_count))
-        return error_set(error, -ENOMEM, "no memory for the logits");
+    *generator = (struct generator){
+        .options = options, .spec = *options->spec, .context = options->spec->context};
     generator->window = calloc(generator->context, sizeof(*generator->window));
-    generator->logits = calloc(logit_count, sizeof(*generator->logits));
-    generator->candidates = calloc(vocab, sizeof(*generator->candidates));
-    if (generator->window == NULL || generator->logits == NULL || generator->candidates == NULL)
-        return error_set(error, -ENOMEM, "no memory for the logits");
+    generator->candidates = calloc(options->spec->vocab, sizeof(*generator->candidates));
+    if (generator->window == NULL || generator->candidates == NULL)
+        return error_set(error, -ENOMEM, "no memory to generate with");
 
     generator->used = MIN(options->prompt_count, generator->context);
     memcpy(generator->window, options->prompt + options->prompt_count - generator->used,
            generator->used * sizeof(*generator->window));
-    return stage_new(&stage_options, &generator->stage, error);
+    return 0;
+}
+
+/*
+ * A stage for what is used of the window, doubled each time: what lies behind it would be computed
+ * for nothing. No tensor of a model begins elsewhere for a shorter context (positions are a prefix
+ * of their table), so the weights stay. How many rows there are follows from `used` alone.
+ */
+static int make_room(struct generator *generator, struct error *error)
+{
+    const struct generate_options *options = generator->options;
+    size_t rows = ROWS_LEAST, logit_count;
+    const struct stage_options stage_options = {.kernel = options->kernel,
+                                                .device = options->device,
+                                                .spec = &generator->spec,
+                                                .unit_count = model_unit_count(options->spec),
+                                                .batch = 1,
+                                                .slots = 1};
+
+    while (rows < generator->used)
+        rows *= 2;
+    rows = MIN(rows, generator->context);
+    if (generator->stage != NULL && rows == generator->spec.context)
+        return 0;
+    stage_free(generator->stage);
+    generator->stage = NULL;
+    free(generator->logits);
+    generator->spec.context = (unsigned)rows;
+    generator->logits = checked_multiply(rows, options->spec->vocab, &logit_count)
+                            ? NULL
+                            : calloc(logit_count, sizeof(*generator->logits));
+    return generator->logits == NULL ? error_set(error, -ENOMEM, "no memory for the logits")
+                                     : stage_new(&stage_options, &generator->stage, error);
 }
 
 static void push_token(struct generator *generator, int32_t token)
@@ -133,9 +158,12 @@ static int next_token(struct generator *generator, uint64_t position, int32_t *r
 {
     const struct generate_options *options = generator->options;
 
+    int r = make_room(generator, error);
+    if (r < 0)
+        return r;
     stage_forward(generator->stage, 0, options->weights, generator->window, NULL, false, 0.0f);
     stage_logits(generator->stage, 0, generator->logits);
-    int r = options->kernel->synchronize(options->device, error);
+    r = options->kernel->synchronize(options->device, error);
     if (r < 0)
         return r;
 

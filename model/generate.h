@@ -1,7 +1,9 @@
 /*
  * Text from a trained model: tokens drawn one after another, each from the model's prediction
  * behind the last `context` tokens. For looking at what a model has learned, not for serving: every
- * token computes the whole window again.
+ * token computes the window again, as far as it is used, with at most as much padding. (Keys and
+ * values that are kept would be of no use once the window slides, which moves every position; and
+ * products of one row take other ways through a BLAS than training did.)
  *
  * The tokens are a function of parameters, prompt and options alone (Philox keyed by the seed and
  * the position), so a sample of a resumed run can be compared with that of an undisturbed one.
