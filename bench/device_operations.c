@@ -194,6 +194,23 @@ static void run_product_backward(const struct device_rig *rig)
                                  rig->c, wide_shape(rig));
 }
 
+static void run_product_gelu(const struct device_rig *rig)
+{
+    rig->kernel->linear_gelu_forward(rig->device, rig->b, rig->f32[2], rig->a, rig->c, rig->a,
+                                     wide_shape(rig));
+}
+
+/* Of the MLP's second matrix, which is as large as its first. */
+static void run_product_gelu_backward(const struct device_rig *rig)
+{
+    const struct kernel_linear shape = {.rows = rig->rows,
+                                        .in = 4 * (size_t)rig->spec.width,
+                                        .out = rig->spec.width,
+                                        .layout = KERNEL_WEIGHT_IN_OUT};
+    rig->kernel->linear_gelu_backward(rig->device, rig->b, rig->f32[0], rig->f32[1], rig->a, rig->a,
+                                      rig->f32[2], rig->c, shape);
+}
+
 static struct kernel_linear head_shape(const struct device_rig *rig)
 {
     return (struct kernel_linear){.rows = rig->rows,
@@ -264,6 +281,8 @@ void device_operations(struct device_rig *rig)
     measure_bandwidths(rig);
     rate(rig, "product", run_product, 8 * n * c * c);
     rate(rig, "product, backward", run_product_backward, 16 * n * c * c);
+    rate(rig, "product, GELU", run_product_gelu, 8 * n * c * c);
+    rate(rig, "product, GELU, backward", run_product_gelu_backward, 16 * n * c * c);
     rate(rig, "head", run_head, 2 * n * c * rig->spec.vocab);
     rate(rig, "head, backward", run_head_backward, 4 * n * c * rig->spec.vocab);
     rate(rig, "attention, own kernels", run_attention, 2 * attention);
