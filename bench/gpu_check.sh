@@ -245,8 +245,8 @@ part_steps() {
 part_jobs() {
     [ $has_gpu = 1 ] || return 0
     say "" "whole jobs on GPU 0: workers share it over host links, some die; each test asserts equal bits"
-    for job in gpu_slots layouts restore shadow; do
-        run 240 env CREW_DEVICE=cuda:0 CREW_LARGE=1 $build/tests/integration_test_$job
+    for job in gpu_slots restore shadow layouts; do # the last is the longest: every worker asks cuDNN anew
+        run 420 env CREW_DEVICE=cuda:0 CREW_LARGE=1 $build/tests/integration_test_$job
     done
 }
 
@@ -254,8 +254,8 @@ part_jobs() {
 part_nccl() {
     [ $has_gpu = 1 ] || return 0
     say "" "the same with NCCL between workers that share the GPU, each with an NCCL_HOSTID of its own"
-    for job in layouts restore; do
-        run 240 env CREW_DEVICE=cuda:0 CREW_LARGE=1 CREW_NCCL=1 NCCL_SOCKET_IFNAME=lo NCCL_DEBUG=WARN $build/tests/integration_test_$job
+    for job in restore layouts; do
+        run 420 env CREW_DEVICE=cuda:0 CREW_LARGE=1 CREW_NCCL=1 NCCL_SOCKET_IFNAME=lo NCCL_DEBUG=WARN $build/tests/integration_test_$job
     done
 }
 

@@ -122,6 +122,23 @@ static void check_matrix_heads(const struct backend *backend)
     check_against_cpu(backend, (struct kernel_attention){1, 33, 200, 1, 1});
 }
 
+/* What a GPU chooses for a stage: cuDNN, or our own kernels. Of whole tiles and of broken ones. */
+static void check_chosen(const struct backend *backend)
+{
+    static const struct kernel_attention shapes[] = {
+        {4, 64, 768, 12, 12}, {2, 300, 128, 2, 2}, {2, 128, 512, 4, 2}, {1, 1024, 64, 1, 1}};
+    char text[4096];
+
+    if (backend->kernel->host_memory || backend_emulated()) /* test_attention_cudnn.c */
+        return;
+    for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
+        assert_int_equal(backend->kernel->attention_prepare(backend->device, shapes[i]), 0);
+        check_against_cpu(backend, shapes[i]);
+    }
+    backend->kernel->describe(backend->device, text, sizeof(text));
+    print_message("%s\n", text);
+}
+
 static void test_small(void **state)
 {
     (void)state;
@@ -140,12 +157,19 @@ static void test_matrix_heads(void **state)
     backend_each(check_matrix_heads);
 }
 
+static void test_chosen(void **state)
+{
+    (void)state;
+    backend_each(check_chosen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_matrix_heads),
+        cmocka_unit_test(test_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
