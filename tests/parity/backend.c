@@ -63,13 +63,14 @@ static void check_gpu(backend_check check, const char *where, const struct kerne
 
 const struct kernel *backend_gpu(enum kernel_precision precision)
 {
+    static bool opened; /* once is enough to know that it is there */
     const struct kernel_options options = {.index = 0};
-    struct kernel_device *device;
+    struct kernel_device *device = NULL;
     const struct kernel *kernel;
     struct error error = {0};
     int status = kernel_backend(KERNEL_BACKEND_CUDA, precision, &kernel, &error);
 
-    if (status == 0)
+    if (status == 0 && !opened)
         status = kernel->open(&options, &device, &error);
     if (!backend_gpu_alone() && (status == -ENOENT || status == -ENODEV || status == -ELIBBAD)) {
         print_message("skipped on a GPU: %s\n", error.text);
@@ -77,7 +78,9 @@ const struct kernel *backend_gpu(enum kernel_precision precision)
     }
     if (status < 0)
         fail_msg("%s", error.text);
-    kernel->close(device);
+    if (device)
+        kernel->close(device);
+    opened = true;
     return kernel;
 }
 
