@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "kernels/cuda/entries.cuh"
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/philox.cuh"
 
@@ -86,25 +87,11 @@ __device__ inline void adamw_pack(const kernel_adamw_tensor &t, size_t index, fl
     weight_store<T>::store(t.weight, index, left, p, f, t.stream);
 }
 
-/* The entry whose blocks hold this one: the last with first_block <= blockIdx.x. */
-__device__ inline unsigned find_entry(const adamw_entry *entries, unsigned count)
-{
-    unsigned low = 0, high = count;
-    while (high - low > 1) {
-        unsigned middle = (low + high) / 2;
-        if (entries[middle].first_block <= blockIdx.x)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     adamw_kernel(const adamw_entry *entries, unsigned count, adamw_factors factors)
 {
-    const adamw_entry &entry = entries[find_entry(entries, count)];
+    const adamw_entry &entry = entries[entry_of_block(entries, count)];
     const kernel_adamw_tensor t = entry.tensor;
     float keep = t.decay ? factors.keep : 1.0f;
     size_t first = (size_t)(blockIdx.x - entry.first_block) * BLOCK_ELEMENTS + threadIdx.x * LANES;
@@ -146,9 +133,6 @@ static adamw_factors factors_of(const struct kernel_adamw *options)
     f.step = options->step;
     return f;
 }
-
-/* Of one launch: a stage of 80 layers has fewer; what has more takes several. */
-#define ENTRIES_MAX 1024
 
 template <typename T>
 static void launch(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,

@@ -85,6 +85,26 @@ static void check_norm_chunks(const struct backend *backend)
     tensor_free(&values);
 }
 
+/* More tensors than one launch takes, a third of them empty. */
+static void check_norm_of_many(const struct backend *backend)
+{
+    enum { MANY = 1600, APART = 16 };
+    static struct kernel_norm_tensor tensors[MANY];
+    static double sums[MANY];
+    struct tensor values = tensor_random(MANY * APART, 1, 1);
+
+    for (size_t i = 0; i < MANY; i++)
+        tensors[i] = (struct kernel_norm_tensor){values.f32 + i * APART, i % 3};
+    backend->kernel->norms_squared(backend->device, tensors, MANY, sums);
+    for (size_t i = 0; i < MANY; i++) {
+        double expected = 0;
+        for (size_t j = 0; j < i % 3; j++)
+            expected += values.f64[i * APART + j] * values.f64[i * APART + j];
+        assert_true(fabs(sums[i] - expected) <= 1e-12 * expected);
+    }
+    tensor_free(&values);
+}
+
 static void test_additions(void **state)
 {
     (void)state;
@@ -103,12 +123,19 @@ static void test_norm_chunks(void **state)
     backend_each(check_norm_chunks);
 }
 
+static void test_norm_of_many(void **state)
+{
+    (void)state;
+    backend_each(check_norm_of_many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_additions),
         cmocka_unit_test(test_norm),
         cmocka_unit_test(test_norm_chunks),
+        cmocka_unit_test(test_norm_of_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
