@@ -48,17 +48,20 @@ fail() {
     say "FAILED: $1"
 }
 
-# run SECONDS COMMAND...
+# run SECONDS COMMAND...: a kit's libraries are for its own programs
 run() {
-    local limit=$1 began=$SECONDS status
+    local limit=$1 command=${*:2} began=$SECONDS status
     shift
-    say "" "\$ $*"
+    say "" "\$ $command"
+    case " $command" in
+    *" $build/"*) [ ! -d $build/lib ] || set -- env LD_LIBRARY_PATH="$PWD/$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@" ;;
+    esac
     timeout --kill-after=10 "$limit" "$@" </dev/null 2>&1 | tee "$output" | tee -a "$report"
     status=${PIPESTATUS[0]}
     case $status in
     0) ;;
-    124 | 137) fail "$* (cut off after $limit s)" ;;
-    *) fail "$* (status $status)" ;;
+    124 | 137) fail "$command (cut off after $limit s)" ;;
+    *) fail "$command (status $status)" ;;
     esac
     say "($((SECONDS - began)) s)"
     return "$status"
@@ -214,7 +217,7 @@ torch_step() {
     local name=$1 ours=$2 theirs
     shift 2
     say "" "== $name, PyTorch"
-    if "$python" -c 'import torch' 2>/dev/null; then
+    if LD_LIBRARY_PATH=$path_before "$python" -c 'import torch' 2>/dev/null; then
         run 420 env LD_LIBRARY_PATH="$path_before" "$python" bench/device_torch.py "$@"
         theirs=$(tokens_of "PyTorch")
     fi
@@ -295,7 +298,6 @@ part_sanitize() {
 device_tests=(linear attention model layernorm rmsnorm cross_entropy embedding adamw gelu swiglu rotary sums)
 path_before=${LD_LIBRARY_PATH:-} # PyTorch brings all of its own
 find_libraries
-[ ! -d $build/lib ] || export LD_LIBRARY_PATH=$PWD/$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export FIRN_CUDA_LIBRARY=$PWD/$build/bin/libfirn-cuda.so
 for part in $parts; do
     say "" "==== $part"
