@@ -6,8 +6,9 @@
 In a copy of the tree each of the files is instrumented: at every place that is easily wrong (PLACES) stands a question, "is
 it this one?", so one build in build/mutants holds all mutants, and an environment variable chooses one (mutant.h). The unit
 tests of the files' folders run once as they are, which shows who reaches which place; then each mutant is given to the tests
-that reach it, the quickest first, until one fails or hangs. What none notices is printed with its line: a test that is
-missing, code that is not needed, or a change that makes no difference. What does not compile is no mutant.
+that reach it, the quickest first, until one fails, hangs, leaks or is stopped by a sanitizer. What none notices is printed
+with its line: a test that is missing, code that is not needed, or a change that makes no difference. What does not compile
+is no mutant.
 
 Exit code: 0 (all were tried, whatever came out), 1 (it does not build, or a test fails without a mutant), 2 (called wrongly).
 """
@@ -427,7 +428,8 @@ def configure():
     copy_tree()
     flags = f"-O1 -w -include {os.path.join(TREE, 'tests/mutants/mutant.h')}"
     run("cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DFIRN_CUDA=OFF", "-DFIRN_BENCH=OFF",
-        "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DCMAKE_C_FLAGS={flags}", "--log-level=WARNING")
+        "-DFIRN_SANITIZE=address,undefined", f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+        "--log-level=WARNING")
 
 
 def build_tests(folders, jobs):
