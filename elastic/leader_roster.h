@@ -35,9 +35,12 @@ struct roster {
     bool never_started; /* a worker was lost before it joined, so the plan cannot have committed */
 };
 
+/** roster_init() - who is who in @view, which is borrowed until roster_done(). Return: 0; -ENOMEM
+ * (nothing is left to free) */
 int roster_init(struct roster *roster, const struct leader_view *view) CHECK_RESULT;
 void roster_done(struct roster *roster);
 
+/** roster_find(), roster_node() - the member on @slot of @node, the node of @name; NULL: none */
 const struct roster_member *roster_find(const struct roster *roster, const char *node,
                                         unsigned slot);
 const struct leader_node *roster_node(const struct roster *roster, const char *name);

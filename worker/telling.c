@@ -112,10 +112,11 @@ void telling_status(struct trainer *trainer, enum worker_phase phase, const char
     send_status(trainer, phase, text, (struct because){0});
 }
 
-void telling_stuck(struct trainer *trainer, const char *text, bool lost, bool away)
+void telling_stuck(struct trainer *trainer, enum stuck_cause cause, const char *text)
 {
     send_status(trainer, WORKER_STUCK, text,
-                (struct because){.checkpoint_lost = lost, .checkpoint_away = away});
+                (struct because){.checkpoint_lost = cause == STUCK_CHECKPOINT_LOST,
+                                 .checkpoint_away = cause == STUCK_CHECKPOINT_AWAY});
 }
 
 void telling_diverged(struct trainer *trainer, const char *text)

@@ -9,9 +9,15 @@
 /** telling_status() - that it is in @phase; with @text, "" where there is nothing to say, and with
  * what the leader must know to decide: the step, the units held, who was lost */
 void telling_status(struct trainer *trainer, enum worker_phase phase, const char *text);
-/** telling_stuck() - STUCK without state; @lost: because of the checkpoint itself; @away: because
- * nodes that may have a part of it do not answer */
-void telling_stuck(struct trainer *trainer, const char *text, bool lost, bool away);
+/* Why a generation's state is not to be had: the leader takes an older checkpoint, or waits. */
+enum stuck_cause {
+    STUCK_BY_OTHERS,       /* nothing is wrong with a checkpoint */
+    STUCK_CHECKPOINT_LOST, /* it is damaged or incomplete */
+    STUCK_CHECKPOINT_AWAY, /* nodes that may have a part of it do not answer */
+};
+
+/** telling_stuck() - STUCK without state */
+void telling_stuck(struct trainer *trainer, enum stuck_cause cause, const char *text);
 
 /** telling_diverged() - REFUSED, because no layout can go on from here */
 void telling_diverged(struct trainer *trainer, const char *text);

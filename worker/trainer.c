@@ -25,20 +25,26 @@
 
 /* ---- generations ---- */
 
-/* The state that the plan speaks of is not to be had. The leader must know whether that is because
- * of the checkpoint: then it has to take an older one. */
+static enum stuck_cause cause_of(const struct plan *plan, int status)
+{
+    if (plan->source != PLAN_SOURCE_CHECKPOINT)
+        return STUCK_BY_OTHERS;
+    if (status == -EHOSTUNREACH)
+        return STUCK_CHECKPOINT_AWAY;
+    return checkpoint_is_lost(plan->restore_path, status) ? STUCK_CHECKPOINT_LOST : STUCK_BY_OTHERS;
+}
+
+/* The state that the plan speaks of is not to be had. */
 static enum session_outcome without_state(struct trainer *trainer, int status,
                                           const struct error *error)
 {
     const struct plan *plan = trainer->plan;
-    bool reads = plan->source == PLAN_SOURCE_CHECKPOINT;
-    bool lost = reads && checkpoint_is_lost(plan->restore_path, status);
     const char *text = error->code ? error->text : strerror(-status);
 
     if (orders_stopping(trainer))
         return SESSION_STOPPED;
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
-    telling_stuck(trainer, text, lost, reads && status == -EHOSTUNREACH);
+    telling_stuck(trainer, cause_of(plan, status), text);
     orders_forget_planned(trainer);
     return SESSION_BROKEN;
 }
