@@ -50,32 +50,38 @@ size_t attention_choices_version(void)
     return path != NULL && cudnn_open(path, &cudnn, NULL) == 0 ? cudnn.version : 0;
 }
 
-static int find_cudnn(struct attention_choices *choices, cudaStream_t stream)
+/* Where there is no library there are our kernels; where there is one it counts on all GPUs of its
+ * kind, and to go on without it would give other bits than the others have. */
+static int find_cudnn(struct attention_choices *choices, cudaStream_t stream, struct error *error)
 {
     const char *path = library_path();
-    struct error error = {};
-    int status = path == NULL ? error_set(&error, -ENOENT, "cuDNN is switched off")
-                              : cudnn_open(path, &choices->cudnn, &error);
+    struct error why = {};
+    int status = path == NULL ? error_set(&why, -ENOENT, "cuDNN is switched off")
+                              : cudnn_open(path, &choices->cudnn, &why);
 
     if (status == 0)
-        status = cudnn_attach(&choices->cudnn, stream, &error);
-    snprintf(choices->reason, sizeof(choices->reason), "%.*s", REASON_SIZE - 1,
-             status == 0 ? "" : error.text);
-    return status;
+        return cudnn_attach(&choices->cudnn, stream, error);
+    snprintf(choices->reason, sizeof(choices->reason), "%.*s", REASON_SIZE - 1, why.text);
+    return 0;
 }
 
-int attention_choices_new(struct kernel_device *device, struct attention_choices **ret_choices)
+int attention_choices_new(struct kernel_device *device, struct attention_choices **ret_choices,
+                          struct error *error)
 {
     struct attention_choices *choices = (struct attention_choices *)calloc(1, sizeof(*choices));
+    int status = 0;
 
     if (choices == NULL)
-        return -ENOMEM;
+        return error_set(error, -ENOMEM, "no memory for a GPU device");
     if (device->precision != CUDA_BF16)
         snprintf(choices->reason, sizeof(choices->reason), "cuDNN is for bf16 alone");
     else
-        (void)find_cudnn(choices, device_stream(device)); /* without it there are our kernels */
-    *ret_choices = choices;
-    return 0;
+        status = find_cudnn(choices, device_stream(device), error);
+    if (status < 0)
+        free(choices);
+    else
+        *ret_choices = choices;
+    return status;
 }
 
 static void drop(struct choice *choice)

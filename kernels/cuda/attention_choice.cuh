@@ -16,7 +16,7 @@
 
 #include "kernels/cuda/attention.cuh"
 
-/* Of the GiB that firnd leaves to the driver and the libraries. */
+/* Of what firnd leaves to the driver and the libraries. */
 #define CHOICE_WORKSPACE_MAX ((size_t)256 << 20)
 
 struct attention_choices; /* opaque: of a device */
@@ -24,8 +24,9 @@ struct attention_choices; /* opaque: of a device */
 /** attention_choices_version() - of the cuDNN that is found, 0: none, or switched off */
 size_t attention_choices_version(void);
 
-/** attention_choices_new() - -ENOMEM */
-int attention_choices_new(struct kernel_device *device, struct attention_choices **ret_choices);
+/** attention_choices_new() - -ENOMEM; -EIO: cuDNN is there and does not take the device */
+int attention_choices_new(struct kernel_device *device, struct attention_choices **ret_choices,
+                          struct error *error);
 /** attention_choices_free() - NULL allowed */
 void attention_choices_free(struct attention_choices *choices);
 

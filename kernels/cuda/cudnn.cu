@@ -145,9 +145,12 @@ int cudnn_attach(struct cudnn *c, cudaStream_t stream, struct error *error)
         c->handle = NULL;
     else
         status = c->set_stream(c->handle, stream);
-    return status == 0 ? 0
-                       : error_set(error, -EIO, "cuDNN %zu does not take the device: %s",
-                                   c->version, c->text(status));
+    return status == 0
+               ? 0
+               : error_set(
+                     error, -EIO,
+                     "cuDNN %zu does not take the device: %s (an empty FIRN_CUDNN_LIBRARY leaves it out)",
+                     c->version, c->text(status));
 }
 
 void cudnn_detach(struct cudnn *c)

@@ -118,8 +118,8 @@ int cuda_device_open(const struct kernel_options *options, enum cuda_precision p
         status = error_set(error, -EIO, "GPU %u: cuBLASLt cannot be initialized", options->index);
     if (status == 0 && product_cache_new(&device->cache) < 0)
         status = error_set(error, -ENOMEM, "no memory for a GPU device");
-    if (status == 0 && attention_choices_new(device, &device->attention) < 0)
-        status = error_set(error, -ENOMEM, "no memory for a GPU device");
+    if (status == 0)
+        status = attention_choices_new(device, &device->attention, error);
     if (status < 0) {
         cuda_device_close(device);
         return status;

@@ -1,6 +1,7 @@
 /* Which shapes cuDNN computes, with a stand-in that computes its graphs: what it gives, how it is
    chosen, and that our own kernels take over whenever something about it is not in order. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,16 +26,22 @@ struct result {
 
 static const struct kernel_attention plain = {4, 16, 64, 4, 4}, grouped = {2, 20, 48, 6, 2};
 
-static struct kernel_device *opened(const struct kernel *kernel, enum fake_cudnn_manner manner)
+static void behave(enum fake_cudnn_manner manner)
 {
     void *library = dlopen(FAKE_CUDNN, RTLD_NOW);
-    fake_cudnn_behave_function behave;
+    fake_cudnn_behave_function ask;
+
+    assert_non_null(library);
+    *(void **)&ask = dlsym(library, "fake_cudnn_behave");
+    ask(manner, (struct fake_cudnn_device){emulator_reach_memory, emulator_take_call});
+}
+
+static struct kernel_device *opened(const struct kernel *kernel, enum fake_cudnn_manner manner)
+{
     struct kernel_device *device;
     struct error error = {0};
 
-    assert_non_null(library);
-    *(void **)&behave = dlsym(library, "fake_cudnn_behave");
-    behave(manner, (struct fake_cudnn_device){emulator_reach_memory, emulator_take_call});
+    behave(manner);
     if (kernel->open(&(struct kernel_options){.index = 0}, &device, &error) < 0)
         fail_msg("%s", error.text);
     return device;
@@ -171,11 +178,27 @@ static void test_own_kernels_take_over(void **state)
     check_left(bf16, FAKE_CUDNN_WRONG, "forward own kernels (on trial cuDNN was 0.2");
     check_left(bf16, FAKE_CUDNN_WRONG, "backward own kernels (on trial cuDNN was ");
     check_left(bf16, FAKE_CUDNN_OTHER_BITS, "(on trial cuDNN gave other bits the second time)");
-    check_left(bf16, FAKE_CUDNN_NO_DEVICE, "(cuDNN 91900 does not take the device: REFUSED)");
     setenv("FIRN_CUDNN_LIBRARY", "/nowhere/libcudnn.so.9", 1);
     check_left(bf16, FAKE_CUDNN_SOUND, "own kernels (/nowhere/libcudnn.so.9 is not installed)");
     setenv("FIRN_CUDNN_LIBRARY", "", 1);
     check_left(bf16, FAKE_CUDNN_SOUND, "own kernels (cuDNN is switched off)");
+}
+
+/* Others of its kind have cuDNN, and by its version this GPU was compared with them. */
+static void test_a_cudnn_that_does_not_take_the_device(void **state)
+{
+    (void)state;
+    const struct kernel *bf16 = firn_cuda_backend()->bf16, *f32 = firn_cuda_backend()->f32;
+    const struct kernel_options options = {.index = 0};
+    struct kernel_device *device = NULL;
+    struct error error = {0};
+
+    setenv("FIRN_CUDNN_LIBRARY", FAKE_CUDNN, 1);
+    behave(FAKE_CUDNN_NO_DEVICE);
+    assert_int_equal(bf16->open(&options, &device, &error), -EIO);
+    assert_non_null(strstr(error.text, "cuDNN 91900 does not take the device: REFUSED"));
+    assert_null(device);
+    f32->close(opened(f32, FAKE_CUDNN_NO_DEVICE)); /* which has no use for it */
 }
 
 /* The identity that slots are compared by has the version: others may give other bits. */
@@ -199,6 +222,7 @@ int main(void)
         cmocka_unit_test(test_cudnn_is_taken),
         cmocka_unit_test(test_a_part_at_a_time),
         cmocka_unit_test(test_own_kernels_take_over),
+        cmocka_unit_test(test_a_cudnn_that_does_not_take_the_device),
         cmocka_unit_test(test_identity),
     };
     if (EMULATOR_JUMPS_ARE_SLOW)
