@@ -136,7 +136,7 @@ const struct schema_key job_schema[] = {
      .also = " dtype mixed_precision amp torch_dtype ",
      .meaning = "What GPUs compute activations and products in; parameters, gradients, optimizer and sums are f32 always, and so is everything on CPU slots"},
 
-    {"train.on_nan", SCHEMA_CHOICE, AT(train.on_nan), .choices = nan_policies, .default_json = "\"stop\"",
+    {"train.on_nan", SCHEMA_CHOICE, AT(train.on_nan), .choices = nan_policies, .default_json = "\"stop\"", .young = true,
      .also = " check_for_nan nan_policy detect_anomaly skip_nan nonfinite terminate_on_nan nan ",
      .meaning = "A step whose loss or gradient norm is NaN or infinite changes no parameter. `stop`: the job fails there, and its newest checkpoint is of before; `skip`: the step is left out, and the next one goes on with other samples"},
 

@@ -33,9 +33,11 @@ struct schema_key {
     const char *default_json;   /* what a user would write for it; NULL: required, or the next */
     void (*default_from)(struct job_spec *spec); /* from other keys, which are filled by then */
     const char *default_note; /* for docs/job.md, where default_json does not say enough */
-    const char *unit;         /* "steps"; NULL: none */
-    const char *meaning;      /* one sentence without a full stop at its end */
-    const char *also; /* how other programs call it, between spaces: found by "did you mean" */
+    bool young;       /* left out of a job's JSON where it has its default_json: programs of before
+                         refuse a key that they do not know, and do not need it then */
+    const char *unit; /* "steps"; NULL: none */
+    const char *meaning; /* one sentence without a full stop at its end */
+    const char *also;    /* how other programs call it, between spaces: found by "did you mean" */
 };
 
 extern const struct schema_key job_schema[];

@@ -104,8 +104,8 @@ int job_spec_decode(const json_t *tree, const char *where,
                     unsigned (*line_of)(void *context, const char *key_path), void *context,
                     struct job_spec *ret_spec, struct error *error) CHECK_RESULT;
 
-/** job_spec_encode() - the JSON form, every key explicit; new reference, NULL when memory is short
- */
+/** job_spec_encode() - the JSON form, every key explicit but young ones at their defaults
+ * (elastic/job_schema.h); new reference, NULL when memory is short */
 json_t *job_spec_encode(const struct job_spec *spec);
 
 /** job_spec_schema_markdown() - docs/job.md's table; malloc'ed, NULL when memory is short */
