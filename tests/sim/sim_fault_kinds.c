@@ -341,6 +341,15 @@ static bool stop_firnd(struct sim *sim, struct sim_fault *fault)
     return true;
 }
 
+/* A machine that stands still, as while it is moved to another host: all that runs on it. */
+static bool stop_node(struct sim *sim, struct sim_fault *fault)
+{
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        if (sim->workers[i]->alive && sim->workers[i]->node == fault->node)
+            sim_worker_pause(sim->workers[i], fault->until_ns);
+    return stop_firnd(sim, fault);
+}
+
 static void start_firnd(struct sim *sim, const struct sim_fault *fault)
 {
     sim_node_disturb(&sim->nodes[fault->node]);
@@ -492,6 +501,7 @@ const struct sim_fault_kind sim_fault_kinds[] = {
     {"a firnd is killed", 50, 8000, kill_firnd, start_firnd, false},
     {"a firnd is upgraded", 50, 2000, upgrade_firnd, start_firnd, false},
     {"a firnd is stopped", 100, 12000, stop_firnd, start_firnd, false},
+    {"a node stands still", 100, 15000, stop_node, start_firnd, false},
     {"the leader is killed", 50, 8000, kill_leader, start_firnd, false},
     {"the leader is isolated", 500, 15000, isolate_leader, reach_node, false},
     {"the leader writes too late", 8000, 15000, delay_leader, delay_no_more, false},
