@@ -10,7 +10,7 @@ import sys
 import time
 
 from cluster import FAILURE_TIMEOUT_MS, REPOSITORY, SLOWNESS, pause
-from doom import CHECKPOINT, STEP, SWITCH, Flip, Order, disk_fault
+from doom import CHECKPOINT, STEP, SWITCH, Flip, Order, disk_fault, slow_disk
 from processes import kill
 
 sys.path.append(REPOSITORY + "/bench")
@@ -46,7 +46,7 @@ class Chaos:
                        self.stop_worker, self.slow_worker, self.flip_bit, self.kill_node, self.stop_node,
                        self.kill_daemon, self.kill_leading_daemon, self.stop_daemon, self.reload_daemon,
                        self.hand_over, self.drain, self.kill_etcd, self.compact_etcd, self.scale, self.pause,
-                       self.fail_disks, self.join_and_die]
+                       self.fail_disks, self.slow_disks, self.join_and_die]
         if cluster.network:
             self.faults += [self.cut_node, self.cut_leading_node, self.part_two_nodes, self.deafen_node,
                             self.slow_cable]
@@ -141,19 +141,21 @@ class Chaos:
 
     def kill_in_a_place(self, numbers):
         """Whoever works on that slot, should it come by."""
-        order = Order(self.job, self.node(numbers), numbers.randrange(2),
-                      numbers.choice(STEP + SWITCH + CHECKPOINT),
-                      numbers.choice([signal.SIGKILL, signal.SIGSEGV]))
-        yield numbers.uniform(0, 1)
-        order.withdraw()
+        with self.claim("order"):
+            order = Order(self.job, self.node(numbers), numbers.randrange(2),
+                          numbers.choice(STEP + SWITCH + CHECKPOINT),
+                          numbers.choice([signal.SIGKILL, signal.SIGSEGV]))
+            yield numbers.uniform(0, 1)
+            order.withdraw()
 
     def stop_worker(self, numbers):
         node, pid = self.worker(numbers)
         seconds = numbers.choice(self.spans)
-        self.cluster.note(f"worker {pid} of {node.name} stops for {seconds} s")
-        kill(pid, signal.SIGSTOP)
-        yield seconds
-        kill(pid, signal.SIGCONT)
+        with self.claim(f"worker {pid}"):
+            self.cluster.note(f"worker {pid} of {node.name} stops for {seconds} s")
+            kill(pid, signal.SIGSTOP)
+            yield seconds
+            kill(pid, signal.SIGCONT)
 
     def slow_worker(self, numbers):
         node, pid = self.worker(numbers)
@@ -161,7 +163,7 @@ class Chaos:
             share = Share(f"chaos-{self.began}", 0.1)
         except OSError as error:
             raise Busy from error
-        with share:
+        with share, self.claim(f"pace of worker {pid}"):
             self.cluster.note(f"worker {pid} of {node.name} gets a tenth of a processor")
             share.add(pid)
             yield numbers.choice(self.spans)
@@ -351,6 +353,10 @@ class Chaos:
         node = self.node(numbers)
         with self.claim("disk"), disk_fault(self.job, [node], numbers.choice([errno.EIO, errno.ENOSPC])):
             yield numbers.uniform(0, 2)
+
+    def slow_disks(self, numbers):
+        with self.claim("disk"), slow_disk(self.job, self.hosts(), numbers.randrange(50, 2000)):
+            yield numbers.uniform(0, 4)
 
     def lose_disk(self, numbers):
         """A machine that comes back empty; the others make copies again before another one goes."""

@@ -52,10 +52,8 @@ class Flip:
 
 
 @contextlib.contextmanager
-def disk_fault(job, nodes, number):
-    """While it lasts, writing checkpoints fails on those nodes with that errno."""
-    paths = [f"{node.data}/jobs/{job.name}/disk-fault" for node in nodes]
-    job.cluster.note(f"disks fail with {os.strerror(number)}")
+def ill_disks(job, nodes, leaf, number):
+    paths = [f"{node.data}/jobs/{job.name}/{leaf}" for node in nodes]
     for path in paths:
         with open(path + ".new", "w", encoding="ascii") as fault:
             fault.write(f"{number}\n")
@@ -66,3 +64,15 @@ def disk_fault(job, nodes, number):
         for path in paths:
             os.remove(path)
         job.cluster.note("disks are well again")
+
+
+def disk_fault(job, nodes, number):
+    """While it lasts, writing checkpoints fails on those nodes with that errno."""
+    job.cluster.note(f"disks fail with {os.strerror(number)}")
+    return ill_disks(job, nodes, "disk-fault", number)
+
+
+def slow_disk(job, nodes, milliseconds):
+    """While it lasts, each file of a checkpoint takes that long to become durable on those nodes."""
+    job.cluster.note(f"disks of {' '.join(node.name for node in nodes)} take {milliseconds} ms to sync a file")
+    return ill_disks(job, nodes, "slow-disk", milliseconds)

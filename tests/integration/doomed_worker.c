@@ -10,10 +10,12 @@
  *   flip-<slot>        "<step>": in that step or later one bit of a gradient is another one, after
  *                      the reduction, where another replica can tell. The order is removed first.
  *   disk-fault         "<errno>": while it is there, writing and fsync of checkpoint files fail
+ *   slow-disk          "<milliseconds>": while it is there, fsync of one of them takes that long
  *
  * "Later", because a test that gives an order does not stop time.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@
 #define PATH_SIZE (OPTIONS_PATH_SIZE + 32)
 
 static struct {
-    char doom[PATH_SIZE], flip[PATH_SIZE], disk_fault[PATH_SIZE];
+    char doom[PATH_SIZE], flip[PATH_SIZE], disk_fault[PATH_SIZE], slow_disk[PATH_SIZE];
     uint64_t step; /* that is being computed or committed; of the main thread, read by others */
 } self;
 
@@ -79,9 +81,19 @@ static int faulty_write(struct io_context *context, int descriptor, const void *
     return status ? status : disk->write(context, descriptor, data, size_bytes, offset, user);
 }
 
+static void take_time(void)
+{
+    char line[80];
+
+    if (read_order(self.slow_disk, line))
+        poll(NULL, 0, (int)strtol(line, NULL, 10));
+}
+
 static int faulty_sync(struct io_context *context, int descriptor)
 {
     int status = disk_error();
+
+    take_time();
     return status ? status : disk->sync(context, descriptor);
 }
 
@@ -106,6 +118,7 @@ int __wrap_trainer_run(const struct worker_options *options, struct error *error
 {
     snprintf(self.doom, sizeof(self.doom), "%s/doom-%u", options->job_dir, options->slot);
     snprintf(self.flip, sizeof(self.flip), "%s/flip-%u", options->job_dir, options->slot);
+    snprintf(self.slow_disk, sizeof(self.slow_disk), "%s/slow-disk", options->job_dir);
     snprintf(self.disk_fault, sizeof(self.disk_fault), "%s/disk-fault", options->job_dir);
     pass("starting");
     return __real_trainer_run(options, error);
