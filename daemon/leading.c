@@ -341,10 +341,6 @@ static void decide(struct led *led, const struct view *view)
     struct leader_decision decision = {0};
     struct error error = {0};
 
-    if (view_job_over(view->state.state) && view->view.desired != JOB_DESIRED_RUNNING)
-        return;
-    if (!strcmp(view->state.state, "completed"))
-        return;
     if (leader_decide(&view->view, &led->memory, &decision, &error)) {
         log_error("job %s: the leader cannot decide: %s", led->job, error.text);
         wake_at(led, view->view.now_ns + RETRY_NS);
@@ -374,7 +370,8 @@ static void consider(struct led *led)
     uint64_t begun_ns = daemon->loop.loop.now_ns(&daemon->loop);
 
     if (!leads(daemon) || daemon->store_away || led->leading->writer ||
-        daemon->mirror.revision < led->leading->written_revision)
+        daemon->mirror.revision < led->leading->written_revision ||
+        view_job_rests(&daemon->mirror, daemon->config->cluster, led->job))
         return;
     if (begun_ns < led->rests_until_ns) {
         wake_at(led, led->rests_until_ns);

@@ -69,3 +69,21 @@ const struct node_report *meaning_of_report(const struct mirror *mirror,
         mirror_keep(mirror, entry, report, forget_report);
     return report;
 }
+
+const struct state_record *meaning_of_state(const struct mirror *mirror,
+                                            const struct mirror_entry *entry)
+{
+    AUTO_JSON json_t *tree = NULL;
+    struct state_record *state = entry->meaning;
+
+    if (state)
+        return state;
+    state = calloc(1, sizeof(*state));
+    if (!state || json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        state_record_decode(tree, state, NULL)) {
+        free(state);
+        return NULL;
+    }
+    mirror_keep(mirror, entry, state, free);
+    return state;
+}

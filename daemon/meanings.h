@@ -7,6 +7,7 @@
 #include "daemon/mirror.h"
 #include "elastic/plan.h"
 #include "elastic/report.h"
+#include "membership/records.h"
 
 /** meaning_of_plan() - the plan at @entry
  * @ret_plan: shared (plan_share()), the caller's to free
@@ -17,4 +18,9 @@ int meaning_of_plan(const struct mirror *mirror, const struct mirror_entry *entr
 /** meaning_of_report() - the report at @entry
  * Return: borrowed until the mirror changes; NULL: it is not understood, or memory is short */
 const struct node_report *meaning_of_report(const struct mirror *mirror,
+                                            const struct mirror_entry *entry);
+
+/** meaning_of_state() - what the leader says of a job at @entry
+ * Return: borrowed until the mirror changes; NULL: it is not understood, or memory is short */
+const struct state_record *meaning_of_state(const struct mirror *mirror,
                                             const struct mirror_entry *entry);

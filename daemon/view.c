@@ -58,6 +58,20 @@ static int read_plan(const struct mirror *mirror, const char *cluster, const cha
     return meaning_of_plan(mirror, entry, ret_plan, error);
 }
 
+static int find_desired(const struct mirror *mirror, const char *cluster, const char *job,
+                        struct desired_record *ret_desired, struct error *error)
+{
+    const struct mirror_entry *entry = find_leaf(mirror, cluster, job, "desired");
+    AUTO_JSON json_t *tree = NULL;
+    int status;
+
+    *ret_desired = (struct desired_record){.wish = RECORD_RUNNING};
+    if (!entry)
+        return 0;
+    status = parse_entry(entry, &tree, error);
+    return status ? status : desired_record_decode(tree, ret_desired, error);
+}
+
 static int read_desired(struct view *view, const struct mirror *mirror, const char *cluster,
                         const char *job, struct error *error)
 {
@@ -66,16 +80,9 @@ static int read_desired(struct view *view, const struct mirror *mirror, const ch
         [RECORD_PAUSED] = JOB_DESIRED_PAUSED,
         [RECORD_CANCELLED] = JOB_DESIRED_CANCELLED,
     };
-    const struct mirror_entry *entry = find_leaf(mirror, cluster, job, "desired");
-    AUTO_JSON json_t *tree = NULL;
     struct desired_record desired;
-    int status;
+    int status = find_desired(mirror, cluster, job, &desired, error);
 
-    if (!entry)
-        return 0;
-    status = parse_entry(entry, &tree, error);
-    if (!status)
-        status = desired_record_decode(tree, &desired, error);
     if (status)
         return status;
     view->view.desired = wishes[desired.wish];
@@ -96,19 +103,37 @@ static bool speaks_of(const struct progress_record *progress, const struct plan 
            (plan->source == PLAN_SOURCE_MEMORY ? plan->follows : plan->generation);
 }
 
+/* What the leader says of it; NULL: nothing that is understood. */
+static const struct state_record *find_state(const struct mirror *mirror, const char *cluster,
+                                             const char *job)
+{
+    const struct mirror_entry *entry = find_said(mirror, cluster, job, "state");
+
+    return entry ? meaning_of_state(mirror, entry) : NULL;
+}
+
+bool view_job_rests(const struct mirror *mirror, const char *cluster, const char *job)
+{
+    const struct state_record *state = find_state(mirror, cluster, job);
+    struct desired_record desired;
+
+    if (!state || !view_job_over(state->state))
+        return false;
+    return !strcmp(state->state, "completed") ||
+           (!find_desired(mirror, cluster, job, &desired, NULL) && desired.wish != RECORD_RUNNING);
+}
+
 /* State and progress are for people first: a damaged one is as good as none. */
 static void read_words(struct view *view, const struct mirror *mirror, const char *cluster,
                        const char *job)
 {
-    const struct mirror_entry *state = find_said(mirror, cluster, job, "state");
+    const struct state_record *state = find_state(mirror, cluster, job);
     const struct mirror_entry *progress = find_said(mirror, cluster, job, "progress");
-    AUTO_JSON json_t *state_tree = NULL;
     AUTO_JSON json_t *progress_tree = NULL;
     struct progress_record record;
 
-    if (state && !parse_entry(state, &state_tree, NULL) &&
-        state_record_decode(state_tree, &view->state, NULL))
-        memset(&view->state, 0, sizeof(view->state));
+    if (state)
+        view->state = *state;
     if (view->plan) {
         view->view.frozen_layers = view->plan->frozen_layers;
         view->view.progress_step = view->plan->resume_step;
@@ -146,12 +171,9 @@ static void mark_plan_busy(struct view *view, const struct plan *plan)
 
 static bool job_holds_slots(const struct mirror *mirror, const char *cluster, const char *job)
 {
-    const struct mirror_entry *entry = find_said(mirror, cluster, job, "state");
-    AUTO_JSON json_t *tree = NULL;
-    struct state_record state;
+    const struct state_record *state = find_state(mirror, cluster, job);
 
-    return !entry || parse_entry(entry, &tree, NULL) || state_record_decode(tree, &state, NULL) ||
-           !view_job_over(state.state);
+    return !state || !view_job_over(state->state);
 }
 
 static int mark_busy(struct view *view, const struct mirror *mirror, const char *cluster,

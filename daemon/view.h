@@ -30,3 +30,6 @@ void view_free(struct view *view);
 
 /** view_job_over() - the state says that the job neither runs nor waits to */
 bool view_job_over(const char *state);
+/** view_job_rests() - it is over, and nobody asks that it go on: there is nothing to decide. Quick,
+ * because such jobs stay until somebody removes them */
+bool view_job_rests(const struct mirror *mirror, const char *cluster, const char *job);

@@ -82,11 +82,38 @@ static void test_reports(void **state)
     mirror_done(&mirror);
 }
 
+static void put_state(struct mirror *mirror, const char *key, const char *word)
+{
+    struct state_record record = {0};
+
+    snprintf(record.state, sizeof(record.state), "%s", word);
+    put_tree(mirror, key, state_record_encode(&record));
+}
+
+static void test_states(void **state)
+{
+    struct mirror mirror = {0};
+
+    (void)state;
+    put_state(&mirror, "state", "running");
+    put(&mirror, "broken", "{");
+    const struct state_record *first = meaning_of_state(&mirror, mirror_find(&mirror, "state"));
+    assert_non_null(first);
+    assert_string_equal(first->state, "running");
+    assert_ptr_equal(meaning_of_state(&mirror, mirror_find(&mirror, "state")), first);
+    assert_null(meaning_of_state(&mirror, mirror_find(&mirror, "broken")));
+    put_state(&mirror, "state", "completed");
+    first = meaning_of_state(&mirror, mirror_find(&mirror, "state"));
+    assert_string_equal(first->state, "completed");
+    mirror_done(&mirror);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

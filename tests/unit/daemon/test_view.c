@@ -498,6 +498,33 @@ static void test_over(void **state)
         assert_false(view_job_over(not [i]));
 }
 
+static void put_wish(struct mirror *mirror, const char *job, enum record_wish wish)
+{
+    struct desired_record desired = {.wish = wish};
+    char key[KV_KEY_MAX];
+
+    put_tree(mirror, keys_job(key, CLUSTER, job, "desired"), desired_record_encode(&desired));
+}
+
+static void test_jobs_at_rest(void **state)
+{
+    struct mirror mirror = {0};
+
+    (void)state;
+    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* nothing is said of it yet */
+    put_state(&mirror, "demo", "paused");
+    assert_false(view_job_rests(&mirror, CLUSTER, "demo"));
+    put_state(&mirror, "demo", "failed");
+    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* it is to run, as nobody says more */
+    put_wish(&mirror, "demo", RECORD_CANCELLED);
+    assert_true(view_job_rests(&mirror, CLUSTER, "demo"));
+    put_wish(&mirror, "demo", RECORD_RUNNING);
+    assert_false(view_job_rests(&mirror, CLUSTER, "demo"));
+    put_state(&mirror, "demo", "completed");
+    assert_true(view_job_rests(&mirror, CLUSTER, "demo"));
+    mirror_done(&mirror);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_the_checkpoint_before_the_one_that_is_read),
         cmocka_unit_test(test_slots_of_other_jobs_are_busy),
         cmocka_unit_test(test_over),
+        cmocka_unit_test(test_jobs_at_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
