@@ -654,6 +654,51 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
     assert_true(agent_rests(agent));
 }
 
+/* Only a fresh one is started: whoever has state to keep or to give is there, or is missed. */
+static void nothing_is_started_in_place_of_a_process_that_is_meant(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){3}, (uint64_t[]){99}));
+    assert_int_equal(count_of(AGENT_SPAWN, 3), 0);
+    feed_plan(AGENT_NEXT, make_plan(2, true, 1, (unsigned[]){2}, (uint64_t[]){99}));
+    assert_int_equal(count_of(AGENT_SPAWN, 2), 0);
+    struct plan *donates = make_plan(2, true, 2, (unsigned[]){4, 5}, NULL);
+    donates->worker_count = donates->replica_count = 1;
+    donates->donor_count = 1;
+    feed_plan(AGENT_NEXT, donates);
+    assert_int_equal(count_of(AGENT_SPAWN, 4), 1);
+    assert_int_equal(count_of(AGENT_SPAWN, 5), 0);
+}
+
+/* A plan that another version wrote, or a damaged one. */
+static void slots_that_no_node_has_are_passed_over(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN,
+              make_plan(1, false, 3, (unsigned[]){0, REPORT_WORKERS_MAX, UINT32_MAX}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    assert_int_equal(last_report.worker_count, 1);
+}
+
+/* Both are gone after a long life, of which nothing ill is known. */
+static void it_does_not_rest_while_a_plan_wants_a_slot(void **state)
+{
+    (void)state;
+    run_two();
+    now_ns += 1000 * TIMEOUT_NS;
+    feed_exit(0, -9);
+    feed_exit(1, -9);
+    assert_true(agent_idle(agent));
+    assert_false(agent_rests(agent));
+    feed_plan(AGENT_PLAN, make_plan(2, false, 0, NULL, NULL));
+    assert_true(agent_rests(agent));
+    feed_plan(AGENT_NEXT, make_plan(3, true, 1, (unsigned[]){2}, (uint64_t[]){99}));
+    assert_true(agent_idle(agent));
+    assert_false(agent_rests(agent));
+    feed_plan(AGENT_NEXT, NULL);
+    assert_true(agent_rests(agent));
+}
+
 static void old_news_is_ignored(void **state)
 {
     (void)state;
@@ -703,6 +748,9 @@ int main(void)
         TEST(a_plan_for_another_version_starts_nothing),
         TEST(it_rests_when_the_job_is_over_and_everybody_has_left),
         TEST(it_does_not_rest_while_it_knows_ill_of_a_slot),
+        TEST(nothing_is_started_in_place_of_a_process_that_is_meant),
+        TEST(slots_that_no_node_has_are_passed_over),
+        TEST(it_does_not_rest_while_a_plan_wants_a_slot),
         TEST(old_news_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
