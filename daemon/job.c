@@ -102,7 +102,7 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
     job->statuses[slot] = *status;
     if (!again)
         tell_status(job, slot, status);
-    if (status->diverged && has_rank_zero(job, slot)) /* no later step will say how far it came */
+    if (status->diverged) /* no later step says how far the job came, and all ranks say the same */
         job_write_progress(job, slot);
     if (status->phase == WORKER_STUCK)
         suspect(job, status);

@@ -57,8 +57,8 @@ static enum session_outcome refuse(struct trainer *trainer, const struct error *
     return SESSION_STOPPED;
 }
 
-/* Everybody sees the same step so, and stops. The links stay, and this process, until firnd, which
- * may be away just now, has heard of it. */
+/* Everybody sees the same step so, and stops; who is told of it too late is stopped by firnd. This
+ * process stays until firnd, which may be away just now, has heard of it. */
 static enum session_outcome diverged(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);

@@ -25,9 +25,10 @@ class Divergence(JobTest):
         self.assertFalse(list(self.without_numbers(job)))
         self.assertLess(newest["step"], step - 1, "a checkpoint is there from which no step can be computed")
         self.assert_finite(newest["path"])
-        self.assertEqual(job.key("progress")["step"], step - 1)
+        job.cluster.wait("its progress is that of the step before",
+                         lambda: job.key("progress").get("step") == step - 1, 20)
         told = [event["text"] for event in job.events("diverged")]
-        self.assertEqual(len(told), len(job.cluster.nodes), told)
+        self.assertTrue(told)  # by one node at least: the others may be stopped before they hear of it
         self.assertTrue(all(job.why().startswith(text + ";") for text in told), told)
         return step, lines
 
