@@ -309,6 +309,20 @@ static void a_dropped_plan_takes_its_workers_along(void **state)
     assert_null(entry_of(2));
 }
 
+static void a_plan_ends_the_preparation_that_it_overtakes_and_no_later_one(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_NEXT, make_plan(4, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
+    feed_up(2);
+    feed_status(2, 12, WORKER_STARTING, 0);
+    feed_status(2, 12, WORKER_PREPARED, 4);
+    feed_plan(AGENT_PLAN, make_plan(3, false, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 11}));
+    assert_int_equal(count_of(AGENT_SEND_STOP, 2), 0);
+    feed_plan(AGENT_PLAN, make_plan(4, false, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 11}));
+    assert_int_equal(count_of(AGENT_SEND_STOP, 2), 1);
+}
+
 /* The leader hears that a worker has left before its process is gone. */
 static void a_leaver_makes_room_for_the_next_plan(void **state)
 {
@@ -510,6 +524,31 @@ static void a_new_daemon_misses_who_was_reported_and_is_not_found(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
     assert_reported(0, WORKER_DEAD);
     assert_int_equal(entry_of(0)->held_unit_count, 0);
+}
+
+/* Each on a slot of its own; one that never came into a generation is simply started again. */
+static void whoever_was_in_a_generation_is_missed(void **state)
+{
+    (void)state;
+    static const enum worker_phase phases[] = {WORKER_RUNNING, WORKER_STUCK,    WORKER_FINISHED,
+                                               WORKER_DEAD,    WORKER_STARTING, WORKER_PREPARED};
+    static struct node_report before;
+    unsigned slots[ARRAY_COUNT(phases)];
+    before.generation = 5;
+    before.worker_count = ARRAY_COUNT(phases);
+    for (unsigned i = 0; i < ARRAY_COUNT(phases); i++) {
+        slots[i] = i;
+        before.workers[i] = (struct worker_report){
+            .slot = i, .instance = 10 + i, .phase = phases[i], .generation = 5};
+    }
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    feed_plan(AGENT_PLAN, make_plan(5, false, ARRAY_COUNT(phases), slots, NULL));
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(count_of(AGENT_SPAWN, i), 0);
+        assert_reported(i, WORKER_DEAD);
+    }
+    assert_int_equal(count_of(AGENT_SPAWN, 4), 1);
+    assert_int_equal(count_of(AGENT_SPAWN, 5), 1);
 }
 
 /* A firnd before this one heard it, and the process is gone: the slot is as bad as before. One that
@@ -727,6 +766,7 @@ int main(void)
         TEST(a_worker_that_ran_for_long_is_forgiven),
         TEST(preparing_starts_what_is_missing_and_touches_nobody_else),
         TEST(a_dropped_plan_takes_its_workers_along),
+        TEST(a_plan_ends_the_preparation_that_it_overtakes_and_no_later_one),
         TEST(a_leaver_makes_room_for_the_next_plan),
         TEST(one_sent_away_makes_room_for_the_next_plan),
         TEST(one_prepared_and_dead_is_not_replaced),
@@ -741,6 +781,7 @@ int main(void)
         TEST(an_empty_plan_reports_who_has_left),
         TEST(a_new_daemon_picks_up_running_workers),
         TEST(a_new_daemon_misses_who_was_reported_and_is_not_found),
+        TEST(whoever_was_in_a_generation_is_missed),
         TEST(a_new_daemon_knows_who_accused_itself),
         TEST(a_stranger_on_the_slot_is_stopped),
         TEST(a_refusal_is_final_and_told),
