@@ -127,7 +127,7 @@ static void run_tree_add(const struct device_rig *rig)
 
 static void run_norm(const struct device_rig *rig)
 {
-    const struct kernel_norm_tensor tensor = {rig->f32[0], rig->elements};
+    const struct kernel_flat_tensor tensor = {rig->f32[0], rig->elements};
     double sum;
 
     rig->kernel->norms_squared(rig->device, &tensor, 1, &sum);

@@ -130,7 +130,7 @@ TIMED(PROFILE_ADAMW, adamw,
        const struct kernel_adamw *options),
       (d, tensors, count, options))
 TIMED(PROFILE_NORM, norms_squared,
-      (device_pointer d, const struct kernel_norm_tensor *tensors, size_t count, double *sums),
+      (device_pointer d, const struct kernel_flat_tensor *tensors, size_t count, double *sums),
       (d, tensors, count, sums))
 TIMED(PROFILE_TREE_ADD, tree_add,
       (device_pointer d, float *output, const float *a, const float *b, size_t count),

@@ -104,8 +104,8 @@ struct kernel_adamw_tensor {
     bool decay;      /* weight decay applies */
 };
 
-/* One flat tensor of norms_squared(). */
-struct kernel_norm_tensor {
+/* One flat tensor of norms_squared() or digests(). */
+struct kernel_flat_tensor {
     const float *values; /* on the device */
     size_t count;        /* elements */
 };
@@ -307,8 +307,14 @@ struct kernel {
     /* The sum of squares of each of several tensors: f64 partial sums over chunks of
        KERNEL_NORM_CHUNK from a tensor's start, inside a chunk in one fixed order, chunks added in
        index order. Waits for the compute queue, once for all; NAN after a failure. */
-    void (*norms_squared)(struct kernel_device *device, const struct kernel_norm_tensor *tensors,
+    void (*norms_squared)(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
                           size_t tensor_count, double *ret_sums);
+    /* Of each of several tensors the sum over its words (the bits of an element) w_k of
+       w_k * (2k + 1), the factor modulo 2^32, the sum modulo 2^64: no change of a single element
+       keeps it, all backends make the same of the same bits. Waits for the compute queue, once for
+       many; anything after a failure. */
+    void (*digests)(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
+                    size_t tensor_count, uint64_t *ret_digests);
     /* output = a + b, f32, elementwise; output may be a or b: one node of the reduction tree */
     void (*tree_add)(struct kernel_device *device, float *output, const float *a, const float *b,
                      size_t count);

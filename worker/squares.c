@@ -4,7 +4,7 @@
 
 struct squares {
     const struct state *state; /* borrowed */
-    struct kernel_norm_tensor *tensors;
+    struct kernel_flat_tensor *tensors;
     double *sums;   /* of the tensors */
     size_t *firsts; /* of each unit: its first tensor in the list */
 };
@@ -49,7 +49,7 @@ static size_t list_tensors(struct squares *squares, float *const *gradients)
         squares->firsts[unit] = count;
         for (unsigned i = 0; gradients[unit] && i < layout->tensor_count; i++)
             if (!state_mirrored(state, &layout->tensors[i]))
-                squares->tensors[count++] = (struct kernel_norm_tensor){
+                squares->tensors[count++] = (struct kernel_flat_tensor){
                     gradients[unit] + layout->tensors[i].offset, layout->tensors[i].count};
     }
     squares->firsts[state->unit_count] = count;

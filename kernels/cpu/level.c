@@ -52,5 +52,6 @@ const struct kernel OPERATION(kernel) = {
     .weights = OPERATION(weights),
     .values = OPERATION(values),
     .norms_squared = OPERATION(norms_squared),
+    .digests = OPERATION(digests),
     .tree_add = OPERATION(tree_add),
 };

@@ -74,8 +74,10 @@ void OPERATION(weights)(struct kernel_device *device, void *weights, const float
 void OPERATION(values)(struct kernel_device *device, float *values, const void *activations,
                        size_t count);
 void OPERATION(norms_squared)(struct kernel_device *device,
-                              const struct kernel_norm_tensor *tensors, size_t tensor_count,
+                              const struct kernel_flat_tensor *tensors, size_t tensor_count,
                               double *ret_sums);
+void OPERATION(digests)(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
+                        size_t tensor_count, uint64_t *ret_digests);
 void OPERATION(tree_add)(struct kernel_device *device, float *output, const float *a,
                          const float *b, size_t count);
 

@@ -50,7 +50,7 @@ static double norm_squared(struct kernel_device *device, const float *values, si
 }
 
 void OPERATION(norms_squared)(struct kernel_device *device,
-                              const struct kernel_norm_tensor *tensors, size_t tensor_count,
+                              const struct kernel_flat_tensor *tensors, size_t tensor_count,
                               double *ret_sums)
 {
     for (size_t i = 0; i < tensor_count; i++)

@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(NORM_THREADS)
  * them. */
 struct norms {
     struct kernel_device *device;
-    const struct kernel_norm_tensor *tensors;
+    const struct kernel_flat_tensor *tensors;
     double *sums;
     norm_entry entries[ENTRIES_MAX];
     unsigned entry_count;
@@ -57,7 +57,7 @@ struct norms {
     size_t next_tensor, next_chunk; /* the first of these */
 };
 
-static size_t chunks_of(const struct kernel_norm_tensor *tensor)
+static size_t chunks_of(const struct kernel_flat_tensor *tensor)
 {
     return blocks_for(tensor->count, KERNEL_NORM_CHUNK);
 }
@@ -94,7 +94,7 @@ static void add_waiting(struct norms *n)
     n->entry_count = 0;
 }
 
-static void ask_for(struct norms *n, const struct kernel_norm_tensor *tensor)
+static void ask_for(struct norms *n, const struct kernel_flat_tensor *tensor)
 {
     for (size_t chunk = 0, count; chunk < chunks_of(tensor); chunk += count) {
         size_t left = chunks_of(tensor) - chunk, start = chunk * KERNEL_NORM_CHUNK;
@@ -107,7 +107,7 @@ static void ask_for(struct norms *n, const struct kernel_norm_tensor *tensor)
     }
 }
 
-void cuda_norms_squared(struct kernel_device *device, const struct kernel_norm_tensor *tensors,
+void cuda_norms_squared(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
                         size_t tensor_count, double *ret_sums)
 {
     struct norms n = {};

@@ -91,7 +91,9 @@ void cuda_values(struct kernel_device *device, float *values, const void *activa
 template <typename T>
 void cuda_adamw(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,
                 size_t tensor_count, const struct kernel_adamw *options);
-void cuda_norms_squared(struct kernel_device *device, const struct kernel_norm_tensor *tensors,
+void cuda_norms_squared(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
                         size_t tensor_count, double *ret_sums);
+void cuda_digests(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
+                  size_t tensor_count, uint64_t *ret_digests);
 void cuda_tree_add(struct kernel_device *device, float *output, const float *a, const float *b,
                    size_t count);

@@ -107,6 +107,7 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     k.weights = cuda_weights<T>;
     k.values = cuda_values<T>;
     k.norms_squared = cuda_norms_squared;
+    k.digests = cuda_digests;
     k.tree_add = cuda_tree_add;
     return k;
 }

@@ -461,20 +461,41 @@ static void adamw(struct kernel_device *d, const struct kernel_adamw_tensor *ten
     free(on_device);
 }
 
-static void norms_squared(struct kernel_device *d, const struct kernel_norm_tensor *tensors,
-                          size_t tensor_count, double *ret_sums)
+static struct kernel_flat_tensor *flat_in(const struct kernel_flat_tensor *tensors, size_t count)
 {
-    struct kernel_norm_tensor *on_device = calloc(tensor_count, sizeof(*on_device));
+    struct kernel_flat_tensor *on_device = calloc(count, sizeof(*on_device));
 
     assert_non_null(on_device);
-    for (size_t i = 0; i < tensor_count; i++)
-        on_device[i] = (struct kernel_norm_tensor){values_in(tensors[i].values, tensors[i].count),
+    for (size_t i = 0; i < count; i++)
+        on_device[i] = (struct kernel_flat_tensor){values_in(tensors[i].values, tensors[i].count),
                                                    tensors[i].count};
-    inner->norms_squared(d, on_device, tensor_count, ret_sums);
+    return on_device;
+}
+
+static void flat_drop(struct kernel_flat_tensor *on_device, size_t count)
+{
     wait_for_device();
-    for (size_t i = 0; i < tensor_count; i++)
+    for (size_t i = 0; i < count; i++)
         drop(on_device[i].values);
     free(on_device);
+}
+
+static void norms_squared(struct kernel_device *d, const struct kernel_flat_tensor *tensors,
+                          size_t tensor_count, double *ret_sums)
+{
+    struct kernel_flat_tensor *on_device = flat_in(tensors, tensor_count);
+
+    inner->norms_squared(d, on_device, tensor_count, ret_sums);
+    flat_drop(on_device, tensor_count);
+}
+
+static void digests(struct kernel_device *d, const struct kernel_flat_tensor *tensors,
+                    size_t tensor_count, uint64_t *ret_digests)
+{
+    struct kernel_flat_tensor *on_device = flat_in(tensors, tensor_count);
+
+    inner->digests(d, on_device, tensor_count, ret_digests);
+    flat_drop(on_device, tensor_count);
 }
 
 static void tree_add(struct kernel_device *d, float *output, const float *a, const float *b,
@@ -520,6 +541,7 @@ const struct kernel *adapter_around(const struct kernel *kernel, struct kernel_d
     table.cross_entropy_fused = cross_entropy_fused;
     table.adamw = adamw;
     table.norms_squared = norms_squared;
+    table.digests = digests;
     table.tree_add = tree_add;
     return &table;
 }

@@ -164,7 +164,7 @@ static void test_a_failure_sticks(void **state)
     kernel->residual(device, memory, memory, memory, 16);
     assert_int_equal(kernel->synchronize(device, &error), -EIO);
     assert_non_null(strstr(error.text, "gelu_forward"));
-    kernel->norms_squared(device, &(struct kernel_norm_tensor){memory, 16}, 1, &sum);
+    kernel->norms_squared(device, &(struct kernel_flat_tensor){memory, 16}, 1, &sum);
     assert_true(isnan(sum));
     kernel->release(device, memory);
     kernel->close(device);

@@ -213,11 +213,20 @@ static void adamw(const struct call *c)
 
 static void norms_squared(const struct call *c)
 {
-    const struct kernel_norm_tensor tensor = {c->buffer[1], ELEMENT};
+    const struct kernel_flat_tensor tensor = {c->buffer[1], ELEMENT};
     double norm;
 
     c->kernel->norms_squared(c->device, &tensor, 1, &norm);
     memcpy(c->buffer[0], &norm, sizeof(norm));
+}
+
+static void digests(const struct call *c)
+{
+    const struct kernel_flat_tensor tensor = {c->buffer[1], ELEMENT};
+    uint64_t digest;
+
+    c->kernel->digests(c->device, &tensor, 1, &digest);
+    memcpy(c->buffer[0], &digest, sizeof(digest));
 }
 
 static const struct operation operations[] = {
@@ -260,6 +269,7 @@ static const struct operation operations[] = {
     {"cross_entropy", cross_entropy, {ROWS, ROWS, ROWS *VOCAB}},
     {"adamw", adamw, {ELEMENT, ELEMENT, ELEMENT, ELEMENT}},
     {"norms_squared", norms_squared, {16, ELEMENT}},
+    {"digests", digests, {16, ELEMENT}},
 };
 
 /* All buffers of a call in one block of memory, with guards, shifted by some bytes. */
