@@ -135,6 +135,14 @@ static void run_norm(const struct device_rig *rig)
         device_rig_stop("a sum of squares is negative");
 }
 
+static void run_digest(const struct device_rig *rig)
+{
+    const struct kernel_flat_tensor tensor = {rig->f32[0], rig->elements};
+    uint64_t digest;
+
+    rig->kernel->digests(rig->device, &tensor, 1, &digest);
+}
+
 static void run_layernorm_backward(const struct device_rig *rig)
 {
     rig->kernel->layernorm_backward(rig->device, rig->b, rig->f32[2], rig->f32[3], rig->a, rig->a,
@@ -258,6 +266,7 @@ static void measure_bandwidths(struct device_rig *rig)
     bandwidth(rig, "copy", run_copy, 8 * e);
     bandwidth(rig, "tree addition", run_tree_add, 12 * e);
     bandwidth(rig, "norm", run_norm, 4 * e);
+    bandwidth(rig, "digest", run_digest, 4 * e);
     bandwidth(rig, "AdamW", run_adamw, (28 + (size < 4 ? size : 0)) * e);
     bandwidth(rig, "residual", run_residual, 3 * size * e);
     bandwidth(rig, "GELU", run_gelu, 2 * size * e);

@@ -116,15 +116,13 @@ static int claims_add(struct claims *claims, const uint64_t *words, size_t count
     return 0;
 }
 
-static int claims_of(const struct step_record *record, unsigned rank, struct claims *claims)
+static int pack_claims(const struct dispute_claim *list, size_t count, struct claims *claims)
 {
     int status = 0;
 
-    for (unsigned unit = 0; !status && unit < record->unit_count; unit++) {
-        uint64_t words[CLAIM_WORDS] = {rank, unit};
-        memcpy(&words[2], &record->unit_squares[unit], sizeof(words[2]));
-        if (step_record_is_known(record->unit_squares[unit]))
-            status = claims_add(claims, words, CLAIM_WORDS);
+    for (size_t i = 0; !status && i < count; i++) {
+        const uint64_t words[CLAIM_WORDS] = {list[i].rank, list[i].unit, list[i].bits};
+        status = claims_add(claims, words, CLAIM_WORDS);
     }
     return status;
 }
@@ -145,7 +143,7 @@ static int gather(const struct assembly *place, struct claims *claims)
 }
 
 /* What came from others is checked here, at the root. */
-static int judge_words(const struct claims *claims, const struct plan *plan, unsigned unit_count,
+static int judge_words(const struct claims *claims, const struct plan *plan,
                        struct dispute_verdict *ret_verdict)
 {
     size_t count = claims->count / CLAIM_WORDS;
@@ -157,7 +155,7 @@ static int judge_words(const struct claims *claims, const struct plan *plan, uns
         return -EBADMSG;
     for (size_t i = 0; i < count; i++) {
         const uint64_t *words = claims->words + CLAIM_WORDS * i;
-        if (words[0] >= plan->worker_count || words[1] >= unit_count)
+        if (words[0] >= plan->worker_count || words[1] >= STEP_RECORD_UNITS_MAX)
             return -EBADMSG;
         list[i] = (struct dispute_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
     }
@@ -203,18 +201,18 @@ static int receive_verdict(const struct assembly *place, const struct plan *plan
     return 0;
 }
 
-int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank,
-                const struct step_record *mine, struct dispute_verdict *ret_verdict)
+int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t step,
+                const struct dispute_claim *mine, size_t count, struct dispute_verdict *ret_verdict)
 {
     struct assembly place;
     struct claims claims = {0};
 
-    assembly_init(&place, mesh, plan, rank, TAG_DISPUTE, mine->step);
-    int status = claims_of(mine, rank, &claims);
+    assembly_init(&place, mesh, plan, rank, TAG_DISPUTE, step);
+    int status = pack_claims(mine, count, &claims);
     if (!status)
         status = gather(&place, &claims);
     if (!status && rank == 0)
-        status = judge_words(&claims, plan, mine->unit_count, ret_verdict);
+        status = judge_words(&claims, plan, ret_verdict);
     else if (!status)
         status = assembly_send(&place, place.parent, UP, claims.words, claims.count);
     free(claims.words);
@@ -253,43 +251,106 @@ static bool is_accused(const struct dispute_verdict *verdict, unsigned rank)
     return false;
 }
 
-int dispute_outcome(const struct plan *plan, unsigned rank, uint64_t step,
+static const char *what_differs(enum dispute_about about)
+{
+    return about == DISPUTE_STATE ? "parameters or moments" : "gradients";
+}
+
+static const char *what_follows(enum dispute_about about)
+{
+    return about == DISPUTE_STATE ? "the newest checkpoint counts" : "it is computed again";
+}
+
+int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about about, uint64_t step,
                     const struct dispute_verdict *verdict, bool again, struct error *error)
 {
     char names[160];
-    bool mine = is_accused(verdict, rank);
+    const char *what = what_differs(about);
+    bool certain = verdict->settled || again, goes = certain && is_accused(verdict, rank);
+    int status = goes                     ? -ENOTRECOVERABLE
+                 : about == DISPUTE_STATE ? -EUCLEAN
+                 : certain                ? -ECONNRESET
+                                          : -EAGAIN;
 
     assert(verdict->accused_count > 0);
     name_accused(plan, verdict, names, sizeof(names));
     if (verdict->settled)
-        return error_set(error, mine ? -ENOTRECOVERABLE : -ECONNRESET,
-                         "step %" PRIu64 ": %s: other gradients of unit %u than most of its %u "
-                         "holders: memory or device is not to be trusted",
-                         step, names, verdict->unit, verdict->holders);
-    if (!again)
-        return error_set(error, -EAGAIN,
-                         "step %" PRIu64
-                         ": %s hold different gradients of unit %u, nobody can tell "
-                         "which are right: it is computed again",
-                         step, names, verdict->unit);
-    return error_set(error, mine ? -ENOTRECOVERABLE : -ECONNRESET,
-                     "step %" PRIu64 ": %s hold different gradients of unit %u again: memory or "
-                     "device of one of them is not to be trusted",
-                     step, names, verdict->unit);
+        return error_set(error, status,
+                         "step %" PRIu64 ": %s: other %s of unit %u than most of its %u holders: "
+                         "memory or device is not to be trusted",
+                         step, names, what, verdict->unit, verdict->holders);
+    if (again)
+        return error_set(error, status,
+                         "step %" PRIu64 ": %s hold different %s of unit %u again: memory or "
+                         "device of one of them is not to be trusted",
+                         step, names, what, verdict->unit);
+    return error_set(error, status,
+                     "step %" PRIu64 ": %s hold different %s of unit %u, nobody can tell which are "
+                     "right: %s",
+                     step, names, what, verdict->unit, what_follows(about));
 }
 
-int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank, struct state *state,
-                   uint64_t *disputed_step, struct error *error)
+/* ---- what is held ---- */
+
+void dispute_memory_rollback(struct dispute_memory *memory)
 {
-    uint64_t step = state->hold.step;
-    bool again = *disputed_step == step;
+    memory->gradients_step = 0;
+}
+
+static size_t list_claims(const struct state *state, const struct unit_digests *digests,
+                          enum dispute_about about, unsigned rank, struct dispute_claim *claims)
+{
+    const struct step_record *record = &state->hold;
+    size_t count = 0;
+
+    for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++) {
+        struct dispute_claim claim = {rank, unit, digests->values[unit]};
+        bool known = digests->known[unit];
+        if (about == DISPUTE_GRADIENTS) {
+            known = unit < record->unit_count && step_record_is_known(record->unit_squares[unit]);
+            memcpy(&claim.bits, &record->unit_squares[unit], sizeof(claim.bits));
+        }
+        if (known)
+            claims[count++] = claim;
+    }
+    return count;
+}
+
+static bool seen_before(const struct state *state, enum dispute_about about, uint64_t step,
+                        const struct dispute_memory *memory)
+{
+    uint64_t interval = state->spec->checkpoint.every;
+
+    if (about == DISPUTE_GRADIENTS)
+        return memory->gradients_step == step;
+    return memory->state_step &&
+           (!interval || step <= memory->state_step + MAX(interval, (uint64_t)state->unit_count));
+}
+
+int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank,
+                   enum dispute_about about, uint64_t step, struct state *state,
+                   const struct unit_digests *digests, struct dispute_memory *memory,
+                   struct error *error)
+{
+    bool again = seen_before(state, about, step, memory);
     AUTO_FREE struct dispute_verdict *verdict = malloc(sizeof(*verdict));
+    AUTO_FREE struct dispute_claim *claims = calloc(STEP_RECORD_UNITS_MAX, sizeof(*claims));
 
     state->holds = false;
-    int status = verdict ? dispute_run(mesh, plan, rank, &state->hold, verdict) : -ENOMEM;
+    int status = verdict && claims
+                     ? dispute_run(mesh, plan, rank, step, claims,
+                                   list_claims(state, digests, about, rank, claims), verdict)
+                     : -ENOMEM;
+    if (status && about == DISPUTE_STATE)
+        return error_set(error, -EUCLEAN,
+                         "step %" PRIu64 ": replicas hold different parameters or moments, and the "
+                         "links broke before it was known who: %s",
+                         step, what_follows(about));
     if (status)
         return status;
-    if (!verdict->settled)
-        *disputed_step = step;
-    return dispute_outcome(plan, rank, step, verdict, again, error);
+    if (!verdict->settled && about == DISPUTE_STATE)
+        memory->state_step = step;
+    else if (!verdict->settled)
+        memory->gradients_step = step;
+    return dispute_outcome(plan, rank, about, step, verdict, again, error);
 }

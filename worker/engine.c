@@ -8,7 +8,9 @@
 #include "worker/pipeline.h"
 #include "worker/reduction.h"
 #include "worker/shadow.h"
+#include "worker/snapshot.h"
 #include "worker/squares.h"
+#include "worker/state_check.h"
 #include "worker/tie.h"
 
 bool engine_evaluates(const struct job_spec *spec, uint64_t step)
@@ -156,6 +158,8 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
         status = make_shadow(engine);
     if (!status)
         status = squares_new(state, &engine->squares);
+    if (!status)
+        status = state_check_new(state, &engine->check);
     if (status) {
         engine_free(engine);
         return error && error->code
@@ -178,6 +182,7 @@ void engine_free(struct engine *engine)
     shadow_free(engine->shadow);
     departures_free(engine->departures);
     squares_free(engine->squares);
+    state_check_free(engine->check);
     free(engine->weights);
     free(engine->tokens);
     free(engine->targets);
@@ -224,6 +229,8 @@ int engine_compute(struct engine *engine, struct error *error)
                          (unsigned long long)engine->plan->generation);
     squares_record(engine->squares, engine->plan, engine->rank, engine->applied,
                    &engine->state->hold);
+    state_check_run(engine->check, engine->plan, engine->rank,
+                    snapshot_due(engine->state->spec, engine->state->applied_step));
     status = engine->state->kernel->synchronize(engine->state->device, error);
     if (status)
         return status;

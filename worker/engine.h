@@ -19,6 +19,7 @@
 
 struct reduction;
 struct shadow;
+struct state_check;
 struct tie;
 
 struct engine_timing {
@@ -45,6 +46,7 @@ struct engine {
     struct shadow *shadow; /* copies that it feeds or keeps; NULL: none */
     float **applied;       /* a unit of the model: the gradient that a commit applies; NULL: none */
     struct squares *squares;          /* what the norm is made of */
+    struct state_check *check;        /* of what replicas hold alike */
     struct reduction *reduction;      /* across the replicas of the stage */
     struct departures *departures;    /* what leaves over the links of this engine */
     struct passage *inputs, *outputs; /* a slot: from the stage before, to the next one */
@@ -66,8 +68,9 @@ void engine_free(struct engine *engine);
 bool engine_stale(const struct engine *engine);
 
 /**
- * engine_compute() - forward, backward and reduction of step applied_step + 1; fills state->hold
- * Return: 0: the state holds; -ECONNRESET, -ETIMEDOUT: the mesh failed; others: the device failed
+ * engine_compute() - forward, backward and reduction of step applied_step + 1; fills state->hold,
+ * and runs its check of the state before that step Return: 0: the state holds; -ECONNRESET,
+ * -ETIMEDOUT: the mesh failed; others: the device failed
  */
 int engine_compute(struct engine *engine, struct error *error) CHECK_RESULT;
 

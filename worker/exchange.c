@@ -8,11 +8,13 @@
 
 /*
  * A message is a count of words, so many words, and the record. Every message has the words digest
- * or switch, durable, failed, disputed, and upwards the readiness; then come times: upwards rows of
- * (rank, ns), downwards of (rank, its time, the fastest's) for each stage.
+ * or switch, durable, failed, dispute, and upwards the readiness and a count of digests; then come
+ * rows: upwards (unit, digest of its state), so many, and (rank, ns) of times, downwards (rank, its
+ * time, the fastest's) for each stage.
  */
 #define DOWN_WORDS 4u
-#define UP_WORDS   (7u + EXCHANGE_LACKING_MAX)
+#define UP_WORDS   (8u + EXCHANGE_LACKING_MAX)
+#define UP_DIGESTS (UP_WORDS - 1u) /* where their count is */
 #define UP_ROW     2u
 #define DOWN_ROW   3u
 
@@ -21,7 +23,7 @@ struct round {
     const struct plan *plan;
     unsigned rank;
     bool closing;
-    bool disputed; /* here or below */
+    enum dispute_about dispute; /* here or below */
     uint64_t up_tag, down_tag;
     uint64_t *words; /* of one message; room for the longest */
     unsigned room;
@@ -122,11 +124,18 @@ static unsigned pack_up(const struct round *round, const struct exchange_up *up,
     head[0] = up->data_digest;
     head[1] = up->checkpoint_durable;
     head[2] = up->checkpoint_failed;
-    head[3] = round->disputed;
+    head[3] = round->dispute;
     head[4] = readiness->announced_min;
     head[5] = readiness->announced_max;
     head[6] = readiness->lacking_count;
     memcpy(head + 7, readiness->lacking, sizeof(readiness->lacking));
+    head[UP_DIGESTS] = 0;
+    for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++)
+        if (up->digests.known[unit]) {
+            head[UP_DIGESTS]++;
+            head[count++] = unit;
+            head[count++] = up->digests.values[unit];
+        }
     for (unsigned rank = 0; rank < round->plan->worker_count; rank++)
         if (busy_ns[rank]) {
             head[count++] = rank;
@@ -135,12 +144,33 @@ static unsigned pack_up(const struct round *round, const struct exchange_up *up,
     return count;
 }
 
-/* -EBADMSG: it names a rank that there is not. */
+/* Into what is known here already. -EBADMSG: it names a unit that there cannot be, or there are
+ * fewer words than that. */
+static int merge_digests(struct round *round, unsigned count, struct unit_digests *digests)
+{
+    const uint64_t *row = round->words + UP_WORDS;
+
+    if (round->words[UP_DIGESTS] > (count - UP_WORDS) / UP_ROW)
+        return -EBADMSG;
+    for (uint64_t i = 0; i < round->words[UP_DIGESTS]; i++, row += UP_ROW) {
+        if (row[0] >= STEP_RECORD_UNITS_MAX)
+            return -EBADMSG;
+        if (digests->known[row[0]] && digests->values[row[0]] != row[1])
+            round->dispute = DISPUTE_STATE;
+        digests->known[row[0]] = true;
+        digests->values[row[0]] = row[1];
+    }
+    return 0;
+}
+
+/* -EBADMSG: it names a rank that there is not. Digests come before them. */
 static int unpack_times(const struct round *round, unsigned count, uint64_t *busy_ns)
 {
+    const uint64_t *row = round->words + UP_WORDS + UP_ROW * round->words[UP_DIGESTS];
+
     if ((count - UP_WORDS) % UP_ROW)
         return -EBADMSG;
-    for (const uint64_t *row = round->words + UP_WORDS; row < round->words + count; row += UP_ROW) {
+    for (; row < round->words + count; row += UP_ROW) {
         if (row[0] >= round->plan->worker_count)
             return -EBADMSG;
         busy_ns[row[0]] = row[1];
@@ -178,6 +208,8 @@ static int merge_child(struct round *round, unsigned child, struct exchange_up *
     if (!status)
         status = unpack_readiness(round, &readiness);
     if (!status)
+        status = merge_digests(round, count, &sum->digests);
+    if (!status)
         status = unpack_times(round, count, busy_ns);
     if (status)
         return status;
@@ -190,8 +222,12 @@ static int merge_child(struct round *round, unsigned child, struct exchange_up *
     sum->checkpoint_durable = MIN(sum->checkpoint_durable, head[1]);
     sum->checkpoint_failed = MAX(sum->checkpoint_failed, head[2]);
     merge_readiness(&sum->readiness, &readiness);
-    round->disputed = round->disputed || head[3] != 0 || step_record_disputed(&sum->record, record);
-    return round->disputed ? 0 : step_record_merge(&sum->record, record);
+    if (head[3] > DISPUTE_STATE)
+        return -EBADMSG;
+    round->dispute = MAX(round->dispute, (enum dispute_about)head[3]);
+    if (!round->dispute && step_record_disputed(&sum->record, record))
+        round->dispute = DISPUTE_GRADIENTS;
+    return round->dispute ? 0 : step_record_merge(&sum->record, record);
 }
 
 /* The round after the last step has no times. */
@@ -208,7 +244,7 @@ static unsigned pack_down(const struct round *round, const struct exchange_down 
     words[0] = down->switch_generation;
     words[1] = down->checkpoint_durable;
     words[2] = down->checkpoint_failed;
-    words[3] = down->disputed;
+    words[3] = down->dispute;
     for (unsigned stage = 0; stage < slowest_count(round); stage++) {
         words[count++] = down->slowest[stage].rank;
         words[count++] = down->slowest[stage].lane_ns;
@@ -221,12 +257,12 @@ static int unpack_down(const struct round *round, unsigned count, struct exchang
 {
     const uint64_t *words = round->words;
 
-    if (count != DOWN_WORDS + DOWN_ROW * slowest_count(round))
+    if (count != DOWN_WORDS + DOWN_ROW * slowest_count(round) || words[3] > DISPUTE_STATE)
         return -EBADMSG;
     ret_down->switch_generation = words[0];
     ret_down->checkpoint_durable = words[1];
     ret_down->checkpoint_failed = words[2];
-    ret_down->disputed = words[3] != 0;
+    ret_down->dispute = (enum dispute_about)words[3];
     for (unsigned stage = 0; stage < slowest_count(round); stage++) {
         const uint64_t *row = words + DOWN_WORDS + (size_t)DOWN_ROW * stage;
         if (row[0] >= round->plan->worker_count)
@@ -282,8 +318,8 @@ static int conclude(const struct round *round, const struct exchange_up *sum,
                     const struct exchange_root *root, struct exchange_down *ret_down,
                     struct error *error)
 {
-    ret_down->disputed = round->disputed;
-    if (round->disputed) {
+    ret_down->dispute = round->dispute;
+    if (round->dispute) {
         ret_down->record = sum->record;
         return 0;
     }
@@ -314,8 +350,8 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
         .closing = closing,
         .up_tag = tag_make(closing ? TAG_CLOSING : TAG_HOLD, mine->record.step, 0),
         .down_tag = tag_make(closing ? TAG_CLOSED : TAG_COMMIT, mine->record.step, 0),
-        .room =
-            MAX(UP_WORDS + UP_ROW * plan->worker_count, DOWN_WORDS + DOWN_ROW * plan->stage_count),
+        .room = MAX(UP_WORDS + UP_ROW * (STEP_RECORD_UNITS_MAX + plan->worker_count),
+                    DOWN_WORDS + DOWN_ROW * plan->stage_count),
     };
     AUTO_FREE uint64_t *words = calloc(round.room, sizeof(*words));
     AUTO_FREE struct exchange_up *sum = malloc(sizeof(*sum));
@@ -334,5 +370,5 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
                            : ask_parent(&round, sum, ret_down);
     if (!status)
         status = send_down(&round, ret_down);
-    return !status && ret_down->disputed ? EXCHANGE_DISPUTED : status;
+    return !status && ret_down->dispute ? EXCHANGE_DISPUTED : status;
 }

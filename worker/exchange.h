@@ -3,8 +3,9 @@
  * record comes down. A rank sends up only when it holds its stage's reduced gradients
  * and its children have sent theirs, so the record that comes down proves that all hold.
  *
- * Replicas of a stage must know the same of it. Where two ranks differ nobody commits: all learn so
- * from the root, and who is wrong is another question (worker/dispute.h).
+ * Replicas of a stage must know the same of it, and hold the same (worker/state_check.h). Where two
+ * ranks differ nobody commits: all learn so from the root, and who is wrong is another question
+ * (worker/dispute.h).
  *
  * Small facts ride along: how far checkpoints are durable, whether all ranks read the same data,
  * and downwards the root's decision to switch to another generation after this step. So do the
@@ -17,6 +18,8 @@
 #include "elastic/plan.h"
 #include "elastic/step_record.h"
 #include "elastic/straggler.h"
+#include "worker/dispute.h"
+#include "worker/state_check.h"
 
 /*
  * Who has the plan that comes next. A rank without it cannot follow a switch: its firnd is away, so
@@ -35,11 +38,13 @@ struct exchange_up {
     uint64_t checkpoint_failed;  /* the newest step whose share failed on any of them; 0: none */
     struct exchange_readiness readiness;
     uint64_t busy_ns; /* what this rank computed by itself in the step; 0: not known */
+    struct unit_digests
+        digests; /* of the state before the step; when closing, after the last one */
     struct step_record record;
 };
 
 struct exchange_down {
-    bool disputed;                                         /* nothing else counts */
+    enum dispute_about dispute;                            /* then nothing else counts */
     uint64_t switch_generation;                            /* 0: go on */
     uint64_t checkpoint_durable, checkpoint_failed;        /* over all ranks */
     struct exchange_readiness readiness;                   /* over all ranks; at the root only */
@@ -71,7 +76,7 @@ bool exchange_ready(const struct exchange_readiness *readiness, const struct pla
  * exchange_run() - one round among the workers of @plan
  * @closing: the round after the last step: records are empty, only the small facts count
  *
- * Return: 0; EXCHANGE_DISPUTED, the same at all ranks: replicas know different things of this step;
+ * Return: 0; EXCHANGE_DISPUTED, the same at all ranks: replicas differ in what @ret_down says;
  * -ECONNRESET, -ETIMEDOUT (the mesh failed), what may_commit() returned; -EILSEQ: two ranks read
  * different data (@error says which); -EBADMSG
  */

@@ -1,6 +1,7 @@
 /*
  * The end of a job or of its stay on the cluster: all ranks write the boundary's checkpoint
- * together, rank 0 commits it and has firnd record it, and nobody leaves before that is done.
+ * together, rank 0 commits it and has firnd record it, and nobody leaves before that is done. What
+ * is recorded has been compared, as in every commit (worker/state_check.h).
  *
  * A full disk does not end a run that has cost days: the checkpoint is tried again, with an alarm,
  * until it succeeds or somebody orders the worker to stop.
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "worker/orders.h"
 #include "worker/session.h"
+#include "worker/state_check.h"
 #include "worker/telling.h"
 
 #define RETRY_NS (2 * NS_PER_SECOND)
@@ -30,8 +32,7 @@ static int closing_round(struct trainer *trainer, struct exchange_down *down, st
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
     up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
-    return exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, true, up, &root, down,
-                        error);
+    return session_agree(trainer, true, up, &root, down, error);
 }
 
 /* This rank's share, durable or failed; never a reason to stop. */
@@ -92,10 +93,14 @@ static bool is_written(const struct trainer *trainer, const struct exchange_down
  */
 static int finish_round(struct trainer *trainer, struct exchange_down *down, struct error *error)
 {
+    const struct engine *engine = trainer->engine;
     int status;
 
     write_share(trainer);
-    status = closing_round(trainer, down, error);
+    state_check_run(engine->check, engine->plan, engine->rank, true);
+    status = trainer->kernel->synchronize(trainer->device, error);
+    if (!status)
+        status = closing_round(trainer, down, error);
     if (!status && !is_written(trainer, down))
         snapshot_abandon(trainer->snapshot, trainer->state->applied_step);
     else if (!status && trainer->engine->rank == 0)

@@ -105,7 +105,7 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
         return 0;
     if (plan->source != PLAN_SOURCE_MEMORY) {
         state_drop_all(trainer->state);
-        trainer->disputed_step = 0; /* it is computed from another state */
+        dispute_memory_rollback(&trainer->disputes);
     }
     bool sums_on_device = trainer->kernel->host_memory || nccl_use_is_offered(&trainer->nccl);
     const struct memory_need need = memory_need(trainer->state, plan, rank, sums_on_device);

@@ -428,3 +428,16 @@ int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, 
     free(theirs.steps);
     return status;
 }
+
+int metrics_rewind(struct metrics *metrics, uint64_t step, struct error *error)
+{
+    struct bytes text = {0};
+
+    if (metrics_last_step(metrics) <= step)
+        return 0;
+    int status = metrics_history(metrics, step, &text, error);
+    if (!status)
+        status = replace_file(metrics, &text, error);
+    bytes_done(&text);
+    return status;
+}

@@ -54,6 +54,9 @@ int metrics_append(struct metrics *metrics, const struct metrics_line *line,
 /** metrics_history() - the file's text up to and with @step */
 int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *ret_text,
                     struct error *error) CHECK_RESULT;
+/** metrics_rewind() - forget what comes after @step: it was computed from a state that was wrong,
+ * and its replay may come out different; what it cannot do leaves the file as it was */
+int metrics_rewind(struct metrics *metrics, uint64_t step, struct error *error) CHECK_RESULT;
 /** metrics_cut() - how many bytes of a metrics file's @text are lines up to and with @step; looks
  * at it from its end, where a line may be cut off */
 size_t metrics_cut(const void *text, size_t size_bytes, uint64_t step);

@@ -45,6 +45,14 @@ void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct strag
     telling_alarm(trainer, ALARM_METRICS, status ? error.text : "");
 }
 
+void scribe_rewind(struct trainer *trainer, uint64_t step)
+{
+    struct error error = {0};
+
+    if (trainer->metrics && metrics_rewind(trainer->metrics, step, &error))
+        telling_alarm(trainer, ALARM_METRICS, error.text);
+}
+
 /* ---- histories ---- */
 
 static int send_history(struct trainer *trainer, unsigned to)

@@ -14,6 +14,8 @@ int scribe_open(struct trainer *trainer, unsigned rank, struct error *error) CHE
  * part too: its node may be the only one that has them. -ECONNRESET, -ETIMEDOUT: the links broke */
 int scribe_exchange_histories(struct trainer *trainer, unsigned rank,
                               struct error *error) CHECK_RESULT;
+/** scribe_rewind() - what was written of the steps after @step is not to be believed */
+void scribe_rewind(struct trainer *trainer, uint64_t step);
 /**
  * scribe_record() - the line of state->committed, which took @step_ns
  * @slowest: of each stage; NULL: not known

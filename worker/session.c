@@ -12,11 +12,11 @@
 #include "checkpoint/reader.h"
 #include "elastic/plan_words.h"
 #include "worker/data_agreement.h"
-#include "worker/dispute.h"
 #include "worker/generation.h"
 #include "worker/handover.h"
 #include "worker/orders.h"
 #include "worker/scribe.h"
+#include "worker/state_check.h"
 #include "worker/telling.h"
 
 /* ---- opening ---- */
@@ -221,6 +221,35 @@ static int await_permission(void *context)
     return mesh_await(trainer->mesh, is_permitted, trainer) ? -ECONNRESET : 0;
 }
 
+/* What was right at a unit's last check was so before. */
+static void forget_unchecked(struct trainer *trainer)
+{
+    const struct state *state = trainer->state;
+    uint64_t turn = MIN(state->applied_step, (uint64_t)state->unit_count);
+
+    scribe_rewind(trainer, MAX(state->applied_step - turn, trainer->agreed_step));
+}
+
+int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
+                  const struct exchange_root *root, struct exchange_down *ret_down,
+                  struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    uint64_t boundary = trainer->state->applied_step;
+    unsigned rank = trainer->engine->rank;
+
+    up->digests = *state_check_digests(trainer->engine->check);
+    int status = exchange_run(trainer->mesh, plan, rank, closing, up, root, ret_down, error);
+    if (!status && (closing || snapshot_due(&trainer->spec, boundary)))
+        trainer->agreed_step = boundary;
+    if (status != EXCHANGE_DISPUTED)
+        return status;
+    if (ret_down->dispute == DISPUTE_STATE)
+        forget_unchecked(trainer);
+    return dispute_settle(trainer->mesh, plan, rank, ret_down->dispute, up->record.step,
+                          trainer->state, &up->digests, &trainer->disputes, error);
+}
+
 static int commit_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
 {
     struct state *state = trainer->state;
@@ -243,11 +272,7 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
                             announced > trainer->generation ? announced : 0);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
-    status = exchange_run(trainer->mesh, trainer->plan, trainer->engine->rank, false, up, &root,
-                          down, error);
-    if (status == EXCHANGE_DISPUTED)
-        status = dispute_settle(trainer->mesh, trainer->plan, trainer->engine->rank, state,
-                                &trainer->disputed_step, error);
+    status = session_agree(trainer, false, up, &root, down, error);
     if (!status && trainer->engine->rank == 0)
         trainer->readiness = down->readiness;
     if (!status && trainer->straggler)

@@ -91,6 +91,10 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         return diverged(trainer, error);
     if (trainer->mesh)
         mesh_abort(trainer->mesh, "this worker cannot go on");
+    if (status == -EUCLEAN) { /* nobody may go on from it, and STUCK says that there is none */
+        state_drop_all(trainer->state);
+        state_begin(trainer->state);
+    }
     if (status == -EILSEQ)
         return refuse(trainer, error);
     if (status == -ENOTRECOVERABLE)

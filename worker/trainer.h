@@ -61,10 +61,11 @@ struct trainer {
     bool first_commit;                   /* of this generation is still to come */
     struct exchange_readiness readiness; /* rank 0: as of the last commit */
     struct straggler *straggler;         /* rank 0, if stragglers are evicted; else NULL */
-    uint64_t disputed_step;  /* that replicas differed in and nobody knew why; 0: none */
-    uint64_t recorded_step;  /* of the newest checkpoint that firnd has recorded */
-    uint64_t refused_step;   /* of a checkpoint that firnd did not record: another generation is in
-                                force */
+    struct dispute_memory disputes;
+    uint64_t agreed_step;   /* the last boundary at which all units were compared, and were equal */
+    uint64_t recorded_step; /* of the newest checkpoint that firnd has recorded */
+    uint64_t refused_step;  /* of a checkpoint that firnd did not record: another generation is in
+                               force */
     uint64_t last_commit_ns; /* monotonic; 0 before the first step */
     struct alarms alarms;
     struct divergence divergence;

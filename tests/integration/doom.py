@@ -34,11 +34,11 @@ class Order:
 
 
 class Flip:
-    """That one bit of a gradient is to be flipped in the worker on a slot."""
+    """That one bit of a "gradient" or "parameter" is to be flipped in the worker on a slot."""
 
-    def __init__(self, job, node, slot):
-        self.path = f"{node.data}/jobs/{job.name}/flip-{slot}"
-        job.cluster.note(f"ordered: a flipped bit for {node.name}/{slot}")
+    def __init__(self, job, node, slot, where="gradient"):
+        self.path = f"{node.data}/jobs/{job.name}/{where}-{slot}"
+        job.cluster.note(f"ordered: a flipped bit of a {where} for {node.name}/{slot}")
         with open(self.path + ".new", "w", encoding="ascii") as order:
             order.write("0\n")
         os.replace(self.path + ".new", self.path)

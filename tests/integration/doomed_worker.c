@@ -7,8 +7,9 @@
  *
  *   doom-<slot>        "<place> <step> <signal>": at that place, in that step or later, the signal
  *                      is sent to this process. The order is removed first: it is for one worker.
- *   flip-<slot>        "<step>": in that step or later one bit of a gradient is another one, after
- *                      the reduction, where another replica can tell. The order is removed first.
+ *   gradient-<slot>    one bit of a gradient is another one, after the reduction, where another
+ *                      replica can tell. The order is removed first.
+ *   parameter-<slot>   one bit of a parameter is another one, between two steps. The same.
  *   disk-fault         "<errno>": while it is there, writing and fsync of checkpoint files fail
  *   slow-disk          "<milliseconds>": while it is there, fsync of one of them takes that long
  *
@@ -34,7 +35,8 @@
 #define PATH_SIZE (OPTIONS_PATH_SIZE + 32)
 
 static struct {
-    char doom[PATH_SIZE], flip[PATH_SIZE], disk_fault[PATH_SIZE], slow_disk[PATH_SIZE];
+    char doom[PATH_SIZE], gradient[PATH_SIZE], parameter[PATH_SIZE], disk_fault[PATH_SIZE],
+        slow_disk[PATH_SIZE];
     uint64_t step; /* that is being computed or committed; of the main thread, read by others */
 } self;
 
@@ -117,7 +119,8 @@ int __wrap_trainer_run(const struct worker_options *options, struct error *error
 int __wrap_trainer_run(const struct worker_options *options, struct error *error)
 {
     snprintf(self.doom, sizeof(self.doom), "%s/doom-%u", options->job_dir, options->slot);
-    snprintf(self.flip, sizeof(self.flip), "%s/flip-%u", options->job_dir, options->slot);
+    snprintf(self.gradient, PATH_SIZE, "%s/gradient-%u", options->job_dir, options->slot);
+    snprintf(self.parameter, PATH_SIZE, "%s/parameter-%u", options->job_dir, options->slot);
     snprintf(self.slow_disk, sizeof(self.slow_disk), "%s/slow-disk", options->job_dir);
     snprintf(self.disk_fault, sizeof(self.disk_fault), "%s/disk-fault", options->job_dir);
     pass("starting");
@@ -177,6 +180,20 @@ int __wrap_handover_release(const struct plan *plan, unsigned rank, struct mesh 
 
 /* ---- the life of a step ---- */
 
+/* On the CPU, where it lies in memory. */
+static void flip_a_bit(const char *order, unsigned unit, float *value)
+{
+    char line[80];
+    uint32_t bits;
+
+    if (!read_order(order, line) || unlink(order))
+        return;
+    memcpy(&bits, value, sizeof(bits));
+    bits ^= 1u << 20;
+    memcpy(value, &bits, sizeof(bits));
+    fprintf(stderr, "a bit of unit %u is flipped by order\n", unit);
+}
+
 int __real_engine_compute(struct engine *engine, struct error *error);
 int __wrap_engine_compute(struct engine *engine, struct error *error);
 int __wrap_engine_compute(struct engine *engine, struct error *error)
@@ -185,6 +202,9 @@ int __wrap_engine_compute(struct engine *engine, struct error *error)
 
     __atomic_store_n(&self.step, engine->state->applied_step + 1, __ATOMIC_RELAXED);
     pass("computing");
+    if (engine->plan->replica_count > 1)
+        flip_a_bit(self.parameter, engine->first_unit,
+                   engine->state->units[engine->first_unit].parameters);
     status = __real_engine_compute(engine, error);
     if (!status)
         pass("holding");
@@ -200,20 +220,6 @@ void __wrap_engine_apply(struct engine *engine, const struct step_record *record
     pass("applied");
 }
 
-/* On the CPU, where gradients lie in memory. */
-static void flip_a_bit(float *const *gradients)
-{
-    unsigned unit = 0;
-    uint32_t bits;
-
-    while (!gradients[unit])
-        unit++;
-    memcpy(&bits, gradients[unit], sizeof(bits));
-    bits ^= 1u << 20;
-    memcpy(gradients[unit], &bits, sizeof(bits));
-    fprintf(stderr, "a bit of unit %u is flipped by order\n", unit);
-}
-
 void __real_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
                            float *const *gradients, struct step_record *record);
 void __wrap_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
@@ -221,11 +227,12 @@ void __wrap_squares_record(struct squares *squares, const struct plan *plan, uns
 void __wrap_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
                            float *const *gradients, struct step_record *record)
 {
-    char line[80];
+    unsigned unit = 0;
 
-    if (plan->replica_count > 1 && read_order(self.flip, line) &&
-        self.step >= strtoull(line, NULL, 10) && !unlink(self.flip))
-        flip_a_bit(gradients);
+    while (unit < record->unit_count && !gradients[unit])
+        unit++;
+    if (plan->replica_count > 1 && unit < record->unit_count)
+        flip_a_bit(self.gradient, unit, gradients[unit]);
     __real_squares_record(squares, plan, rank, gradients, record);
 }
 

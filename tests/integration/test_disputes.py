@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A device computes wrongly: a bit of a gradient is flipped in one of several replicas."""
+"""A device or a memory errs: a bit of a gradient or of a parameter is flipped in one of several replicas."""
 import unittest
 
 from cluster import Cluster
@@ -44,6 +44,29 @@ class Disputes(JobTest):
             self.assertEqual(len(job.events("slot")), 2)
             cluster.wait("there is a checkpoint that the undisturbed run has, too", lambda: any(
                 record["step"] % CHECKPOINT_EVERY == 0 for record in job.checkpoints()))
+            self.end(job)
+
+    def test_what_was_made_with_a_wrong_parameter_is_made_again(self):
+        """It has been in the gradients of all: the job goes back, whether or not it is known who was wrong."""
+        with Cluster(self.id(), slots=1, flags=DOOMED) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(3)
+            cluster.wait("there is a checkpoint", job.checkpoints)
+            Flip(job, cluster.nodes["b"], 0, "parameter")
+            told = cluster.wait("the slot is out of service", lambda: job.events("slot"))
+            self.assertIn("node b, slot 0: other parameters or moments of unit 0 than most of its 3 holders",
+                          told[0]["text"])
+            job.wait_running(2)
+            self.assertIn("from the checkpoint of step", job.plan()["reason_text"])
+            job.wait_step(job.step() + CHECKPOINT_EVERY + 20)
+            Flip(job, cluster.nodes["c"], 0, "parameter")
+            cluster.wait("both say so", lambda: len([event for event in job.events("stuck") if
+                         "nobody can tell which are right: the newest checkpoint counts" in event["text"]]) == 2)
+            job.wait_running(2)
+            self.assertIn("from the checkpoint of step", job.plan()["reason_text"])
+            job.wait_step(job.step() + CHECKPOINT_EVERY)
+            self.assertEqual(len(job.events("slot")), 1)
+            self.assertFalse([event for event in job.events("alarm") if "came out different" in event["text"]])
             self.end(job)
 
 

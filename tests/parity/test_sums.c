@@ -195,10 +195,8 @@ static void test_norm_of_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_additions),
-        cmocka_unit_test(test_norm),
-        cmocka_unit_test(test_norm_chunks),
-        cmocka_unit_test(test_norm_of_many),
+        cmocka_unit_test(test_additions),   cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_norm_chunks), cmocka_unit_test(test_norm_of_many),
         cmocka_unit_test(test_digests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /*
- * Replicas that hold different gradients: who is accused, that all hear the same verdict wherever
- * in the tree the odd one is, and what each makes of it. Over real links, one thread a rank.
+ * Replicas that hold different gradients, or state: who is accused, that all hear the same verdict
+ * wherever in the tree the odd one is, and what each makes of it. Over real links, one thread a
+ * rank.
  */
 #include "unit/comm/mesh_harness.h"
 
@@ -84,7 +85,7 @@ struct rank {
     struct world *world;
     const struct plan *plan;
     unsigned rank;
-    struct step_record record;
+    struct dispute_claim claim;
     struct dispute_verdict verdict;
     int status;
     pthread_t thread;
@@ -94,8 +95,8 @@ static void *run_rank(void *context)
 {
     struct rank *rank = context;
 
-    rank->status = dispute_run(rank->world->meshes[rank->rank], rank->plan, rank->rank,
-                               &rank->record, &rank->verdict);
+    rank->status = dispute_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, STEP,
+                               &rank->claim, 1, &rank->verdict);
     mesh_abort(rank->world->meshes[rank->rank], "goes"); /* nobody may miss the verdict by it */
     return NULL;
 }
@@ -111,9 +112,7 @@ static void test_a_dispute_about_nothing_has_no_verdict(void **state)
     world_init(&world, 2);
     world_open(&world);
     for (unsigned i = 0; i < 2; i++) {
-        ranks[i] = (struct rank){.world = &world, .plan = plan, .rank = i};
-        step_record_init(&ranks[i].record, STEP, UNITS, 1);
-        ranks[i].record.unit_squares[2] = 0.25;
+        ranks[i] = (struct rank){.world = &world, .plan = plan, .rank = i, .claim = {i, 2, 7}};
         assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
     }
     for (unsigned i = 0; i < 2; i++)
@@ -140,9 +139,8 @@ static void test_all_hear_the_verdict(void **state)
             world_init(&world, count);
             world_open(&world);
             for (unsigned i = 0; i < count; i++) {
-                ranks[i] = (struct rank){.world = &world, .plan = plan, .rank = i};
-                step_record_init(&ranks[i].record, STEP, UNITS, 1);
-                ranks[i].record.unit_squares[2] = i == odd ? 0.5 : 0.25;
+                ranks[i] = (struct rank){
+                    .world = &world, .plan = plan, .rank = i, .claim = {i, 2, 7 + (i == odd)}};
                 assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
             }
             for (unsigned i = 0; i < count; i++)
@@ -162,14 +160,14 @@ static void test_all_hear_the_verdict(void **state)
 
 /* ---- what follows ---- */
 
-static void outcome(const struct dispute_verdict *verdict, unsigned rank, bool again, int status,
-                    const char *words)
+static void outcome(enum dispute_about about, const struct dispute_verdict *verdict, unsigned rank,
+                    bool again, int status, const char *words)
 {
     struct plan *plan = ranked_plan(3);
     struct error error = {0};
 
     plan->workers[1].slot = 5;
-    assert_int_equal(dispute_outcome(plan, rank, STEP, verdict, again, &error), status);
+    assert_int_equal(dispute_outcome(plan, rank, about, STEP, verdict, again, &error), status);
     if (!strstr(error.text, words))
         fail_msg("\"%s\" does not say \"%s\"", error.text, words);
     plan_free(plan);
@@ -184,12 +182,21 @@ static void test_what_a_verdict_means(void **state)
     static const char wrong[] = "step 41: node n1, slot 5: other gradients of unit 2";
 
     (void)state;
-    outcome(&settled, 1, false, -ENOTRECOVERABLE, wrong);
-    outcome(&settled, 0, false, -ECONNRESET, wrong);
-    outcome(&open, 0, false, -EAGAIN, "node n0, slot 0 and node n1, slot 5 hold different");
-    outcome(&open, 2, false, -EAGAIN, "it is computed again");
-    outcome(&open, 0, true, -ENOTRECOVERABLE, "again: memory or device of one of them");
-    outcome(&open, 2, true, -ECONNRESET, "again: memory or device of one of them");
+    outcome(DISPUTE_GRADIENTS, &settled, 1, false, -ENOTRECOVERABLE, wrong);
+    outcome(DISPUTE_GRADIENTS, &settled, 0, false, -ECONNRESET, wrong);
+    outcome(DISPUTE_GRADIENTS, &open, 0, false, -EAGAIN,
+            "node n0, slot 0 and node n1, slot 5 hold different");
+    outcome(DISPUTE_GRADIENTS, &open, 2, false, -EAGAIN, "it is computed again");
+    outcome(DISPUTE_GRADIENTS, &open, 0, true, -ENOTRECOVERABLE,
+            "again: memory or device of one of them");
+    outcome(DISPUTE_GRADIENTS, &open, 2, true, -ECONNRESET,
+            "again: memory or device of one of them");
+    outcome(DISPUTE_STATE, &settled, 1, false, -ENOTRECOVERABLE, "slot 5: other parameters or mom");
+    outcome(DISPUTE_STATE, &settled, 0, false, -EUCLEAN, "slot 5: other parameters or moments");
+    outcome(DISPUTE_STATE, &open, 0, false, -EUCLEAN, "the newest checkpoint counts");
+    outcome(DISPUTE_STATE, &open, 2, false, -EUCLEAN, "the newest checkpoint counts");
+    outcome(DISPUTE_STATE, &open, 0, true, -ENOTRECOVERABLE, "of unit 2 again");
+    outcome(DISPUTE_STATE, &open, 2, true, -EUCLEAN, "of unit 2 again");
 }
 
 /* ---- what is held then ---- */
@@ -198,9 +205,12 @@ struct settler {
     struct world *world;
     const struct plan *plan;
     unsigned rank;
+    enum dispute_about about;
     bool dies; /* instead of asking */
+    struct job_spec spec;
     struct state state;
-    uint64_t disputed_step;
+    struct unit_digests digests;
+    struct dispute_memory memory;
     int status;
     pthread_t thread;
 };
@@ -212,15 +222,26 @@ static void *run_settler(void *context)
     struct error error = {0};
 
     if (!settler->dies)
-        settler->status = dispute_settle(mesh, settler->plan, settler->rank, &settler->state,
-                                         &settler->disputed_step, &error);
+        settler->status =
+            dispute_settle(mesh, settler->plan, settler->rank, settler->about, STEP,
+                           &settler->state, &settler->digests, &settler->memory, &error);
     mesh_abort(mesh, "goes");
     return NULL;
 }
 
-/* All of @count ranks but rank 0 agree, and the last one dies meanwhile, or not. */
-static void settle(unsigned count, bool dies, uint64_t disputed_step, const int *statuses)
+struct settling {
+    enum dispute_about about;
+    unsigned count;
+    bool dies; /* the last one, meanwhile */
+    struct dispute_memory before, after;
+    int statuses[3];
+};
+
+/* All ranks but rank 0 agree in what it is about, and all in what it is not about. */
+static void settle(const struct settling *settling)
 {
+    unsigned count = settling->count;
+    bool gradients = settling->about == DISPUTE_GRADIENTS;
     struct settler *settlers = calloc(count, sizeof(*settlers));
     struct world world;
     struct plan *plan = ranked_plan(count);
@@ -229,18 +250,27 @@ static void settle(unsigned count, bool dies, uint64_t disputed_step, const int 
     world_init(&world, count);
     world_open(&world);
     for (unsigned i = 0; i < count; i++) {
-        settlers[i] =
-            (struct settler){.world = &world, .plan = plan, .rank = i, .state = {.holds = true}};
-        settlers[i].dies = dies && i == count - 1;
-        step_record_init(&settlers[i].state.hold, STEP, UNITS, 1);
-        settlers[i].state.hold.unit_squares[1] = i == 0 ? 0.5 : 0.25;
-        assert_int_equal(pthread_create(&settlers[i].thread, NULL, run_settler, &settlers[i]), 0);
+        struct settler *settler = &settlers[i];
+        *settler = (struct settler){.world = &world,
+                                    .plan = plan,
+                                    .rank = i,
+                                    .about = settling->about,
+                                    .dies = settling->dies && i == count - 1,
+                                    .spec = {.checkpoint.every = 10},
+                                    .memory = settling->before};
+        settler->state = (struct state){.spec = &settler->spec, .holds = true, .unit_count = UNITS};
+        step_record_init(&settler->state.hold, STEP, UNITS, 1);
+        settler->state.hold.unit_squares[1] = gradients && i == 0 ? 0.5 : 0.25;
+        settler->digests.known[2] = true;
+        settler->digests.values[2] = !gradients && i == 0;
+        assert_int_equal(pthread_create(&settler->thread, NULL, run_settler, settler), 0);
     }
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(pthread_join(settlers[i].thread, NULL), 0);
-    for (unsigned i = 0; i < count - dies; i++) {
-        assert_int_equal(settlers[i].status, statuses[i]);
-        assert_int_equal(settlers[i].disputed_step, disputed_step);
+    for (unsigned i = 0; i < count - settling->dies; i++) {
+        assert_int_equal(settlers[i].status, settling->statuses[i]);
+        assert_int_equal(settlers[i].memory.gradients_step, settling->after.gradients_step);
+        assert_int_equal(settlers[i].memory.state_step, settling->after.state_step);
         assert_false(settlers[i].state.holds);
     }
     world_close(&world);
@@ -253,10 +283,32 @@ static void settle(unsigned count, bool dies, uint64_t disputed_step, const int 
  */
 static void test_nobody_holds_a_disputed_step(void **state)
 {
+    static const struct settling cases[] = {
+        {DISPUTE_GRADIENTS, 3, false, {0}, {0}, {-ENOTRECOVERABLE, -ECONNRESET, -ECONNRESET}},
+        {DISPUTE_GRADIENTS, 2, false, {0}, {STEP, 0}, {-EAGAIN, -EAGAIN}},
+        {DISPUTE_GRADIENTS, 2, false, {STEP, 0}, {STEP, 0}, {-ENOTRECOVERABLE, -ENOTRECOVERABLE}},
+        {DISPUTE_GRADIENTS, 3, true, {0}, {0}, {-ECONNRESET, -ECONNRESET}},
+    };
+
     (void)state;
-    settle(3, false, 0, (int[]){-ENOTRECOVERABLE, -ECONNRESET, -ECONNRESET});
-    settle(2, false, STEP, (int[]){-EAGAIN, -EAGAIN});
-    settle(3, true, 0, (int[]){-ECONNRESET, -ECONNRESET});
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        settle(&cases[i]);
+}
+
+/* Nobody's may stay; whoever loses bits twice within an interval of checkpoints goes. */
+static void test_nobody_keeps_a_disputed_state(void **state)
+{
+    static const struct settling cases[] = {
+        {DISPUTE_STATE, 3, false, {0}, {0}, {-ENOTRECOVERABLE, -EUCLEAN, -EUCLEAN}},
+        {DISPUTE_STATE, 2, false, {STEP, 0}, {STEP, STEP}, {-EUCLEAN, -EUCLEAN}},
+        {DISPUTE_STATE, 2, false, {0, STEP - 11}, {0, STEP}, {-EUCLEAN, -EUCLEAN}},
+        {DISPUTE_STATE, 2, false, {0, STEP - 10}, {0, STEP}, {-ENOTRECOVERABLE, -ENOTRECOVERABLE}},
+        {DISPUTE_STATE, 3, true, {0}, {0}, {-EUCLEAN, -EUCLEAN}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        settle(&cases[i]);
 }
 
 int main(void)
@@ -270,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_a_dispute_about_nothing_has_no_verdict),
         cmocka_unit_test(test_what_a_verdict_means),
         cmocka_unit_test(test_nobody_holds_a_disputed_step),
+        cmocka_unit_test(test_nobody_keeps_a_disputed_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

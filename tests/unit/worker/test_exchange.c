@@ -86,6 +86,8 @@ static void set_up(struct rank *ranks, struct world *world, const struct plan *p
         ranks[i].up.checkpoint_durable = 100 + i;
         ranks[i].up.checkpoint_failed = i;
         ranks[i].up.busy_ns = busy_ns(i);
+        ranks[i].up.digests.known[i % 3] = true; /* several know it, and agree */
+        ranks[i].up.digests.values[i % 3] = i % 3 + step;
         know(&ranks[i], world->count, step);
     }
 }
@@ -279,11 +281,35 @@ static void test_other_gradients(void **state)
         run_all(fixture.ranks, RANKS);
         for (unsigned i = 0; i < RANKS; i++) {
             assert_int_equal(fixture.ranks[i].status, EXCHANGE_DISPUTED);
-            assert_true(fixture.ranks[i].down.disputed);
+            assert_int_equal(fixture.ranks[i].down.dispute, DISPUTE_GRADIENTS);
         }
         fixture_done(&fixture);
     }
     assert_int_equal(asked, 1);
+}
+
+/* The same of what they hold, in a step and in the round that ends a job. */
+static void test_other_state(void **state)
+{
+    (void)state;
+    for (unsigned odd = 0; odd < RANKS; odd++) {
+        struct fixture fixture;
+        fixture_init(&fixture, RANKS);
+        set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
+        for (unsigned i = 0; i < RANKS; i++) { /* of one unit all know it, of one nobody else */
+            struct unit_digests *digests = &fixture.ranks[i].up.digests;
+            fixture.ranks[i].closing = odd % 2;
+            digests->known[2] = digests->known[3 + i] = true;
+            digests->values[2] = 77 + (i == odd);
+            digests->values[3 + i] = i;
+        }
+        run_all(fixture.ranks, RANKS);
+        for (unsigned i = 0; i < RANKS; i++) {
+            assert_int_equal(fixture.ranks[i].status, EXCHANGE_DISPUTED);
+            assert_int_equal(fixture.ranks[i].down.dispute, DISPUTE_STATE);
+        }
+        fixture_done(&fixture);
+    }
 }
 
 /* Whatever else two know differently of a step: nobody holds a claim on it that could be judged. */
@@ -363,10 +389,15 @@ static void test_a_rank_that_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commit),           cmocka_unit_test(test_leave_to_commit),
-        cmocka_unit_test(test_incomplete),       cmocka_unit_test(test_closing),
-        cmocka_unit_test(test_other_data),       cmocka_unit_test(test_other_gradients),
-        cmocka_unit_test(test_other_losses),     cmocka_unit_test(test_who_has_the_next_plan),
+        cmocka_unit_test(test_commit),
+        cmocka_unit_test(test_leave_to_commit),
+        cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_closing),
+        cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_other_gradients),
+        cmocka_unit_test(test_other_losses),
+        cmocka_unit_test(test_other_state),
+        cmocka_unit_test(test_who_has_the_next_plan),
         cmocka_unit_test(test_a_rank_that_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

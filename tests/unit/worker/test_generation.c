@@ -20,9 +20,10 @@ static void make_room(enum plan_source source, uint64_t disputed_step)
                               .kernel = kernel_cpu(),
                               .state = tiny.state,
                               .plan = plan,
-                              .disputed_step = 41};
+                              .disputes = {.gradients_step = 41, .state_step = 43}};
     assert_int_equal(generation_make_room(&trainer, 0, &error), 0);
-    assert_int_equal(trainer.disputed_step, disputed_step);
+    assert_int_equal(trainer.disputes.gradients_step, disputed_step);
+    assert_int_equal(trainer.disputes.state_step, 43); /* which is why it goes back */
     assert_int_equal(tiny.state->units[0].held, disputed_step != 0);
     plan_free(plan);
     tiny_state_done(&tiny);

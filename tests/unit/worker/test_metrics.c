@@ -349,6 +349,33 @@ static void test_history(void **state)
     metrics_close(metrics);
 }
 
+/* What is replayed then may be different, and is written anew; so after the file was opened again.
+ */
+static void test_rewind(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct error error = {0};
+
+    (void)state;
+    append(metrics, 1, 8);
+    assert_int_equal(metrics_rewind(metrics, 8, &error), 0);
+    check_steps(1, 8);
+    assert_int_equal(metrics_rewind(metrics, 5, &error), 0);
+    check_steps(1, 5);
+    struct metrics_line other = line_of(6);
+    other.loss = 1;
+    assert_int_equal(metrics_append(metrics, &other, &error), 0);
+    append(metrics, 7, 7);
+    check_steps(1, 7);
+    assert_int_equal(metrics_rewind(metrics, 0, &error), 0);
+    check_steps(1, 0);
+    append(metrics, 1, 2);
+    metrics_close(metrics);
+    metrics = open_metrics();
+    assert_int_equal(metrics_last_step(metrics), 2);
+    metrics_close(metrics);
+}
+
 /* The history of steps [1, 10], as another node has it. */
 static void foreign_history(struct bytes *ret_text)
 {
@@ -552,6 +579,7 @@ int main(void)
         cmocka_unit_test_setup(test_replay_equal, begin_without_file),
         cmocka_unit_test_setup(test_replay_unequal, begin_without_file),
         cmocka_unit_test_setup(test_gap, begin_without_file),
+        cmocka_unit_test_setup(test_rewind, begin_without_file),
         cmocka_unit_test_setup(test_history, begin_without_file),
         cmocka_unit_test_setup(test_adopt, begin_without_file),
         cmocka_unit_test_setup(test_adopt_fills_gaps, begin_without_file),

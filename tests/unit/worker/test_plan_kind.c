@@ -28,12 +28,14 @@ static void check(struct plan *plan, const char *words)
 static void test_links(void **state)
 {
     struct plan *plan = *state;
+    char words[64];
 
     check(plan, NULL); /* of a leader that says nothing */
     plan->links = frame_version();
     check(plan, NULL);
     plan->links = frame_version() + 1;
-    check(plan, "its firnd registered 3: restart firnd");
+    snprintf(words, sizeof(words), "its firnd registered %u: restart firnd", plan->links);
+    check(plan, words);
     plan->links = 0;
 }
 
