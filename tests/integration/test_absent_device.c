@@ -2,13 +2,17 @@
  * A device that does not open speaks against its slot: were it the node's word against the job, one
  * broken GPU would end a job that others can go on with.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -24,12 +28,18 @@ static void it_is_tried_again_and_refuses_no_job(void **state)
 {
     struct job_spec spec = crew_job("absent", CREW_GPT2, 4, 1, 1);
     struct crew crew;
+    char library[300]; /* opened once somebody writes to it: the worker is connected by then */
 
     (void)state;
     crew_init(&crew, &spec);
     crew.device = "cuda";
-    assert_int_equal(setenv("FIRN_CUDA_LIBRARY", "/nowhere/libfirn-cuda.so", 1), 0);
+    snprintf(library, sizeof(library), "%s/library", crew.dir);
+    assert_int_equal(mkfifo(library, 0600), 0);
+    assert_int_equal(setenv("FIRN_CUDA_LIBRARY", library, 1), 0);
     crew_spawn(&crew, 0);
+    int end = open(library, O_WRONLY | O_CLOEXEC);
+    assert_true(end >= 0);
+    close(end);
     crew_pump(&crew, has_ended, NULL, 30);
     assert_int_equal(crew.workers[0].status.phase, WORKER_STARTING);
     assert_true(WIFEXITED(crew.workers[0].exit_status));
