@@ -92,7 +92,12 @@ __global__ void __launch_bounds__(THREADS)
     adamw_kernel(const adamw_entry *entries, unsigned count, adamw_factors factors)
 {
     const adamw_entry &entry = entries[entry_of_block(entries, count)];
-    const kernel_adamw_tensor t = entry.tensor;
+    kernel_adamw_tensor t = entry.tensor;
+    t.parameter = entry_memory(t.parameter);
+    t.first_moment = entry_memory(t.first_moment);
+    t.second_moment = entry_memory(t.second_moment);
+    t.gradient = entry_memory(t.gradient);
+    t.weight = entry_memory(t.weight);
     float keep = t.decay ? factors.keep : 1.0f;
     size_t first = (size_t)(blockIdx.x - entry.first_block) * BLOCK_ELEMENTS + threadIdx.x * LANES;
 

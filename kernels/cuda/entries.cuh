@@ -6,6 +6,16 @@
 
 #include "kernels/cuda/platform.cuh"
 
+/** entry_memory() - @pointer, which an entry names: global memory, which the compiler cannot see
+ * and needs to know for its best loads */
+template <typename T> __device__ inline T *entry_memory(T *pointer)
+{
+#ifdef __CUDACC__
+    __builtin_assume(__isGlobal(pointer));
+#endif
+    return pointer;
+}
+
 /* Of one launch: a stage of 80 layers has fewer; what has more takes several. */
 #define ENTRIES_MAX 1024
 

@@ -23,7 +23,7 @@ static __global__ void __launch_bounds__(NORM_THREADS)
 {
     __shared__ double scratch[NORM_THREADS / WARP];
     const norm_entry entry = entries[entry_of_block(entries, entry_count)];
-    const float *values = entry.values;
+    const float *values = entry_memory(entry.values);
     size_t count = entry.count;
     size_t first =
         (size_t)(blockIdx.x - entry.first_block) * KERNEL_NORM_CHUNK + threadIdx.x * NORM_LANES;

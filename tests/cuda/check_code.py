@@ -17,6 +17,7 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
 SPILLED_BYTES_MAX = 16
 # File, and what its PTX must contain.
 EXPECTED = {
+    "adamw.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
     "attention_tiles.cu": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
                            "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
                            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"),
