@@ -7,6 +7,8 @@
 
 #include "daemon/daemon.h"
 
+/** earlier_report_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer
+ */
 int earlier_report_new(struct daemon *daemon, struct earlier_report **ret_earlier) CHECK_RESULT;
 void earlier_report_free(struct earlier_report *earlier);
 /** earlier_report_known() - is it in the mirror, or known not to be there? If not it is asked for,

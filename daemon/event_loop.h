@@ -10,5 +10,6 @@ struct event_loop {
     struct loop loop; /* its context is this object */
 };
 
+/** event_loop_init() - Return: 0, or what sd_event_new() returned (nothing is left to free) */
 int event_loop_init(struct event_loop *loop) CHECK_RESULT;
 void event_loop_done(struct event_loop *loop);

@@ -26,6 +26,8 @@
 
 struct fencing;
 
+/** fencing_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer (nothing
+ * is left to free) */
 int fencing_new(struct daemon *daemon, struct fencing **ret_fencing) CHECK_RESULT;
 void fencing_free(struct fencing *fencing);
 /** fencing_look() - a plan, a worker or the registration has changed: what is to be held? */

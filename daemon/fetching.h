@@ -17,6 +17,7 @@
 
 struct fetching;
 
+/** fetching_new() - @daemon is borrowed. Return: 0, -ENOMEM */
 int fetching_new(struct daemon *daemon, struct fetching **ret_fetching) CHECK_RESULT;
 /** fetching_free() - stops what is on its way; NULL allowed */
 void fetching_free(struct fetching *fetching);

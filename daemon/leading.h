@@ -7,6 +7,7 @@
 
 #include "daemon/daemon.h"
 
+/** leading_new() - @daemon is borrowed. Return: 0, -ENOMEM */
 int leading_new(struct daemon *daemon, struct leading **ret_leading) CHECK_RESULT;
 void leading_free(struct leading *leading);
 /** leading_run() - look at every job; does nothing while this node does not lead */

@@ -18,6 +18,8 @@
 
 #include "daemon/daemon.h"
 
+/** storing_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer (nothing
+ * is left to free) */
 int storing_new(struct daemon *daemon, struct storing **ret_storing) CHECK_RESULT;
 /** storing_free() - stops what is on its way; NULL allowed */
 void storing_free(struct storing *storing);

@@ -9,6 +9,7 @@
 
 struct suspicion;
 
+/** suspicion_new() - @daemon is borrowed. Return: 0; -ENOMEM, or what http_client_new() returned */
 int suspicion_new(struct daemon *daemon, struct suspicion **ret_suspicion) CHECK_RESULT;
 void suspicion_free(struct suspicion *suspicion);
 /** suspicion_raise() - links to @node broke; nothing happens unless it leads and does not answer */
