@@ -129,7 +129,7 @@ uint64_t registry_left_ns(const struct registry *registry)
 static void lease_gone(struct registry *registry)
 {
     struct error error;
-    error_set(&error, -ESTALE, "the lease of node %s ran out; registering again", registry->node);
+    error_set(&error, -ESTALE, "the lease of node %s ran out", registry->node);
     registry->lease = 0;
     registry->stored = registry->holds_key = false;
     registry->revision = 0; /* it went with its lease */
