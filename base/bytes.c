@@ -16,6 +16,13 @@ void bytes_done(struct bytes *bytes)
     *bytes = (struct bytes){0};
 }
 
+void bytes_forget(struct bytes *bytes)
+{
+    if (bytes->data != NULL)
+        explicit_bzero(bytes->data, bytes->capacity_bytes);
+    bytes_done(bytes);
+}
+
 /* Room for @size_bytes more; doubling keeps a long series of appends linear. */
 static int reserve(struct bytes *bytes, size_t size_bytes)
 {

@@ -14,6 +14,9 @@ struct bytes {
 };
 
 void bytes_done(struct bytes *bytes);
+/** bytes_forget() - the same, of what holds a password or a token: the memory is cleared before it
+ * is given back (not what an append had to move away from) */
+void bytes_forget(struct bytes *bytes);
 
 /** bytes_append() - Return: 0 or -ENOMEM (buffer unchanged) */
 int bytes_append(struct bytes *bytes, const void *data, size_t size_bytes) CHECK_RESULT;

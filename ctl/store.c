@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "membership/endpoints.h"
+#include "membership/password.h"
 
 #define ENDPOINTS_DEFAULT "http://127.0.0.1:2379"
 #define CLUSTER_DEFAULT   "default"
-#define PASSWORD_MAX      4096
 #define RETRY_NS          (250 * NS_PER_MS)
 #define PATIENT_NS        NS_PER_SECOND /* without a word to who waits */
 
@@ -31,30 +30,21 @@ static const char *setting(const char *name)
     return value && value[0] ? value : NULL;
 }
 
-static int read_password(char *ret_password, size_t size, struct error *error)
+static int read_password(char ret_password[PASSWORD_SIZE], struct error *error)
 {
     const char *path = setting("FIRN_ETCD_PASSWORD_FILE");
-    struct bytes text = {0};
 
     ret_password[0] = '\0';
-    if (!path)
-        return 0;
-    int status = file_read(path, size - 1, &text, error);
-    if (!status) {
-        snprintf(ret_password, size, "%s", (const char *)text.data);
-        ret_password[strcspn(ret_password, "\r\n")] = '\0';
-        explicit_bzero(text.data, text.size_bytes);
-    } else {
+    int status = path ? password_read(path, ret_password, error) : 0;
+    if (status)
         error_prefix(error, "FIRN_ETCD_PASSWORD_FILE: ");
-    }
-    bytes_done(&text);
     return status;
 }
 
 static int connect_clients(struct store *store, struct error *error)
 {
-    char password[PASSWORD_MAX];
-    int status = read_password(password, sizeof(password), error);
+    char password[PASSWORD_SIZE];
+    int status = read_password(password, error);
     const struct etcd_options options = {
         .endpoints = store->endpoints,
         .user = setting("FIRN_ETCD_USER"),

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/earlier_report.h"
@@ -17,10 +16,10 @@
 #include "daemon/leading.h"
 #include "daemon/storing.h"
 #include "daemon/suspicion.h"
+#include "membership/password.h"
 
 #define NODE_TTL_S      10
 #define LEADER_TTL_S    3
-#define PASSWORD_MAX    4096
 #define ETCD_TIMEOUT_NS NS_PER_SECOND /* well below the leader's time to live */
 
 /* ---- this node's record ---- */
@@ -91,23 +90,6 @@ static void on_elected(void *context, bool leads, const char *leader)
 
 /* ---- start and end ---- */
 
-static int read_password(const struct config *config, char *ret_password, size_t size,
-                         struct error *error)
-{
-    struct bytes text = {0};
-    int status;
-
-    if (!config->etcd_password_file[0])
-        return 0;
-    status = file_read(config->etcd_password_file, size - 1, &text, error);
-    if (!status) {
-        snprintf(ret_password, size, "%s", (const char *)text.data);
-        ret_password[strcspn(ret_password, "\r\n")] = '\0';
-    }
-    bytes_done(&text);
-    return status;
-}
-
 static const char *or_null(const char *text)
 {
     return text[0] ? text : NULL;
@@ -116,8 +98,10 @@ static const char *or_null(const char *text)
 static int open_store(struct daemon *daemon, struct error *error)
 {
     const struct config *config = daemon->config;
-    char password[PASSWORD_MAX] = "";
-    int status = read_password(config, password, sizeof(password), error);
+    char password[PASSWORD_SIZE] = "";
+    int status = config->etcd_password_file[0]
+                     ? password_read(config->etcd_password_file, password, error)
+                     : 0;
     const struct etcd_options options = {
         .endpoints = config->endpoints,
         .request_timeout_ns = ETCD_TIMEOUT_NS,

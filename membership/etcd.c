@@ -84,9 +84,7 @@ void etcd_request_free(struct kv_request *request)
     *request->back = request->next;
     if (request->next != NULL)
         request->next->back = request->back;
-    if (request->body.data != NULL)
-        explicit_bzero(request->body.data, request->body.capacity_bytes);
-    bytes_done(&request->body);
+    bytes_forget(&request->body);
     free(request);
 }
 

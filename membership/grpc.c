@@ -20,13 +20,6 @@ struct grpc_call {
     bool *gone; /* set when a callback cancels the call */
 };
 
-static void forget_bytes(struct bytes *bytes)
-{
-    if (bytes->data != NULL) /* a password, perhaps */
-        explicit_bzero(bytes->data, bytes->capacity_bytes);
-    bytes_done(bytes);
-}
-
 static int frame(struct bytes *framed, const void *message, size_t message_bytes)
 {
     const uint8_t prefix[PREFIX_BYTES] = {0, (uint8_t)(message_bytes >> 24),
@@ -212,7 +205,7 @@ int grpc_start(struct http2_client *client, const struct grpc_order *order,
     call->message = message;
     call->done = done;
     call->context = context;
-    struct bytes body CLEANUP(forget_bytes) = {0};
+    struct bytes body CLEANUP(bytes_forget) = {0};
     int r = frame(&body, order->message, order->message_bytes);
     const struct http2_order http = {.url = order->url,
                                      .headers = headers,

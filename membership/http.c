@@ -51,14 +51,6 @@ void http_client_free(struct http_client *client)
     free(client);
 }
 
-/* Bodies can hold a password or a token: they do not stay behind in freed memory. */
-static void forget_body(struct http_request *request)
-{
-    if (request->body.data != NULL)
-        explicit_bzero(request->body.data, request->body.capacity_bytes);
-    bytes_done(&request->body);
-}
-
 static void request_free(struct http_request *request)
 {
     if (request->back != NULL) {
@@ -68,7 +60,7 @@ static void request_free(struct http_request *request)
     }
     curl_easy_cleanup(request->transfer.easy);
     curl_slist_free_all(request->headers);
-    forget_body(request);
+    bytes_forget(&request->body);
     bytes_done(&request->answer);
     free(request);
 }

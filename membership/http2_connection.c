@@ -11,9 +11,10 @@
 #define STREAM_WINDOW_BYTES     (4 << 20)
 #define CONNECTION_WINDOW_BYTES (16 << 20)
 #define READ_BYTES              16384u
-#define OUTPUT_BYTES_MAX        65536u /* gathered for one write */
-#define HEADERS_BYTES_MAX       16384u /* of one answer */
-#define HEADERS_MAX             12     /* of one request */
+#define OUTPUT_BYTES_MAX        65536u   /* gathered for one write */
+#define HEADERS_BYTES_MAX       16384u   /* of one answer */
+#define HEADERS_MAX             12       /* of one request */
+#define TOKEN                   "token:" /* a secret: not to be kept in tables of headers */
 
 /*
  * Servers that speak gRPC hang up on a peer that asks for signs of life more than three times
@@ -425,6 +426,15 @@ static void break_off(struct http2_connection *connection)
     fail(connection, -ECONNRESET, "the connection broke");
 }
 
+/* It may have been a password. */
+static void written(struct http2_connection *connection, size_t size_bytes)
+{
+    struct bytes *output = &connection->output;
+    if (size_bytes == output->size_bytes)
+        explicit_bzero(output->data, size_bytes);
+    bytes_consume(output, size_bytes);
+}
+
 static void write_all(struct http2_connection *connection)
 {
     bool full = false;
@@ -432,7 +442,7 @@ static void write_all(struct http2_connection *connection)
         ssize_t taken =
             wire_write(connection->wire, connection->output.data, connection->output.size_bytes);
         if (taken > 0)
-            bytes_consume(&connection->output, (size_t)taken);
+            written(connection, (size_t)taken);
         else if (taken == -EAGAIN)
             full = true;
         else
@@ -578,9 +588,7 @@ void http2_connection_free(struct http2_connection *connection)
     wire_close(connection->wire);
     alarm_done(&connection->pong_alarm);
     nghttp2_session_del(connection->session);
-    if (connection->output.data != NULL)
-        explicit_bzero(connection->output.data, connection->output.capacity_bytes);
-    bytes_done(&connection->output);
+    bytes_forget(&connection->output);
     free(connection);
 }
 
@@ -653,7 +661,10 @@ static int submit(struct http2_stream *stream, const char *scheme, const char *a
     for (size_t i = 0; headers[i] != NULL; i++) {
         const char *colon = strstr(headers[i], ": ");
         assert(i < HEADERS_MAX && colon != NULL);
-        fields[count++] = field(headers[i], (size_t)(colon - headers[i]), colon + 2);
+        fields[count] = field(headers[i], (size_t)(colon - headers[i]), colon + 2);
+        if (strncmp(headers[i], TOKEN, strlen(TOKEN)) == 0)
+            fields[count].flags = NGHTTP2_NV_FLAG_NO_INDEX;
+        count++;
     }
     const nghttp2_data_provider body = {.read_callback = body_wanted};
     int32_t id =
@@ -715,13 +726,11 @@ void http2_stream_leave(struct http2_stream *stream)
     flush(connection);
 }
 
-/* Bodies can hold a password or a token: they do not stay behind in freed memory. */
+/* A body can hold a password, an answer a token: they do not stay behind in freed memory. */
 void http2_stream_done(struct http2_stream *stream)
 {
     http2_stream_leave(stream);
-    if (stream->body.data != NULL)
-        explicit_bzero(stream->body.data, stream->body.capacity_bytes);
-    bytes_done(&stream->body);
+    bytes_forget(&stream->body);
     bytes_done(&stream->headers);
-    bytes_done(&stream->answer);
+    bytes_forget(&stream->answer);
 }

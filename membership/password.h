@@ -1,0 +1,16 @@
+/* A password out of a file, the way into etcd of a user. */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+#define PASSWORD_SIZE 4096
+
+/** password_read() - the first line of @path
+ *
+ * The caller clears it (explicit_bzero()) as soon as it has been handed on.
+ *
+ * Return: 0; negative: @error names the file, and @ret_password is "".
+ */
+int password_read(const char *path, char ret_password[PASSWORD_SIZE],
+                  struct error *error) CHECK_RESULT;
