@@ -305,14 +305,22 @@ static int start_probing(struct kv_watch *watch)
     return start_request(watch, 1, probe_done);
 }
 
+/* A member that goes is no news while another one takes its place at once. */
+static bool is_news(const struct kv_watch *watch)
+{
+    return watch->etcd->endpoints.count == 1 || watch->backoff_ns > BACKOFF_MIN_NS;
+}
+
 /* Stops what runs, says why, and goes on after a while. */
 static void pause_watch(struct kv_watch *watch, const struct error *error)
 {
+    bool news = is_news(watch);
     stop_stream(watch);
     watch->phase = WATCH_PAUSED;
     alarm_set_in(&watch->alarm, watch->backoff_ns);
     watch->backoff_ns = MIN(2 * watch->backoff_ns, BACKOFF_MAX_NS);
-    tell_lost(watch, error); /* last, since it may end the watch */
+    if (news)
+        tell_lost(watch, error); /* last, since it may end the watch */
 }
 
 static void resume(struct kv_watch *watch)

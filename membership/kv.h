@@ -68,7 +68,7 @@ struct kv_watch_callbacks {
     void (*snapshot)(void *context, const struct kv_entry *entries, size_t count, int64_t revision);
     void (*events)(void *context, const struct kv_event *events, size_t count, int64_t revision);
     /* connection to the store lost (@error) or back (NULL): information, the watch resumes by
-     * itself */
+     * itself; where it goes on at once on another member nothing is said */
     void (*state)(void *context, const struct error *error);
 };
 

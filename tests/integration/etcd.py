@@ -2,6 +2,7 @@
 import base64
 import json
 import shutil
+import signal
 import subprocess
 import urllib.request
 
@@ -26,7 +27,7 @@ class Member:
     def __init__(self, folder, name, host, ports):
         self.data, self.log, self.name = f"{folder}/etcd-{name}", f"{folder}/etcd-{name}.log", name
         self.url, self.peer = (f"http://{host}:{ports.take(1)}" for _ in range(2))
-        self.process = None
+        self.process, self.hangs = None, False
 
     def launch(self, members):
         cluster = ",".join(f"{member.name}={member.peer}" for member in members)
@@ -43,7 +44,16 @@ class Member:
         if self.process:
             self.process.kill()
             self.process.wait()
-            self.process = None
+            self.process, self.hangs = None, False
+
+    def hang(self):
+        """It goes on to take connections, and answers nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+        self.hangs = True
+
+    def wake(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.hangs = False
 
     def healthy(self):
         try:
@@ -84,7 +94,7 @@ class Etcd:
     def call(self, what, request):
         error = OSError("no member of etcd runs")
         for member in self.members:
-            if member.process:
+            if member.process and not member.hangs:
                 try:
                     return http_json(f"{member.url}/v3/kv/{what}", request)
                 except OSError as refused:

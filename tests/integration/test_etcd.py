@@ -48,6 +48,17 @@ class Quick(Outage):
             cluster.job = job = Job(cluster).submit()
             job.wait_step(50)
             first, second, _ = cluster.etcd.members
+            cluster.note("one member of etcd hangs: it takes connections and answers nothing")
+            first.hang()
+            job.ask(devices=5)
+            job.wait_running(5)
+            began = time.monotonic()
+            listed = subprocess.run([BIN + "/firnctl", "job", "list", "--endpoints", cluster.etcd.url, "--cluster",
+                                     cluster.name, "--timeout", "5"], timeout=60, check=False,
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            self.assertEqual(listed.returncode, 0)
+            self.assertLess(time.monotonic() - began, 5)
+            first.wake()
             cluster.note("one member of etcd is killed")
             first.kill()
             cluster.wait("the other two go on", cluster.etcd.healthy)
@@ -85,9 +96,17 @@ class Quick(Outage):
             job.wait_running(4)
             job.ask(devices=6)
             job.wait_running(6)
+            cluster.note("the leading firnd is killed, and comes back when all that it saw is compacted")
+            leader = cluster.wait_leader()
+            leader.kill_daemon()
+            job.ask(devices=6)
+            cluster.etcd.compact()
+            leader.launch()
+            cluster.wait_registered(*cluster.nodes)
+            job.ask(devices=4)
+            job.wait_running(4)
             self.assertEqual(job.events("stuck"), [])
             self.end(job)
-
 
     def test_everything_is_lost(self):
         """The job is unknown then, and begins again from its newest checkpoint by the path of that."""

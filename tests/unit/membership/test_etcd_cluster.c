@@ -66,7 +66,10 @@ static void test_hanging_member_is_passed_over(void **state)
     (void)state;
     REQUIRE_ETCD();
     struct store store;
+    struct watched watched;
     store_open(&store, &fixture);
+    store_watch(&store, "/b/", &watched);
+    STORE_UNTIL(&store, watched.snapshots == 1);
     assert_int_equal(store_put(&store, "/b/a", "1", 0).status, 0);
     etcd_fixture_pause(&fixture, 0); /* the first endpoint is the one in use */
     struct outcome read = {.status = -1};
@@ -74,6 +77,9 @@ static void test_hanging_member_is_passed_over(void **state)
         read = store_range(&store, "/b/a", false);
     assert_int_equal(read.status, 0);
     assert_string_equal(read.entries[0].value, "1");
+    put_until_done(&store, "/b/a", "2");
+    STORE_UNTIL(&store, watched_is(&watched, "/b/a", "2")); /* it is watched on another one */
+    assert_int_equal(watched.losses, watched.returns); /* none, where the others have a leader */
     etcd_fixture_continue(&fixture, 0);
     store_close(&store);
 }
