@@ -55,7 +55,8 @@ user = {user}
 log_level = WARNING
 fallocate_reserve = 0
 """
-# A server that has not come up yet, or again, is asked again at once instead of after a minute.
+# A server that has not come up yet, or again, is asked again at once instead of after a minute; one that a busy
+# machine keeps from answering is waited for, and not answered for with an error.
 PROXY_PIPELINE = """[pipeline:main]
 pipeline = catch_errors cache listing_formats s3api tempauth slo proxy-server
 [app:proxy-server]
@@ -64,6 +65,9 @@ allow_account_management = true
 account_autocreate = true
 error_suppression_interval = 0
 error_suppression_limit = 1000000
+conn_timeout = 10
+node_timeout = 30
+recoverable_node_timeout = 30
 [filter:catch_errors]
 use = egg:swift#catch_errors
 [filter:cache]
@@ -198,7 +202,7 @@ class ObjectServer:
     def ask(self, method, path, query="", body=b""):
         """(code, body)"""
         path = urllib.parse.quote(path)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=40)
         try:
             connection.request(method, path + ("?" + query if query else ""), body or None,
                                self.sign(method, path, query, body))
@@ -207,8 +211,16 @@ class ObjectServer:
         finally:
             connection.close()
 
+    def check_alive(self):
+        """One that has ended will never answer: what it said is more than a test that waits for it can say."""
+        for process in self.processes:
+            if process.poll() is not None:
+                with open(self.folder + "/log", encoding="utf-8", errors="replace") as log:
+                    raise AssertionError(f"{process.args} has ended with {process.returncode}:\n{log.read()[-2000:]}")
+
     def make_bucket(self, bucket):
         """Whether it is there: a server that is coming up refuses at first."""
+        self.check_alive()
         with contextlib.suppress(OSError, http.client.HTTPException):
             return self.ask("PUT", "/" + bucket)[0] in (200, 409)
         return False
