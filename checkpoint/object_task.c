@@ -15,6 +15,7 @@
 #include "checkpoint/object_fetch.h"
 #include "checkpoint/object_s3.h"
 #include "checkpoint/object_send.h"
+#include "checkpoint/object_try.h"
 
 #define NICENESS      10
 #define NS_PER_SECOND 1000000000ull
@@ -130,6 +131,16 @@ static void tell_place(struct object_task *task, const struct object_store *stor
     pthread_mutex_unlock(&task->mutex);
 }
 
+static int work_with(struct object_task *task, const struct object_store *store, const char *prefix,
+                     struct error *error)
+{
+    if (task->options.kind == OBJECT_TASK_TRY)
+        return object_try(store, prefix, task->options.job, error);
+    tell_place(task, store, prefix);
+    return task->options.kind == OBJECT_TASK_SEND ? send_and_expire(task, store, prefix, error)
+                                                  : fetch(task, store, prefix, error);
+}
+
 static int work(struct object_task *task, struct error *error)
 {
     AUTO_FREE struct object_settings *settings = calloc(1, sizeof(*settings));
@@ -140,10 +151,7 @@ static int work(struct object_task *task, struct error *error)
     if (r == 0)
         r = object_s3_open(settings, task->options.bucket, &task->stop, &store, error);
     if (r == 0) {
-        tell_place(task, &store, settings->prefix);
-        r = task->options.kind == OBJECT_TASK_SEND
-                ? send_and_expire(task, &store, settings->prefix, error)
-                : fetch(task, &store, settings->prefix, error);
+        r = work_with(task, &store, settings->prefix, error);
         object_s3_close(&store);
     }
     object_settings_forget(settings);

@@ -15,8 +15,9 @@
 struct object_task;
 
 enum object_task_kind {
-    OBJECT_TASK_SEND, /* object_send(), then, unless it only helps, object_expire() */
-    OBJECT_TASK_FETCH /* object_fetch() of exactly this checkpoint */
+    OBJECT_TASK_SEND,  /* object_send(), then, unless it only helps, object_expire() */
+    OBJECT_TASK_FETCH, /* object_fetch() of exactly this checkpoint */
+    OBJECT_TASK_TRY    /* object_try(), of the job alone */
 };
 
 struct object_task_options {
@@ -24,10 +25,10 @@ struct object_task_options {
     const char *settings_file; /* read anew by every task, so that a new key is seen */
     const char *bucket, *job;
     uint64_t step;
-    const char *manifest_sha256;
-    const char *folder; /* of the checkpoint on disk: sent, or to be made */
-    unsigned keep;      /* of SEND: how many stay in the store */
-    int notify;         /* an eventfd, written once when it has finished; borrowed */
+    const char *manifest_sha256; /* "": of TRY */
+    const char *folder;          /* of the checkpoint on disk: sent, or to be made; "": of TRY */
+    unsigned keep;               /* of SEND: how many stay in the store */
+    int notify;                  /* an eventfd, written once when it has finished; borrowed */
     /* Of SEND, with copies: object_send.h. `stop` is the task's; NULL: all of it is in @folder */
     const struct checkpoint_remote_options *remote;
     const char *node;

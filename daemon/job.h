@@ -47,6 +47,7 @@ struct job {
     struct copying *copying;   /* of copies that are missing; NULL: none yet */
     size_t swept_count;
     int64_t swept_revision; /* of the records that the last sweep went by */
+    bool store_tried;       /* whether its checkpoints can go to the object store */
 };
 
 /** job_open() - @spec: decoded, @created: the store's revision of its submission; finds workers of

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/size_words.h"
+#include "checkpoint/object_settings.h"
 #include "checkpoint/object_task.h"
 #include "checkpoint/reader.h"
 #include "daemon/events.h"
@@ -33,7 +34,6 @@ struct storing {
     char job[NAME_SIZE];
     uint64_t begun_ns;
     struct storing_memory memory;
-    bool said_no_store;
 };
 
 static uint64_t now_ns(const struct storing *storing)
@@ -209,44 +209,78 @@ static void begin(struct storing *storing, const struct job *job, enum storing_r
     wake_at(storing, storing->begun_ns + LOOK_NS);
 }
 
-static void say_no_store(struct storing *storing, const struct job *job)
+/* ---- trying ---- */
+
+/* That a key is wrong should be known before hours have been computed. */
+static int start_trying(struct storing *storing, const struct job *job)
 {
-    if (storing->said_no_store)
+    const struct object_task_options options = {
+        .kind = OBJECT_TASK_TRY,
+        .settings_file = storing->daemon->config->object_store,
+        .bucket = job->spec.checkpoint.object_bucket,
+        .job = job->name,
+        .manifest_sha256 = "",
+        .folder = "",
+        .notify = storing->notify,
+    };
+
+    return object_task_start(&options, &storing->task);
+}
+
+static void say_untried(const struct storing *storing, const char *why)
+{
+    char text[ERROR_TEXT_SIZE + 256];
+
+    snprintf(text, sizeof(text),
+             "checkpoints cannot go from this node to the object store, and stay on disk: %s", why);
+    log_warning("job %s: %s", storing->job, text);
+    tell(storing, text);
+}
+
+static void begin_to_try(struct storing *storing, struct job *job)
+{
+    job->store_tried = true;
+    storing->role = STORING_TRIES;
+    storing->record = (struct object_record){0};
+    snprintf(storing->job, sizeof(storing->job), "%s", job->name);
+    if (!storing->daemon->config->object_store[0]) {
+        say_untried(storing, "object_store is not set in its configuration");
         return;
-    storing->said_no_store = true;
-    log_warning("job %s wants its checkpoints in bucket %s, and object_store is not set in this "
-                "node's configuration: they stay here",
-                job->name, job->spec.checkpoint.object_bucket);
+    }
+    int status = open_notify(storing);
+    if (!status)
+        status = start_trying(storing, job);
+    if (status)
+        log_error("job %s: the object store could not be tried (%s)", job->name, strerror(-status));
+    else
+        wake_at(storing, now_ns(storing) + LOOK_NS);
 }
 
 void storing_sync(struct storing *storing)
 {
     struct daemon *daemon = storing->daemon;
+    const char *node = daemon->config->node;
     AUTO_FREE struct checkpoint_record *record = NULL;
     const struct storing_view view = {.mirror = &daemon->mirror,
                                       .cluster = daemon->config->cluster,
-                                      .node = daemon->config->node,
+                                      .node = node,
                                       .leads = daemon->election && election_leads(daemon->election),
                                       .now_ns = now_ns(storing),
                                       .memory = &storing->memory};
 
-    if (storing->task || daemon->stopping)
-        return;
-    for (const struct job *job = daemon->jobs; job; job = job->next) {
+    for (struct job *job = daemon->jobs; job && !storing->task && !daemon->stopping;
+         job = job->next) {
         if (!job->spec.checkpoint.object_bucket[0])
             continue;
         if (!record)
             record = calloc(1, sizeof(*record));
         enum storing_role role =
             record ? storing_choose(&view, job->name, record) : STORING_NOTHING;
-        if (role == STORING_NOTHING)
-            continue;
-        if (!daemon->config->object_store[0]) {
-            say_no_store(storing, job);
-            continue;
-        }
-        begin(storing, job, role, record);
-        return;
+        if (!job->store_tried &&
+            (role != STORING_NOTHING || (job->plan && storing_will_send(job->plan, node))))
+            begin_to_try(storing, job);
+        else if (role != STORING_NOTHING && daemon->config->object_store[0])
+            begin(storing, job, role, record);
     }
 }
 
@@ -322,6 +356,11 @@ static void finish_help(const struct storing *storing)
 
 static void finish(struct storing *storing, const struct object_task_state *state)
 {
+    if (storing->role == STORING_TRIES) {
+        if (state->status)
+            say_untried(storing, state->error.text);
+        return;
+    }
     take_state(storing, state);
     if (state->status) {
         finish_bad(storing, state);
@@ -387,6 +426,20 @@ static void on_timer(void *context)
 
 /* ---- start and end ---- */
 
+/* Jobs without a bucket do not need it, and it is read anew whenever it is. */
+static void check_settings(const struct config *config)
+{
+    AUTO_FREE struct object_settings *settings = calloc(1, sizeof(*settings));
+    struct error error = {0};
+
+    if (!settings || !config->object_store[0])
+        return;
+    if (object_settings_load(config->object_store, settings, &error))
+        log_warning("object_store: %s; checkpoints of jobs that name a bucket stay on disk",
+                    error.text);
+    object_settings_forget(settings);
+}
+
 int storing_new(struct daemon *daemon, struct storing **ret_storing)
 {
     const struct loop *loop = &daemon->loop.loop;
@@ -402,6 +455,7 @@ int storing_new(struct daemon *daemon, struct storing **ret_storing)
         storing_free(storing);
         return status;
     }
+    check_settings(daemon->config);
     *ret_storing = storing;
     return 0;
 }

@@ -141,6 +141,18 @@ enum storing_role storing_choose(const struct storing_view *view, const char *jo
     return role;
 }
 
+/* ---- trying ---- */
+
+bool storing_will_send(const struct plan *plan, const char *node)
+{
+    unsigned senders = plan->copies ? plan->worker_count : MIN(plan->worker_count, 1u);
+
+    for (unsigned rank = 0; rank < senders; rank++)
+        if (!strcmp(plan->workers[rank].node, node))
+            return true;
+    return false;
+}
+
 /* ---- what has been done ---- */
 
 bool storing_failed(struct storing_memory *memory, const char *job, const char *manifest_sha256,

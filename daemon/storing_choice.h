@@ -4,14 +4,16 @@
  *
  * Of a job the newest recorded checkpoint is sent by the node that recorded it, or by whoever leads
  * when that node is gone. With copies the other nodes help: when the record of the store says that
- * a checkpoint is on its way, each sends what it has written.
+ * a checkpoint is on its way, each sends what it has written. Before there is a checkpoint, those
+ * who will send try whether they can.
  */
 #pragma once
 
 #include "daemon/mirror.h"
+#include "elastic/plan.h"
 #include "membership/records.h"
 
-enum storing_role { STORING_NOTHING, STORING_SENDS, STORING_HELPS };
+enum storing_role { STORING_NOTHING, STORING_SENDS, STORING_HELPS, STORING_TRIES };
 
 /* What this daemon remembers of its tries. */
 struct storing_memory {
@@ -33,6 +35,10 @@ struct storing_view {
  * checkpoint that is meant, unchanged for STORING_NOTHING */
 enum storing_role storing_choose(const struct storing_view *view, const char *job,
                                  struct checkpoint_record *ret_record);
+
+/** storing_will_send() - whether @node is to send something of what the workers of @plan make: then
+ * it tries the store when the job begins, STORING_TRIES */
+bool storing_will_send(const struct plan *plan, const char *node);
 
 /** storing_failed() - it is tried again at @retry_at_ns; whether this one had failed before */
 bool storing_failed(struct storing_memory *memory, const char *job, const char *manifest_sha256,

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/tune.h"
+#include "checkpoint/writable.h"
 #include "checkpoint/writer.h"
 #include "elastic/huggingface.h"
 #include "worker/canonical.h"
@@ -118,6 +119,13 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
     }
     *ret_snapshot = snapshot;
     return 0;
+}
+
+int snapshot_try(const struct snapshot *snapshot, struct error *error)
+{
+    bool shared = snapshot->state->spec->checkpoint.copies < 2; /* else a node has a part of it */
+
+    return checkpoint_writable(snapshot->folder, shared ? state_bytes(snapshot->state) : 0, error);
 }
 
 static void forget_copying(struct snapshot *snapshot)

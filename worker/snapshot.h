@@ -30,6 +30,10 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
 void snapshot_free(struct snapshot *snapshot); /* waits for a commit that is under way, but for none
                                                   that needs other nodes */
 
+/** snapshot_try() - whether checkpoints of this state can be written, as far as can be told before
+ * there is one (checkpoint/writable.h) */
+int snapshot_try(const struct snapshot *snapshot, struct error *error) CHECK_RESULT;
+
 /** snapshot_keep_history() - rank 0: commits take along the lines of this node's metrics file, up
  * to their step; "": none */
 void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path);

@@ -235,6 +235,15 @@ static int open_state(struct trainer *trainer, struct error *error)
     return status;
 }
 
+/* An operator has time to mend it before the first checkpoint is due. */
+static void try_checkpoints(struct trainer *trainer)
+{
+    struct error error = {0};
+
+    if (snapshot_try(trainer->snapshot, &error))
+        telling_checkpoint_alarm(trainer, &error);
+}
+
 /* What the job wants of this node, beside a device. */
 static int open_job(struct trainer *trainer, struct error *error)
 {
@@ -244,6 +253,7 @@ static int open_job(struct trainer *trainer, struct error *error)
         status = open_state(trainer, error);
     if (status)
         return status;
+    try_checkpoints(trainer);
     algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
     nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
     return job_dataset_open(&trainer->spec, &trainer->dataset, error);

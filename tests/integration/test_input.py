@@ -215,6 +215,19 @@ class Input(JobTest):
                         part.write(bytes(byte ^ 1 for byte in block))
         self.damaged(flip, "is refused, the one before it is taken")
 
+    def test_checkpoints_cannot_be_written_is_told_at_the_start(self):
+        """Before there is one to write, and the job trains; also where the disk has not enough room."""
+        with Cluster(self.id()) as cluster, Tmpfs(self, cluster.folder + "/disk") as disk:
+            disk.fill()
+            for name, path, words in (("a", "/proc/nowhere", "make the folder"), ("b", disk.path, "make room")):
+                job = Job(cluster, name=name, checkpoint={"every": 10 ** 6, "path": path}).submit()
+                said = cluster.wait("the alarm is shown", lambda job=job: job.key("progress").get("alarm"))
+                self.assertIn(f"no checkpoint can be written to {path}", said)
+                self.assertIn(words, said)
+                job.wait_step(20)
+                job.ask(state="cancelled")
+                job.wait_state("cancelled")
+
     def test_disk_is_full(self):
         with Cluster(self.id()) as cluster, Tmpfs(self, cluster.folder + "/disk") as disk:
             job = Job(cluster, checkpoint__path=disk.path).submit()

@@ -101,6 +101,17 @@ class ObjectStore(JobTest):
             self.assertNotIn(self.server.secret, json.dumps(job.events()) + text)
             self.assert_exact(job)
 
+    def test_a_bucket_that_is_not_there_is_told_at_the_start(self):
+        """Before there is a checkpoint to send, by the node that will send it; and the job trains."""
+        with self.cluster() as cluster:
+            job = Job(cluster, checkpoint={"every": 10 ** 6, "object": {"bucket": "nowhere", "keep": KEEP}}).submit()
+            said = cluster.wait("what is wrong is told", lambda: job.events("checkpoint"))
+            self.assertEqual(len(said), 1, said)
+            self.assertIn("cannot go from this node to the object store", said[0]["text"])
+            self.assertIn("NoSuchBucket", said[0]["text"])
+            job.wait_step(20)
+            self.assertEqual(said[0]["node"], job.team()[0]["node"])
+
     @unittest.skipUnless(installed() == "swift", "the store must keep its objects while it is down")
     def test_an_outage_delays_nothing_but_uploads(self):
         with self.cluster() as cluster:

@@ -153,6 +153,23 @@ static void without_copies_nobody_helps(void **state)
     assert_int_equal(choose("b", false), STORING_NOTHING);
 }
 
+static void whoever_will_send_tries_first(void **state)
+{
+    (void)state;
+    struct plan_worker workers[] = {{.node = "a"}, {.node = "b"}, {.node = "b"}};
+    struct plan plan = {.workers = workers, .worker_count = ARRAY_COUNT(workers)};
+    assert_true(storing_will_send(&plan, "a")); /* the first one's node records what they make */
+    assert_false(storing_will_send(&plan, "b"));
+    plan.copies = 2; /* every node sends what it has written */
+    assert_true(storing_will_send(&plan, "a"));
+    assert_true(storing_will_send(&plan, "b"));
+    assert_false(storing_will_send(&plan, "c"));
+    plan.worker_count = 0;
+    assert_false(storing_will_send(&plan, "a"));
+    plan.copies = 0;
+    assert_false(storing_will_send(&plan, "a"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +184,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(others_help_when_it_is_on_its_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_copies_nobody_helps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(whoever_will_send_tries_first, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

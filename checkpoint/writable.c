@@ -1,0 +1,70 @@
+#include "checkpoint/writable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/size_words.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/io_steps.h"
+
+#define TRIAL_BYTES 4096
+
+/* What a disk takes only when it is synced may be refused then. */
+static int write_a_little(int descriptor)
+{
+    static const char trial[TRIAL_BYTES];
+    ssize_t written = write(descriptor, trial, sizeof(trial));
+    if (written >= 0 && written < TRIAL_BYTES)
+        return -ENOSPC;
+    return written < 0 || fsync(descriptor) != 0 ? -errno : 0;
+}
+
+static int try_to_write(const char *folder, struct error *error)
+{
+    char path[FOLDER_FILE_SIZE];
+    folder_file_path(folder, "trial-XXXXXX", path);
+    AUTO_CLOSE int descriptor = mkostemp(path, O_CLOEXEC);
+    if (descriptor < 0)
+        return error_set(error, -errno, "writing to %s: %s", folder, strerror(errno));
+    unlink(path);
+    int r = write_a_little(descriptor);
+    return r != 0 ? error_set(error, r, "writing to %s: %s", folder, strerror(-r)) : 0;
+}
+
+/* Where the disk does not say how much room there is, the first checkpoint shows. */
+static int look_for_room(const char *folder, uint64_t size_bytes, struct error *error)
+{
+    struct statvfs disk;
+    char needed[SIZE_WORDS_SIZE], there[SIZE_WORDS_SIZE];
+    if (statvfs(folder, &disk) != 0 || disk.f_blocks == 0)
+        return 0;
+    uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (free_bytes >= size_bytes)
+        return 0;
+    return error_set(error, -ENOSPC, "%s has %s left, and a checkpoint takes up to %s", folder,
+                     size_words(free_bytes, there), size_words(size_bytes, needed));
+}
+
+/* Whoever finds it there later takes its name for durable. */
+static int make_durable(const char *folder, struct error *error)
+{
+    char parent[FOLDER_FILE_SIZE];
+    int r = io_step_make_directory(NULL, folder);
+    folder_file_path(folder, "..", parent);
+    if (r == 0)
+        r = io_step_sync_directory(NULL, parent);
+    return r != 0 ? error_set(error, r, "making %s: %s", folder, strerror(-r)) : 0;
+}
+
+int checkpoint_writable(const char *folder, uint64_t size_bytes, struct error *error)
+{
+    int r = make_durable(folder, error);
+    if (r == 0)
+        r = try_to_write(folder, error);
+    return r != 0 ? r : look_for_room(folder, size_bytes, error);
+}
