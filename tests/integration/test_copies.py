@@ -10,6 +10,7 @@ import unittest
 from cluster import PIPELINE, Cluster
 from job import CHECKPOINT_EVERY, Job, JobTest
 from test_checkpoints import firnctl
+from test_input import Tmpfs
 
 
 def spread_cluster(purpose, nodes=3, flags=()):
@@ -128,6 +129,28 @@ class Copies(JobTest):
             self.assert_said(cluster, "is not pinned", "unpin", job.name, "--step", str(step))
             self.assert_said(cluster, "each node removes its part", "remove", job.name, "--step", str(step))
             cluster.wait("c has removed its part", lambda: not job.folders(step))
+            self.end(job)
+
+    def test_a_full_disk_and_a_lost_stage(self):
+        """No checkpoint can be made when the stage is lost: the job goes back to the newest from before, and says why."""
+        with spread_cluster(self.id(), flags=PIPELINE) as cluster, \
+                Tmpfs(self, cluster.nodes["c"].data + "/checkpoints") as disk:
+            job = SpreadJob(cluster, checkpoint__copies=2).submit()
+            job.wait_running(3)
+            job.wait_copies(2)
+            disk.fill()
+            cluster.note("the disk of node c is full")
+            cluster.wait("c says so", lambda: any("No space left on device; make room" in event["text"]
+                                                  for event in job.events("alarm") if event["node"] == "c"))
+            record = job.checkpoints()[-1]
+            lose(cluster, "b")
+            cluster.nodes["b"].launch()
+            self.assert_restored(job, record)
+            self.assertTrue(job.key("progress").get("alarm"), "it is full still")
+            self.assertEqual(job.checkpoints()[-1]["step"], record["step"])
+            disk.make_room()
+            job.wait_copies(2, record["step"])
+            cluster.wait("the alarm is over", lambda: not job.key("progress").get("alarm"))
             self.end(job)
 
     def assert_said(self, cluster, words, *command):
