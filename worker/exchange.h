@@ -74,7 +74,7 @@ bool exchange_ready(const struct exchange_readiness *readiness, const struct pla
 
 /**
  * exchange_run() - one round among the workers of @plan
- * @closing: the round after the last step: records are empty, only the small facts count
+ * @closing: a round after the last step: records are empty, only the small facts count
  *
  * Return: 0; EXCHANGE_DISPUTED, the same at all ranks: replicas differ in what @ret_down says;
  * -ECONNRESET, -ETIMEDOUT (the mesh failed), what may_commit() returned; -EILSEQ: two ranks read

@@ -85,10 +85,9 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 
 /* ---- after a commit ---- */
 
-/* Whose share it was has raised its own alarm; the job's is rank 0's. */
-static void give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
+void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
 {
-    if (snapshot_abandon(trainer->snapshot, failed_step) &&
+    if (snapshot_abandon(trainer->snapshot, failed_step) && trainer->engine->rank == 0 &&
         !trainer->alarms.texts[ALARM_CHECKPOINT][0])
         telling_alarm(trainer, ALARM_CHECKPOINT,
                       "checkpoints are given up: a worker cannot write its share (firnctl job "
@@ -100,17 +99,13 @@ static void look_after_checkpoint(struct trainer *trainer, const struct exchange
     const struct state *state = trainer->state;
     struct error error = {0};
 
-    if (trainer->engine->rank == 0) {
-        give_up_checkpoint(trainer, down->checkpoint_failed);
-        snapshot_commit(trainer->snapshot, down->checkpoint_durable);
+    session_give_up_checkpoint(trainer, down->checkpoint_failed);
+    snapshot_commit(trainer->snapshot, down->checkpoint_durable);
+    if (trainer->engine->rank == 0)
         telling_checkpoint(trainer);
-    } else {
-        snapshot_abandon(trainer->snapshot, down->checkpoint_failed);
-        snapshot_commit(trainer->snapshot, down->checkpoint_durable);
-        if (down->checkpoint_durable > down->checkpoint_failed &&
-            snapshot_settled(trainer->snapshot))
-            telling_alarm(trainer, ALARM_CHECKPOINT, "");
-    }
+    else if (down->checkpoint_durable > down->checkpoint_failed &&
+             snapshot_settled(trainer->snapshot))
+        telling_alarm(trainer, ALARM_CHECKPOINT, "");
     if (!snapshot_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
     int status = snapshot_begin(trainer->snapshot, trainer->plan, trainer->engine->rank, &error);

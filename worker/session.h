@@ -24,6 +24,10 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
 int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
                   const struct exchange_root *root, struct exchange_down *ret_down,
                   struct error *error) CHECK_RESULT;
+/** session_give_up_checkpoint() - some worker could not do its part in the one of @failed_step:
+ * what this one wrote of it goes. Whose part it was has raised its own alarm; the job's is rank 0's
+ */
+void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step);
 /** session_finish() - write and record the checkpoint of the present boundary, all ranks together;
  * @then when that is done (worker/finish.c) */
 enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,

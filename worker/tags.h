@@ -12,7 +12,7 @@ enum tag_kind {
     TAG_TIE,            /* the token table's gradient between first and last stage */
     TAG_HOLD,           /* up the commit tree */
     TAG_COMMIT,         /* down the commit tree */
-    TAG_CLOSING,        /* the same two for the round that ends a job */
+    TAG_CLOSING,        /* the same two for the rounds that end a job */
     TAG_CLOSED,
     TAG_STATE,      /* index: unit handed over */
     TAG_STATE_HEAD, /* index: unit */

@@ -33,14 +33,14 @@ class Order:
             os.remove(self.path)
 
 
-class Flip:
-    """That one bit of a "gradient" or "parameter" is to be flipped in the worker on a slot."""
+class Once:
+    """Something that is to happen once, and whose order is removed then."""
 
-    def __init__(self, job, node, slot, where="gradient"):
-        self.path = f"{node.data}/jobs/{job.name}/{where}-{slot}"
-        job.cluster.note(f"ordered: a flipped bit of a {where} for {node.name}/{slot}")
+    def __init__(self, job, node, what, file, line):
+        self.path = f"{node.data}/jobs/{job.name}/{file}"
+        job.cluster.note(f"ordered: {what} of node {node.name}")
         with open(self.path + ".new", "w", encoding="ascii") as order:
-            order.write("0\n")
+            order.write(f"{line}\n")
         os.replace(self.path + ".new", self.path)
 
     def carried_out(self):
@@ -49,6 +49,20 @@ class Flip:
     def withdraw(self):
         with contextlib.suppress(FileNotFoundError):
             os.remove(self.path)
+
+
+class Flip(Once):
+    """That one bit of a "gradient" or "parameter" is to be flipped in the worker on a slot."""
+
+    def __init__(self, job, node, slot, where="gradient"):
+        super().__init__(job, node, f"a flipped bit of a {where} in slot {slot}", f"{where}-{slot}", 0)
+
+
+class ReceiptFault(Once):
+    """That a node's keeper cannot write down whose shares it has copies of."""
+
+    def __init__(self, job, node, number):
+        super().__init__(job, node, f"a receipt that fails with {os.strerror(number)}", "receipt-fault", number)
 
 
 @contextlib.contextmanager

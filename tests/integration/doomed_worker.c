@@ -12,6 +12,8 @@
  *   parameter-<slot>   one bit of a parameter is another one, between two steps. The same.
  *   disk-fault         "<errno>": while it is there, writing and fsync of checkpoint files fail
  *   slow-disk          "<milliseconds>": while it is there, fsync of one of them takes that long
+ *   receipt-fault      "<errno>": the node cannot say whose shares it has copies of. The order is
+ *                      removed first.
  *
  * "Later", because a test that gives an order does not stop time.
  */
@@ -28,6 +30,7 @@
 #include "worker/handover.h"
 #include "worker/restore.h"
 #include "worker/snapshot.h"
+#include "worker/spread.h"
 #include "worker/squares.h"
 #include "worker/tags.h"
 #include "worker/trainer.h"
@@ -36,7 +39,7 @@
 
 static struct {
     char doom[PATH_SIZE], gradient[PATH_SIZE], parameter[PATH_SIZE], disk_fault[PATH_SIZE],
-        slow_disk[PATH_SIZE];
+        slow_disk[PATH_SIZE], receipt_fault[PATH_SIZE];
     uint64_t step; /* that is being computed or committed; of the main thread, read by others */
 } self;
 
@@ -65,11 +68,16 @@ static void pass(const char *place)
     kill(getpid(), (int)strtol(at, NULL, 10));
 }
 
-static int disk_error(void)
+static int ordered_error(const char *path)
 {
     char line[80];
 
-    return read_order(self.disk_fault, line) ? -(int)strtol(line, NULL, 10) : 0;
+    return read_order(path, line) ? -(int)strtol(line, NULL, 10) : 0;
+}
+
+static int disk_error(void)
+{
+    return ordered_error(self.disk_fault);
 }
 
 /* ---- the disk ---- */
@@ -123,6 +131,7 @@ int __wrap_trainer_run(const struct worker_options *options, struct error *error
     snprintf(self.parameter, PATH_SIZE, "%s/parameter-%u", options->job_dir, options->slot);
     snprintf(self.slow_disk, sizeof(self.slow_disk), "%s/slow-disk", options->job_dir);
     snprintf(self.disk_fault, sizeof(self.disk_fault), "%s/disk-fault", options->job_dir);
+    snprintf(self.receipt_fault, sizeof(self.receipt_fault), "%s/receipt-fault", options->job_dir);
     pass("starting");
     return __real_trainer_run(options, error);
 }
@@ -270,6 +279,20 @@ int __wrap_snapshot_begin(struct snapshot *snapshot, const struct plan *plan, un
     if (!status)
         pass("saving");
     return status;
+}
+
+int __real_spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
+                                struct error *error);
+int __wrap_spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
+                                struct error *error);
+int __wrap_spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
+                                struct error *error)
+{
+    int status = ordered_error(self.receipt_fault);
+
+    if (!status || unlink(self.receipt_fault))
+        return __real_spread_write_receipt(spread, receipt, error);
+    return error_set(error, status, "by order");
 }
 
 int __real_checkpoint_commit(const struct io *io, const char *folder,

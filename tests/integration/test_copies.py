@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """checkpoint.copies: each node has a folder of its own, and a node is lost together with it."""
+import errno
 import glob
 import hashlib
 import json
 import os
 import shutil
+import time
 import unittest
 
 from cluster import PIPELINE, Cluster
+from doom import DOOMED, ReceiptFault
 from job import CHECKPOINT_EVERY, Job, JobTest
 from test_checkpoints import firnctl
 from test_input import Tmpfs
@@ -152,6 +155,24 @@ class Copies(JobTest):
             job.wait_copies(2, record["step"])
             cluster.wait("the alarm is over", lambda: not job.key("progress").get("alarm"))
             self.end(job)
+
+    def test_a_keeper_that_cannot_says_so(self):
+        """In the last checkpoint, which no later step could speak for: it is made anew at once, and says why."""
+        with spread_cluster(self.id(), flags=DOOMED) as cluster:
+            job = SpreadJob(cluster, checkpoint__copies=2, checkpoint__every=1000, train__steps=200).submit()
+            plan = job.wait_running(3)
+            other = cluster.nodes[plan["workers"][2]["node"]]
+            fault = ReceiptFault(job, other, errno.EIO)
+            job.wait_step(200)
+            began = time.monotonic()
+            job.wait_completed()
+            self.assertTrue(fault.carried_out())
+            self.assertLess(time.monotonic() - began, 30, "a minute is how long a silent keeper is waited for")
+            said = {event["node"]: event["text"] for event in job.events("alarm") if "over" not in event["text"]}
+            self.assertIn("Input/output error", said[other.name])
+            self.assertIn("a worker cannot write its share", said[plan["workers"][0]["node"]])
+            self.assertEqual([record["step"] for record in job.checkpoints()], [200])
+            self.assert_exact(job)
 
     def assert_said(self, cluster, words, *command):
         code, text = firnctl(cluster, "checkpoint", *command)

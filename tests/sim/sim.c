@@ -70,6 +70,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_GOES_ON_ALONE] = "goes-on-alone",
     [BUG_AWAY_AS_LOST] = "away-as-lost",
     [BUG_UNHEARD_NOTICE] = "unheard-notice",
+    [BUG_SILENT_KEEPER] = "silent-keeper",
 };
 
 static void describe_job(struct sim *sim)

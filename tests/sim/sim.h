@@ -70,6 +70,7 @@ enum sim_bug {
     BUG_GOES_ON_ALONE,
     BUG_AWAY_AS_LOST,
     BUG_UNHEARD_NOTICE,
+    BUG_SILENT_KEEPER,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -22,11 +22,8 @@
  * and the next generation begins. Without the first wait it is a few seconds.
  */
 #define STALL_MAX_NS (60 * NS_PER_SECOND)
-/* With all steps committed the last checkpoint may wait a minute for a keeper that could not make
- * its copies, before it is made anew. */
-#define LAST_MAX_NS (2 * STALL_MAX_NS)
-#define QUIET_NS    (5 * NS_PER_SECOND)
-#define END_MAX_NS  (400 * NS_PER_SECOND)
+#define QUIET_NS     (5 * NS_PER_SECOND)
+#define END_MAX_NS   (400 * NS_PER_SECOND)
 
 /* ---- the history that there is to be ---- */
 
@@ -525,9 +522,7 @@ static void check_owners(struct sim *sim)
  * back, and may find out about each other in two generations before. */
 static uint64_t stall_max_ns(const struct sim *sim)
 {
-    uint64_t most_ns = sim_cuts_pairs_apart(sim) ? 3 * STALL_MAX_NS : STALL_MAX_NS;
-    return sim->check->committed_step == sim->spec.train.steps ? MAX(most_ns, LAST_MAX_NS)
-                                                               : most_ns;
+    return sim_cuts_pairs_apart(sim) ? 3 * STALL_MAX_NS : STALL_MAX_NS;
 }
 
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)

@@ -49,6 +49,7 @@ struct sim_check {
     uint64_t lost_ns[SIM_NODES_MAX];          /* when a node's disk was */
     struct sim_sealed sealed[SIM_SEALED_MAX]; /* the oldest are overwritten */
     unsigned sealed_count;
+    struct sim_sealed cannot; /* the newest that some keeper could not do its part of, and when */
 
     struct sim_witness begun[16]; /* by generation: the step that it begins from */
     /* By generation: which one its last commit with a switch flag announced, after which step. */
@@ -87,6 +88,11 @@ void sim_check_begin(struct sim *sim, const struct sim_worker *worker);
 void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoint);
 /** all parts of @step's checkpoint are together: from now on losses count */
 void sim_check_sealed(struct sim *sim, uint64_t step, uint64_t generation);
+/** a keeper cannot do its part of a checkpoint */
+void sim_check_cannot(struct sim *sim, uint64_t step, uint64_t generation);
+/** rank 0, @worker, waits for keepers of this checkpoint: not for long when one of them cannot */
+void sim_check_awaited(struct sim *sim, const struct sim_worker *worker, uint64_t step,
+                       uint64_t generation);
 /** a node's disk, or a checkpoint on it, is lost */
 void sim_check_disk_lost(struct sim *sim, unsigned node);
 /** what is on disks or in records has changed: every checkpoint is on as many nodes as its record

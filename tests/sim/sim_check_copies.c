@@ -11,6 +11,11 @@
 #include "sim/sim_check.h"
 #include "sim/sim_folders.h"
 #include "sim/sim_store.h"
+#include "sim/sim_worker.h"
+
+/* Until rank 0 has heard of a keeper that cannot go on: with the next commit or round without one,
+ * which the links may delay. */
+#define HEARD_NS (3 * NS_PER_SECOND)
 
 static bool decode(const char *text, struct checkpoint_record *ret_record)
 {
@@ -112,6 +117,24 @@ void sim_check_sealed(struct sim *sim, uint64_t step, uint64_t generation)
     struct sim_check *check = sim->check;
     check->sealed[check->sealed_count++ % SIM_SEALED_MAX] =
         (struct sim_sealed){.step = step, .generation = generation, .at_ns = sim->now_ns};
+}
+
+void sim_check_cannot(struct sim *sim, uint64_t step, uint64_t generation)
+{
+    sim->check->cannot =
+        (struct sim_sealed){.step = step, .generation = generation, .at_ns = sim->now_ns};
+}
+
+void sim_check_awaited(struct sim *sim, const struct sim_worker *worker, uint64_t step,
+                       uint64_t generation)
+{
+    const struct sim_sealed *cannot = &sim->check->cannot;
+    if (cannot->step == step && cannot->generation == generation &&
+        sim->now_ns > cannot->at_ns + HEARD_NS && worker->held_generation < generation)
+        sim_fail(sim,
+                 "the checkpoint of step %llu is still waited for, although a node has said "
+                 "long ago that it cannot do its part",
+                 (unsigned long long)step);
 }
 
 void sim_check_disk_lost(struct sim *sim, unsigned node)

@@ -45,6 +45,11 @@ bool sim_disk_is_broken(const struct sim *sim, unsigned node)
     return (sim->disk->broken >> node % 64 & 1) != 0;
 }
 
+void sim_disk_strain(struct sim *sim, unsigned node)
+{
+    sim->disk->broken |= sim->disk->brittle & (uint64_t)1 << node % 64;
+}
+
 const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, uint64_t generation,
                                           unsigned rank)
 {

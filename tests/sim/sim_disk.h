@@ -26,12 +26,15 @@ struct sim_disk {
     unsigned part_count;
     struct sim_checkpoint checkpoints[SIM_DISK_MAX];
     unsigned count;
-    uint64_t broken; /* nodes whose writes fail, a bit each */
+    uint64_t broken;  /* nodes whose writes fail, a bit each, */
+    uint64_t brittle; /* and those where they will, from the next receipt on */
     struct sim_folders nodes[SIM_NODES_MAX];
 };
 
 /** sim_disk_is_broken() - writing fails on @node; without copies on all or none */
 bool sim_disk_is_broken(const struct sim *sim, unsigned node);
+/** sim_disk_strain() - @node is about to write a receipt, which is what a brittle disk breaks by */
+void sim_disk_strain(struct sim *sim, unsigned node);
 void sim_disk_write_part(struct sim *sim, const struct sim_part *part);
 /** sim_disk_find_part() - NULL */
 const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, uint64_t generation,

@@ -461,17 +461,23 @@ static bool stall_watch(struct sim *sim, struct sim_fault *fault)
 
 /* ---- disks ---- */
 
+/* At once, or with the next receipt: the shares are durable then, and others wait for the node. */
 static bool break_disk(struct sim *sim, struct sim_fault *fault)
 {
-    bool shared = sim->spec.checkpoint.copies < 2;
-    sim->disk->broken |= shared ? UINT64_MAX : (uint64_t)1 << fault->node;
+    uint64_t node = (uint64_t)1 << fault->node;
+    if (sim->spec.checkpoint.copies < 2)
+        sim->disk->broken = UINT64_MAX;
+    else if (fault->amount % 4 == 0)
+        sim->disk->broken |= node;
+    else
+        sim->disk->brittle |= node;
     return true;
 }
 
 static void mend_disk(struct sim *sim, const struct sim_fault *fault)
 {
     (void)fault;
-    sim->disk->broken = 0;
+    sim->disk->broken = sim->disk->brittle = 0;
 }
 
 /* The newest checkpoint is damaged, or its folder is gone. */

@@ -185,6 +185,15 @@ static bool at_backward(struct sim_worker *worker)
     return true;
 }
 
+/* Once all shares are, it is rank 0's word that counts: whether the checkpoint is recorded. */
+static uint64_t durable_when_closing(const struct sim_worker *worker)
+{
+    uint64_t step = worker->state.applied_step;
+    if (worker->finish == FINISH_SHARES)
+        return worker->snapshot.durable_step;
+    return worker->rank == 0 && worker->recorded_step < step ? 0 : step;
+}
+
 static void begin_round(struct sim_worker *worker, bool closing)
 {
     struct sim_round *round = &worker->round;
@@ -192,7 +201,7 @@ static void begin_round(struct sim_worker *worker, bool closing)
     round->next_child = 0;
     round->sum = (struct sim_payload){
         .step = worker->state.applied_step + (closing ? 0 : 1),
-        .durable_step = worker->snapshot.durable_step,
+        .durable_step = closing ? durable_when_closing(worker) : worker->snapshot.durable_step,
         .failed_step = worker->snapshot.failed_step,
     };
     if (worker->announced > worker->generation)
@@ -507,7 +516,7 @@ static bool at_announced(struct sim_worker *worker)
 void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
 {
     worker->leaves_as = leaves_as;
-    worker->finish_told = false;
+    worker->finish = FINISH_SHARES;
     worker_go(worker, POINT_SHARE);
 }
 
@@ -535,53 +544,71 @@ static bool at_share(struct sim_worker *worker)
     return true;
 }
 
+static bool give_up(struct sim_worker *worker)
+{
+    worker->finish = FINISH_GIVEN_UP;
+    sim_snapshot_abandon(worker, worker->state.applied_step);
+    begin_round(worker, true);
+    return true;
+}
+
+static bool record_it(struct sim_worker *worker)
+{
+    worker_go(worker, POINT_RECORD);
+    worker->look_ns = worker->sim->now_ns + RECORD_LOOK_NS;
+    return true;
+}
+
 static bool after_closing(struct sim_worker *worker)
 {
     uint64_t step = worker->state.applied_step;
-    bool written =
-        worker->round.down.durable_step == step && worker->round.down.failed_step != step;
-    if (!worker->finish_told) {
-        worker->finish_told = true;
-        if (worker->rank == 0 && written) {
-            worker->refused_step = 0; /* that was a word on what another generation made */
-            worker_go(worker, POINT_RECORD);
-            return true;
-        }
-        if (!written)
-            sim_snapshot_abandon(worker, step);
-        else if (worker->plan->copies > 1)
-            sim_snapshot_commit(worker, step);
-        begin_round(worker, true);
+    bool failed = worker->round.down.failed_step == step;
+    bool durable = worker->round.down.durable_step == step && !failed;
+    if (worker->finish == FINISH_GIVEN_UP) {
+        sim_snapshot_forget(worker); /* tried again, until it succeeds */
+        session_finish(worker, worker->leaves_as);
+        worker->busy_until_ns = worker->sim->now_ns + RETRY_NS;
         return true;
     }
-    if (written) {
+    if (worker->finish == FINISH_SHARES && durable) {
+        worker->finish = FINISH_RECORD;
+        worker->refused_step = 0; /* that was a word on what another generation made */
+        return record_it(worker);
+    }
+    if (durable) {
         worker_report(worker, worker->leaves_as);
         worker_exit(worker, 0);
         return false;
     }
-    sim_snapshot_forget(worker); /* tried again, until it succeeds */
-    session_finish(worker, worker->leaves_as);
-    worker->busy_until_ns = worker->sim->now_ns + RETRY_NS;
-    return true;
+    return failed || worker->finish == FINISH_SHARES ? give_up(worker) : record_it(worker);
 }
 
-/* Rank 0: from durable shares to a record in the store. */
+/* From durable shares to a record in the store: rank 0 looks after it, the others after their
+ * copies, and all say between two looks whether it can be done. */
 static bool at_record(struct sim_worker *worker)
 {
-    sim_snapshot_commit(worker, worker->state.applied_step);
-    sim_snapshot_take_result(worker);
-    worker_messages(worker);
     uint64_t step = worker->state.applied_step;
-    if (worker->recorded_step >= step || worker->snapshot.failed_step == step) {
+    if (worker->rank != 0) {
+        if (worker->plan->copies > 1)
+            sim_snapshot_commit(worker, step);
+        sim_snapshot_poll(worker);
         begin_round(worker, true);
         return true;
     }
+    sim_snapshot_commit(worker, step);
+    sim_snapshot_take_result(worker);
+    worker_messages(worker);
     if (worker->stopping || worker->mesh->state == SIM_MESH_FAILED ||
         worker->refused_step == step) {
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
-    worker_alarm(worker, worker->sim->now_ns + RECORD_LOOK_NS);
+    if (worker->recorded_step >= step || worker->snapshot.failed_step == step ||
+        worker->sim->now_ns >= worker->look_ns) {
+        begin_round(worker, true);
+        return true;
+    }
+    worker_alarm(worker, worker->look_ns);
     return false;
 }
 

@@ -82,7 +82,7 @@ static void poll_keeper(struct sim_worker *worker)
         return;
     sim_spread_stop(snapshot->spread);
     snapshot->spread = NULL;
-    if (status < 0)
+    if (status < 0 && worker->sim->bug != BUG_SILENT_KEEPER)
         snapshot->failed_step = snapshot->begun_step;
 }
 

@@ -81,6 +81,9 @@ static void again_at(struct sim_spread *spread, uint64_t at_ns)
 
 static void look_again(struct sim_spread *spread)
 {
+    if (spread->leads)
+        sim_check_awaited(spread->worker->sim, spread->worker, spread->step,
+                          spread->plan->generation);
     again_at(spread, sim_soon(spread->worker->sim, LOOK_LEAST_US, LOOK_MOST_US));
 }
 
@@ -102,6 +105,8 @@ static void finish(struct sim_spread *spread, int status)
     struct sim_worker *worker = spread->worker;
     spread->phase = SPREAD_DONE;
     spread->status = status;
+    if (status < 0 && !spread->leads)
+        sim_check_cannot(worker->sim, spread->step, spread->plan->generation);
     if (status < 0 && spread->leads)
         sim_folders_abandon(worker->sim, worker->node, spread->step, spread->plan->generation);
     sim_worker_wake(worker);
@@ -134,6 +139,7 @@ static bool is_target(const struct sim_spread *spread, unsigned store)
 static void write_receipt(struct sim_spread *spread)
 {
     struct sim_folder *mine = look_at_part(spread, spread->self);
+    sim_disk_strain(spread->worker->sim, spread->worker->node);
     if (mine == NULL || sim_disk_is_broken(spread->worker->sim, spread->worker->node)) {
         finish(spread, -EIO);
         return;

@@ -76,6 +76,9 @@ struct sim_ledger {
     uint64_t hold_generation, hold_step;
 };
 
+/* What the rounds without a step are about. */
+enum sim_finish { FINISH_SHARES, FINISH_RECORD, FINISH_GIVEN_UP };
+
 struct sim_worker {
     struct sim *sim;
     unsigned node, slot, links;
@@ -112,7 +115,8 @@ struct sim_worker {
     uint64_t busy_until_ns, deadline_ns;
     uint64_t act_digest;
     unsigned next_move, next_shadow;
-    bool finish_told; /* of the two closing rounds, the second */
+    enum sim_finish finish;
+    uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */
     enum worker_phase leaves_as;
     struct sim_round round;
     struct sim_snapshot snapshot;
