@@ -155,13 +155,19 @@ struct plan *orders_next_plan(struct trainer *trainer, uint64_t deadline_ns)
     return plan;
 }
 
-const struct plan *orders_announced_plan(struct trainer *trainer)
+static bool has_plan_from(const struct trainer *trainer, uint64_t generation)
+{
+    return trainer->pending && trainer->pending->generation >= generation;
+}
+
+const struct plan *orders_announced_plan(struct trainer *trainer, uint64_t generation)
 {
     uint64_t deadline_ns = deadline_after(trainer, ANNOUNCED_TIMEOUTS);
 
-    while (!orders_stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
+    while (!orders_stopping(trainer) && !has_plan_from(trainer, generation) &&
+           clock_monotonic_ns() < deadline_ns)
         orders_take(trainer, deadline_ns);
-    return trainer->pending;
+    return has_plan_from(trainer, generation) ? trainer->pending : NULL;
 }
 
 void orders_forget_planned(struct trainer *trainer)

@@ -20,8 +20,9 @@ void orders_await_stop(struct trainer *trainer);
 /** orders_next_plan() - wait for a plan that is newer than the one before; the caller's. NULL when
  * ordered to stop, or at @deadline_ns */
 struct plan *orders_next_plan(struct trainer *trainer, uint64_t deadline_ns);
-/** orders_announced_plan() - the plan that a commit announced; borrowed, NULL when it does not
- * come */
-const struct plan *orders_announced_plan(struct trainer *trainer);
+/** orders_announced_plan() - the plan of @generation, which a commit announced, or a newer one;
+ * borrowed, NULL when it does not come. An older one, which that plan has superseded, is nobody's
+ * any more: a firnd that slept may tell of it first */
+const struct plan *orders_announced_plan(struct trainer *trainer, uint64_t generation);
 /** orders_forget_planned() - the switch that a planned plan is for will not come */
 void orders_forget_planned(struct trainer *trainer);

@@ -322,17 +322,19 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
     return 0;
 }
 
-/* The commit said that another generation follows: its plan is here already, or about to be. */
-static enum session_outcome switch_over(struct trainer *trainer, struct error *error)
+/* The commit said that @generation follows: its plan is here already, or about to be. */
+static enum session_outcome switch_over(struct trainer *trainer, uint64_t generation,
+                                        struct error *error)
 {
-    const struct plan *plan = orders_announced_plan(trainer);
+    const struct plan *plan = orders_announced_plan(trainer, generation);
 
     if (orders_stopping(trainer))
         return SESSION_STOPPED;
     if (!plan) {
         error_set(error, -ETIMEDOUT,
-                  "the plan that was announced at step %" PRIu64 " did not arrive from firnd",
-                  trainer->state->applied_step);
+                  "the plan of generation %" PRIu64 ", announced at step %" PRIu64
+                  ", did not arrive from firnd",
+                  generation, trainer->state->applied_step);
         return SESSION_BROKEN;
     }
     return plan->worker_count ? SESSION_SWITCH : session_finish(trainer, SESSION_LEFT, error);
@@ -358,7 +360,7 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
             return orders_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
         }
         if (down->switch_generation && trainer->state->applied_step < trainer->spec.train.steps)
-            return switch_over(trainer, error);
+            return switch_over(trainer, down->switch_generation, error);
     }
     return session_finish(trainer, SESSION_FINISHED, error);
 }

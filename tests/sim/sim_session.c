@@ -500,9 +500,11 @@ static bool at_announced(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    if (worker->pending == NULL && worker->sim->now_ns < worker->deadline_ns)
+    bool is_here = worker->pending != NULL &&
+                   worker->pending->generation >= worker->round.down.switch_generation;
+    if (!is_here && worker->sim->now_ns < worker->deadline_ns)
         return false;
-    if (worker->pending == NULL)
+    if (!is_here)
         worker_broken(worker, -ETIMEDOUT);
     else if (worker->pending->worker_count > 0)
         worker_switch(worker);
