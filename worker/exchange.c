@@ -8,12 +8,12 @@
 
 /*
  * A message is a count of words, so many words, and the record. Every message has the words digest
- * or switch, durable, failed, dispute, and upwards the readiness and a count of digests; then come
- * rows: upwards (unit, digest of its state), so many, and (rank, ns) of times, downwards (rank, its
- * time, the fastest's) for each stage.
+ * or switch, durable, failed, dispute, busy, and upwards the readiness and a count of digests; then
+ * come rows: upwards (unit, digest of its state), so many, and (rank, ns) of times, downwards
+ * (rank, its time, the fastest's) for each stage.
  */
-#define DOWN_WORDS 4u
-#define UP_WORDS   (8u + EXCHANGE_LACKING_MAX)
+#define DOWN_WORDS 5u
+#define UP_WORDS   (9u + EXCHANGE_LACKING_MAX)
 #define UP_DIGESTS (UP_WORDS - 1u) /* where their count is */
 #define UP_ROW     2u
 #define DOWN_ROW   3u
@@ -125,10 +125,11 @@ static unsigned pack_up(const struct round *round, const struct exchange_up *up,
     head[1] = up->checkpoint_durable;
     head[2] = up->checkpoint_failed;
     head[3] = round->dispute;
-    head[4] = readiness->announced_min;
-    head[5] = readiness->announced_max;
-    head[6] = readiness->lacking_count;
-    memcpy(head + 7, readiness->lacking, sizeof(readiness->lacking));
+    head[4] = up->checkpoint_busy;
+    head[5] = readiness->announced_min;
+    head[6] = readiness->announced_max;
+    head[7] = readiness->lacking_count;
+    memcpy(head + 8, readiness->lacking, sizeof(readiness->lacking));
     head[UP_DIGESTS] = 0;
     for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++)
         if (up->digests.known[unit]) {
@@ -183,13 +184,13 @@ static int unpack_readiness(const struct round *round, struct exchange_readiness
 {
     const uint64_t *head = round->words;
 
-    ret_readiness->announced_min = head[4];
-    ret_readiness->announced_max = head[5];
-    ret_readiness->lacking_count = head[6];
-    memcpy(ret_readiness->lacking, head + 7, sizeof(ret_readiness->lacking));
-    if (head[6] > round->plan->worker_count)
+    ret_readiness->announced_min = head[5];
+    ret_readiness->announced_max = head[6];
+    ret_readiness->lacking_count = head[7];
+    memcpy(ret_readiness->lacking, head + 8, sizeof(ret_readiness->lacking));
+    if (head[7] > round->plan->worker_count)
         return -EBADMSG;
-    for (uint64_t i = 0; i < MIN(head[6], (uint64_t)EXCHANGE_LACKING_MAX); i++)
+    for (uint64_t i = 0; i < MIN(head[7], (uint64_t)EXCHANGE_LACKING_MAX); i++)
         if (ret_readiness->lacking[i] >= round->plan->worker_count)
             return -EBADMSG;
     return 0;
@@ -222,8 +223,9 @@ static int merge_child(struct round *round, unsigned child, struct exchange_up *
     sum->checkpoint_durable = MIN(sum->checkpoint_durable, head[1]);
     sum->checkpoint_failed = MAX(sum->checkpoint_failed, head[2]);
     merge_readiness(&sum->readiness, &readiness);
-    if (head[3] > DISPUTE_STATE)
+    if (head[3] > DISPUTE_STATE || head[4] > 1)
         return -EBADMSG;
+    sum->checkpoint_busy |= head[4] == 1;
     round->dispute = MAX(round->dispute, (enum dispute_about)head[3]);
     if (!round->dispute && step_record_disputed(&sum->record, record))
         round->dispute = DISPUTE_GRADIENTS;
@@ -245,6 +247,7 @@ static unsigned pack_down(const struct round *round, const struct exchange_down 
     words[1] = down->checkpoint_durable;
     words[2] = down->checkpoint_failed;
     words[3] = down->dispute;
+    words[4] = down->checkpoint_busy;
     for (unsigned stage = 0; stage < slowest_count(round); stage++) {
         words[count++] = down->slowest[stage].rank;
         words[count++] = down->slowest[stage].lane_ns;
@@ -257,12 +260,14 @@ static int unpack_down(const struct round *round, unsigned count, struct exchang
 {
     const uint64_t *words = round->words;
 
-    if (count != DOWN_WORDS + DOWN_ROW * slowest_count(round) || words[3] > DISPUTE_STATE)
+    if (count != DOWN_WORDS + DOWN_ROW * slowest_count(round) || words[3] > DISPUTE_STATE ||
+        words[4] > 1)
         return -EBADMSG;
     ret_down->switch_generation = words[0];
     ret_down->checkpoint_durable = words[1];
     ret_down->checkpoint_failed = words[2];
     ret_down->dispute = (enum dispute_about)words[3];
+    ret_down->checkpoint_busy = words[4] == 1;
     for (unsigned stage = 0; stage < slowest_count(round); stage++) {
         const uint64_t *row = words + DOWN_WORDS + (size_t)DOWN_ROW * stage;
         if (row[0] >= round->plan->worker_count)
@@ -333,6 +338,7 @@ static int conclude(const struct round *round, const struct exchange_up *sum,
     ret_down->switch_generation = root->switch_generation;
     ret_down->checkpoint_durable = sum->checkpoint_durable;
     ret_down->checkpoint_failed = sum->checkpoint_failed;
+    ret_down->checkpoint_busy = sum->checkpoint_busy;
     ret_down->readiness = sum->readiness;
     if (!round->closing)
         straggler_slowest(round->plan, ret_down->busy_ns, ret_down->slowest);

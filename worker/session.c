@@ -108,7 +108,9 @@ static void look_after_checkpoint(struct trainer *trainer, const struct exchange
         telling_alarm(trainer, ALARM_CHECKPOINT, "");
     if (!snapshot_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
-    int status = snapshot_begin(trainer->snapshot, trainer->plan, trainer->engine->rank, &error);
+    int status = down->checkpoint_busy ? -EBUSY
+                                       : snapshot_begin(trainer->snapshot, trainer->plan,
+                                                        trainer->engine->rank, &error);
     if (status == -EBUSY)
         log_warning("the checkpoint of step %" PRIu64
                     " is left out: the one before is still being written",
@@ -263,6 +265,7 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
     up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
+    up->checkpoint_busy = snapshot_busy(trainer->snapshot);
     exchange_readiness_init(&up->readiness, trainer->engine->rank,
                             announced > trainer->generation ? announced : 0);
     up->busy_ns = trainer->engine->timing.busy_ns;

@@ -342,6 +342,31 @@ static int begin(struct snapshot *snapshot, const struct plan *plan, unsigned ra
                   : 0;
 }
 
+static bool is_committed(const struct snapshot *snapshot)
+{
+    return snapshot->begun_step == snapshot->committed_step &&
+           snapshot->begun_generation == snapshot->committed_generation;
+}
+
+/* What was written of it is removed already: that its files are gone is no news to anybody. */
+static bool is_abandoned(const struct snapshot *snapshot)
+{
+    return snapshot->begun_step && snapshot->begun_step == snapshot->abandoned_step;
+}
+
+/* A step was begun, and rank 0 does not know yet what becomes of it. */
+static bool is_open(const struct snapshot *snapshot)
+{
+    return snapshot->begun_step && !is_committed(snapshot) && !is_abandoned(snapshot) &&
+           snapshot->begun_step != snapshot->failed_step;
+}
+
+bool snapshot_busy(const struct snapshot *snapshot)
+{
+    return snapshot->writing || snapshot->keeper ||
+           (snapshot->spread && (snapshot->commit || (snapshot->rank == 0 && is_open(snapshot))));
+}
+
 int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                    struct error *error)
 {
@@ -408,12 +433,6 @@ static int hand_over_copy(struct snapshot *snapshot, bool wait, struct error *er
     snapshot->failed_step = snapshot->begun_step;
     return error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
                      snapshot->begun_step, strerror(-status));
-}
-
-/* What was written of it is removed already: that its files are gone is no news to anybody. */
-static bool is_abandoned(const struct snapshot *snapshot)
-{
-    return snapshot->begun_step && snapshot->begun_step == snapshot->abandoned_step;
 }
 
 static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
@@ -525,9 +544,7 @@ static bool start_keeper(struct snapshot *snapshot)
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
 {
     if (!durable_step || durable_step != snapshot->begun_step ||
-        durable_step == snapshot->failed_step || snapshot->commit ||
-        (durable_step == snapshot->committed_step &&
-         snapshot->begun_generation == snapshot->committed_generation))
+        durable_step == snapshot->failed_step || snapshot->commit || is_committed(snapshot))
         return;
     if (snapshot->rank == 0 ? start_commit(snapshot) : start_keeper(snapshot))
         return;

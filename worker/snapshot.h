@@ -75,6 +75,16 @@ int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns,
 uint64_t snapshot_durable_step(
     const struct snapshot *snapshot); /* this rank's, in this generation */
 uint64_t snapshot_failed_step(const struct snapshot *snapshot);
+/**
+ * snapshot_busy() - whether snapshot_begin() is too early here; all ranks begin a step, or none
+ * does
+ *
+ * Each rank by itself would leave out other steps than the rest, and steps that not all have begun
+ * become no checkpoint. So all say it in a commit, and whoever is not busy then is not before the
+ * next one: with copies rank 0 is, from the beginning of a step until it is committed or has
+ * failed.
+ */
+bool snapshot_busy(const struct snapshot *snapshot);
 /** snapshot_settled() - nothing of this rank's part is under way: how it went is known */
 bool snapshot_settled(const struct snapshot *snapshot);
 

@@ -85,6 +85,7 @@ static void set_up(struct rank *ranks, struct world *world, const struct plan *p
         ranks[i].up.data_digest = 77;
         ranks[i].up.checkpoint_durable = 100 + i;
         ranks[i].up.checkpoint_failed = i;
+        ranks[i].up.checkpoint_busy = step % 2 == 0 && i + 1 == world->count;
         ranks[i].up.busy_ns = busy_ns(i);
         ranks[i].up.digests.known[i % 3] = true; /* several know it, and agree */
         ranks[i].up.digests.values[i % 3] = i % 3 + step;
@@ -137,6 +138,7 @@ static void check_committed(const struct rank *rank, unsigned count, uint64_t st
         assert_memory_equal(&record->lane_losses[lane], &(double){lane_loss(lane)}, 8);
     assert_int_equal(rank->down.checkpoint_durable, 100);
     assert_int_equal(rank->down.checkpoint_failed, count - 1);
+    assert_int_equal(rank->down.checkpoint_busy, step % 2 == 0);
     assert_int_equal(rank->down.slowest[0].rank, count > RANKS / 2 ? RANKS / 2 : count - 1);
     assert_int_equal(rank->down.slowest[0].lane_ns, busy_ns(rank->down.slowest[0].rank));
     assert_int_equal(rank->down.slowest[0].fastest_ns, 1000);

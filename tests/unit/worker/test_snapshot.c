@@ -2,6 +2,7 @@
 #include "unit/worker/tiny_state.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
@@ -170,6 +171,55 @@ static void test_share_of_an_abandoned_checkpoint_fails_in_silence(void **state)
     await_share(fixture, 20);
 }
 
+/* All ranks say so before they begin one: nobody begins a step that another one leaves out. */
+static void test_rank_is_busy_until_its_share_is_written(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error error = {0};
+
+    assert_false(snapshot_busy(fixture->snapshot));
+    assert_int_equal(begin_at(fixture, 10, &error), 0);
+    assert_true(snapshot_busy(fixture->snapshot));
+    assert_int_equal(begin_at(fixture, 20, &error), -EBUSY);
+    await_share(fixture, 10);
+    assert_false(snapshot_busy(fixture->snapshot)); /* what follows needs nothing of this rank */
+}
+
+/* On the only node that there is. */
+static void keep_copies(struct plan *plan)
+{
+    plan->copies = 2;
+    plan->store_count = 1;
+    plan->stores = calloc(1, sizeof(*plan->stores));
+    assert_non_null(plan->stores);
+    snprintf(plan->stores[0].node, sizeof(plan->stores[0].node), "a");
+    snprintf(plan->workers[0].node, sizeof(plan->workers[0].node), "a");
+    snprintf(plan->stores[0].http, sizeof(plan->stores[0].http), "127.0.0.1:1");
+    memset(plan->key, '7', sizeof(plan->key) - 1);
+}
+
+/* Others would begin while this one still has to commit with them. */
+static void test_root_of_copies_is_busy_until_they_are_committed(void **state)
+{
+    struct fixture *fixture = *state;
+    struct control_checkpoint result;
+    struct error error = {0};
+
+    keep_copies(fixture->plan);
+    assert_int_equal(begin_at(fixture, 10, &error), 0);
+    await_share(fixture, 10);
+    assert_true(snapshot_busy(fixture->snapshot));
+    snapshot_commit(fixture->snapshot, 10);
+    assert_true(snapshot_busy(fixture->snapshot));
+    assert_int_equal(await_result(fixture, &result), 1);
+    assert_false(snapshot_busy(fixture->snapshot));
+
+    assert_int_equal(begin_at(fixture, 20, &error), 0); /* one that comes to nothing */
+    await_share(fixture, 20);
+    assert_true(snapshot_abandon(fixture->snapshot, 20));
+    assert_false(snapshot_busy(fixture->snapshot));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +228,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_share_that_cannot_begin_has_failed, begin, end),
         cmocka_unit_test_setup_teardown(test_share_of_an_abandoned_checkpoint_fails_in_silence,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(test_rank_is_busy_until_its_share_is_written, begin, end),
+        cmocka_unit_test_setup_teardown(test_root_of_copies_is_busy_until_they_are_committed, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
