@@ -363,6 +363,7 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
     AUTO_FREE struct exchange_up *sum = malloc(sizeof(*sum));
     int status;
 
+    ret_down->dispute = DISPUTE_NOTHING;
     if (!sum || !words)
         return -ENOMEM;
     round.words = words;
@@ -376,5 +377,6 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
                            : ask_parent(&round, sum, ret_down);
     if (!status)
         status = send_down(&round, ret_down);
+    ret_down->dispute = MAX(ret_down->dispute, round.dispute);
     return !status && ret_down->dispute ? EXCHANGE_DISPUTED : status;
 }

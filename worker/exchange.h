@@ -81,6 +81,9 @@ bool exchange_ready(const struct exchange_readiness *readiness, const struct pla
  * Return: 0; EXCHANGE_DISPUTED, the same at all ranks: replicas differ in what @ret_down says;
  * -ECONNRESET, -ETIMEDOUT (the mesh failed), what may_commit() returned; -EILSEQ: two ranks read
  * different data (@error says which); -EBADMSG
+ *
+ * Where that is negative nothing of @ret_down counts but its dispute, which was seen here, or
+ * further down the tree: not all will hear of it.
  */
 int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
                  const struct exchange_up *mine, const struct exchange_root *root,

@@ -239,8 +239,10 @@ int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
     int status = exchange_run(trainer->mesh, plan, rank, closing, up, root, ret_down, error);
     if (!status && (closing || snapshot_due(&trainer->spec, boundary)))
         trainer->agreed_step = boundary;
-    if (status != EXCHANGE_DISPUTED)
+    if (!ret_down->dispute)
         return status;
+    if (status < 0) /* nobody comes to ask who is wrong; what is known here counts no less for it */
+        mesh_abort(trainer->mesh, "replicas differ, and not all could be told");
     if (ret_down->dispute == DISPUTE_STATE)
         forget_unchecked(trainer);
     return dispute_settle(trainer->mesh, plan, rank, ret_down->dispute, up->record.step,

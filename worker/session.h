@@ -20,7 +20,8 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error) CH
 /** session_train() - until the generation ends; SESSION_BROKEN leaves code and text in @error */
 enum session_outcome session_train(struct trainer *trainer, struct error *error);
 /** session_agree() - exchange_run() with what the engine's check of the state has found, and, where
- * replicas differ, the end of their dispute: never EXCHANGE_DISPUTED */
+ * replicas differ, the end of their dispute, also where the links broke before all heard of it:
+ * never EXCHANGE_DISPUTED */
 int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
                   const struct exchange_root *root, struct exchange_down *ret_down,
                   struct error *error) CHECK_RESULT;
