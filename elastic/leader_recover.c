@@ -332,10 +332,13 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
 {
     const struct job_spec *spec = context->view->spec;
     struct error contradiction = {0};
+    bool disputed = roster_disputed(&context->roster);
     int r = leader_survivors_gather(context, survivors);
     if (r == 0)
         r = recovery_decide(survivors->reports, survivors->count, job_spec_unit_count(spec),
                             spec->train.lanes, recovery, &contradiction);
+    if (r == 0 && disputed && recovery->kind != RECOVERY_CHECKPOINT) /* not all have heard of it */
+        r = error_set(&contradiction, -EBADMSG, "replicas held different parameters or moments");
     if (r == -EBADMSG)
         *recovery = (struct recovery){.kind = RECOVERY_CHECKPOINT};
     else if (r < 0)

@@ -234,6 +234,14 @@ const struct worker_report *roster_diverged(const struct roster *roster)
     return NULL;
 }
 
+bool roster_disputed(const struct roster *roster)
+{
+    for (unsigned i = 0; i < roster->count; i++)
+        if (roster->members[i].seat == SEAT_BROKEN && roster->members[i].report->state_disputed)
+            return true;
+    return false;
+}
+
 bool roster_accused(const struct roster *roster, const struct roster_member *member)
 {
     size_t length = strlen(member->node_name);

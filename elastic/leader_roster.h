@@ -53,6 +53,8 @@ bool roster_alive(const struct roster_member *member);
 bool roster_has_state(const struct roster_member *member);
 /** roster_diverged() - of a worker that says so of the job; NULL: none */
 const struct worker_report *roster_diverged(const struct roster *roster);
+/** roster_disputed() - somebody's generation broke because replicas held different state */
+bool roster_disputed(const struct roster *roster);
 /** roster_refused() - the text of a refusal by @node of this job; NULL: none */
 const char *roster_refused(const struct roster *roster, const char *node);
 /** roster_accused() - does somebody name this one, or another worker of its node, as lost? Peers

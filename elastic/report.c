@@ -83,6 +83,8 @@ json_t *worker_report_encode(const struct worker_report *report)
         return NULL;
     if (report->checkpoint_away && json_object_set_new(tree, "checkpoint_away", json_true()) < 0)
         return NULL;
+    if (report->state_disputed && json_object_set_new(tree, "state_disputed", json_true()) < 0)
+        return NULL;
     if (report->diverged && json_object_set_new(tree, "diverged", json_true()) < 0)
         return NULL;
     return json_incref(tree);
@@ -209,6 +211,8 @@ static int decode_state(const json_t *tree, struct worker_report *report, struct
         r = json_get_bool(tree, "checkpoint_lost", &report->checkpoint_lost, error);
     if (r == 0 && json_has(tree, "checkpoint_away"))
         r = json_get_bool(tree, "checkpoint_away", &report->checkpoint_away, error);
+    if (r == 0 && json_has(tree, "state_disputed"))
+        r = json_get_bool(tree, "state_disputed", &report->state_disputed, error);
     if (r == 0 && json_has(tree, "diverged"))
         r = json_get_bool(tree, "diverged", &report->diverged, error);
     return r;

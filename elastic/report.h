@@ -52,6 +52,8 @@ struct worker_report {
     bool diverged; /* refused because of a step whose loss or gradient is no finite number: no
                       layout computes another one, so the job is over */
     bool checkpoint_away; /* because nodes that may have a part of it do not answer */
+    bool state_disputed;  /* stuck because replicas of its generation held different parameters or
+                             moments: nobody's state of it counts */
     /* From here on node_report_decode() writes only what is not zero. */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */

@@ -12,7 +12,7 @@
 
 /* What the leader must know of why a worker does not go on. */
 struct because {
-    bool checkpoint_lost, checkpoint_away, diverged;
+    bool checkpoint_lost, checkpoint_away, state_disputed, diverged;
 };
 
 /* ---- the status ---- */
@@ -102,6 +102,7 @@ static void send_status(struct trainer *trainer, enum worker_phase phase, const 
     describe(trainer, phase, text, &message->status);
     message->status.checkpoint_lost = because.checkpoint_lost;
     message->status.checkpoint_away = because.checkpoint_away;
+    message->status.state_disputed = because.state_disputed;
     message->status.diverged = because.diverged;
     trainer->phase = phase;
     control_server_send(trainer->control, message);
@@ -116,7 +117,8 @@ void telling_stuck(struct trainer *trainer, enum stuck_cause cause, const char *
 {
     send_status(trainer, WORKER_STUCK, text,
                 (struct because){.checkpoint_lost = cause == STUCK_CHECKPOINT_LOST,
-                                 .checkpoint_away = cause == STUCK_CHECKPOINT_AWAY});
+                                 .checkpoint_away = cause == STUCK_CHECKPOINT_AWAY,
+                                 .state_disputed = cause == STUCK_STATE_DISPUTED});
 }
 
 void telling_diverged(struct trainer *trainer, const char *text)

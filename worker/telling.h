@@ -14,9 +14,10 @@ enum stuck_cause {
     STUCK_BY_OTHERS,       /* nothing is wrong with a checkpoint */
     STUCK_CHECKPOINT_LOST, /* it is damaged or incomplete */
     STUCK_CHECKPOINT_AWAY, /* nodes that may have a part of it do not answer */
+    STUCK_STATE_DISPUTED,  /* replicas held different ones */
 };
 
-/** telling_stuck() - STUCK without state */
+/** telling_stuck() - STUCK, with what is held, and why */
 void telling_stuck(struct trainer *trainer, enum stuck_cause cause, const char *text);
 
 /** telling_diverged() - REFUSED, because no layout can go on from here */

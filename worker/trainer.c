@@ -101,7 +101,8 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         return leave_service(trainer, error);
     log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
                 error->code ? error->text : strerror(-status));
-    telling_status(trainer, WORKER_STUCK, error->code ? error->text : "");
+    telling_stuck(trainer, status == -EUCLEAN ? STUCK_STATE_DISPUTED : STUCK_BY_OTHERS,
+                  error->code ? error->text : "");
     orders_forget_planned(trainer);
     return SESSION_BROKEN;
 }

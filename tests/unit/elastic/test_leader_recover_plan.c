@@ -339,6 +339,26 @@ static void words_say_why_it_goes_back(void **state)
                  "step 12");
 }
 
+/* a has all units: it had not heard of what b tells. */
+static void nobodys_state_counts_once_it_was_disputed(void **state)
+{
+    (void)state;
+    struct worker_report *told = &reports[1].workers[0];
+    say(0, WORKER_STUCK, 6, 9);
+    say(1, WORKER_STUCK, 6, 0);
+    say(2, WORKER_DEAD, 6, 0);
+    told->held_unit_count = 0;
+    decide();
+    expect_published(9, 0);
+    told->state_disputed = true;
+    expect_words("reports contradict each other (replicas held different parameters or moments): 1 "
+                 "stage x 3 replicas from the checkpoint of step 4");
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    told->generation = 5; /* it was seen in an earlier one, and this one began without it */
+    decide();
+    expect_published(9, 0);
+}
+
 static void words_of_a_job_without_a_checkpoint(void **state)
 {
     (void)state;
@@ -404,6 +424,7 @@ int main(void)
         TEST(whoever_has_state_is_not_avoided),
         TEST(whoever_never_comes_up_is_avoided),
         TEST(words_say_why_it_goes_back),
+        TEST(nobodys_state_counts_once_it_was_disputed),
         TEST(words_of_a_job_without_a_checkpoint),
         TEST(a_job_that_is_to_pause_does_not_go_back_first),
         TEST(a_pause_that_broke_ends_all_the_same),

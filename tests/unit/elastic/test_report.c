@@ -67,6 +67,21 @@ static void test_a_checkpoint_out_of_reach_is_said(void **state)
     assert_false(back.checkpoint_away);
 }
 
+static void test_a_disputed_state_is_said(void **state)
+{
+    (void)state;
+    struct worker_report report = {.phase = WORKER_STUCK, .state_disputed = true}, back;
+    struct error error = {0};
+    AUTO_JSON json_t *tree = worker_report_encode(&report);
+    assert_int_equal(worker_report_decode(tree, &back, &error), 0);
+    assert_true(back.state_disputed);
+    assert_int_equal(json_object_set_new(tree, "state_disputed", json_integer(1)), 0);
+    assert_int_equal(worker_report_decode(tree, &back, &error), -EINVAL);
+    assert_int_equal(json_object_del(tree, "state_disputed"), 0);
+    assert_int_equal(worker_report_decode(tree, &back, &error), 0);
+    assert_false(back.state_disputed);
+}
+
 static void test_a_divergence_is_said(void **state)
 {
     (void)state;
@@ -234,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_worker_round_trip),
         cmocka_unit_test(test_a_lost_checkpoint_is_said),
         cmocka_unit_test(test_a_checkpoint_out_of_reach_is_said),
+        cmocka_unit_test(test_a_disputed_state_is_said),
         cmocka_unit_test(test_a_divergence_is_said),
         cmocka_unit_test(test_every_phase_has_a_word),
         cmocka_unit_test(test_text_that_is_not_utf8),
