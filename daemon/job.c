@@ -18,6 +18,7 @@
 #include "daemon/recording.h"
 #include "daemon/suspicion.h"
 #include "daemon/sweeping.h"
+#include "daemon/view.h"
 #include "elastic/protocol.h"
 
 #define PROGRESS_NS NS_PER_SECOND
@@ -67,7 +68,8 @@ static bool divergence_is_told(const struct job *job)
     return false;
 }
 
-/* What people want to know of a worker that does not go on. */
+/* What people want to know of a worker that does not go on. In a job that somebody has cancelled,
+ * whoever is stopped first breaks the links of the others: that is as it should be. */
 static void tell_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct event_facts facts = facts_of(job, status->generation, status->applied_step);
@@ -75,6 +77,8 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
     char text[REPORT_TEXT_SIZE + 64];
 
     if (!stuck && status->phase != WORKER_REFUSED)
+        return;
+    if (stuck && view_job_cancelled(&job->daemon->mirror, job->daemon->config->cluster, job->name))
         return;
     if (status->diverged) {
         events_append(job->dir, &facts, "diverged", status->text);

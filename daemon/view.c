@@ -123,6 +123,13 @@ bool view_job_rests(const struct mirror *mirror, const char *cluster, const char
            (!find_desired(mirror, cluster, job, &desired, NULL) && desired.wish != RECORD_RUNNING);
 }
 
+bool view_job_cancelled(const struct mirror *mirror, const char *cluster, const char *job)
+{
+    struct desired_record desired;
+
+    return !find_desired(mirror, cluster, job, &desired, NULL) && desired.wish == RECORD_CANCELLED;
+}
+
 /* State and progress are for people first: a damaged one is as good as none. */
 static void read_words(struct view *view, const struct mirror *mirror, const char *cluster,
                        const char *job)

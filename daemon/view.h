@@ -33,3 +33,5 @@ bool view_job_over(const char *state);
 /** view_job_rests() - it is over, and nobody asks that it go on: there is nothing to decide. Quick,
  * because such jobs stay until somebody removes them */
 bool view_job_rests(const struct mirror *mirror, const char *cluster, const char *job);
+/** view_job_cancelled() - somebody has asked that it end */
+bool view_job_cancelled(const struct mirror *mirror, const char *cluster, const char *job);

@@ -269,6 +269,7 @@ class Faults(JobTest):
             job.wait_state("cancelled")
             cluster.wait("no worker is left", lambda: not any(
                 node.workers() for node in cluster.nodes.values()))
+            self.assertEqual(job.events("stuck"), [], "a wish was taken for a failure")
             self.assert_exact(job)
             again = Job(cluster, name="again", train__steps=80).submit()
             again.wait_completed()  # the slots are free

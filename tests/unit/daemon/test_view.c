@@ -525,6 +525,20 @@ static void test_jobs_at_rest(void **state)
     mirror_done(&mirror);
 }
 
+static void test_cancelled_jobs(void **state)
+{
+    struct mirror mirror = {0};
+
+    (void)state;
+    assert_false(view_job_cancelled(&mirror, CLUSTER, "demo"));
+    put_wish(&mirror, "demo", RECORD_PAUSED);
+    assert_false(view_job_cancelled(&mirror, CLUSTER, "demo"));
+    put_wish(&mirror, "demo", RECORD_CANCELLED);
+    assert_true(view_job_cancelled(&mirror, CLUSTER, "demo"));
+    assert_false(view_job_cancelled(&mirror, CLUSTER, "another"));
+    mirror_done(&mirror);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_slots_of_other_jobs_are_busy),
         cmocka_unit_test(test_over),
         cmocka_unit_test(test_jobs_at_rest),
+        cmocka_unit_test(test_cancelled_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
