@@ -130,14 +130,15 @@ static int open_logs(struct logs *logs, const struct arguments *arguments, struc
     return status ? status : list_sources(logs, arguments, &cluster, error);
 }
 
+/* Or removed. Where etcd does not answer nobody knows. */
 static bool job_over(struct logs *logs)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    const struct cluster_job *job = cluster_load(logs->store, &cluster, NULL)
-                                        ? NULL
-                                        : cluster_find_job(&cluster, logs->job, NULL);
 
-    return job && cluster_job_over(job);
+    if (cluster_load(logs->store, &cluster, NULL))
+        return false;
+    const struct cluster_job *job = cluster_find_job(&cluster, logs->job, NULL);
+    return !job || cluster_job_over(job);
 }
 
 int run_job_logs(const struct arguments *arguments, struct error *error)

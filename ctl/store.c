@@ -144,7 +144,7 @@ static void on_answer(void *context, const struct kv_result *result)
     question->succeeded = result->succeeded;
     if (result->status && question->error)
         *question->error = result->error;
-    else if (question->take)
+    else if (!result->status && question->take)
         question->status = question->take(question->context, result, question->error);
 }
 

@@ -66,11 +66,33 @@ static void test_writing(void **state)
     expect(&mute, status, &error, "so it may have been done or not");
 }
 
+static int take_nothing(void *context, const struct kv_result *result, struct error *error)
+{
+    (void)result;
+    (void)error;
+    *(bool *)context = true;
+    return 0;
+}
+
+/* Also for who does not want to know why. */
+static void test_no_answer_is_none_of_no_keys(void **state)
+{
+    (void)state;
+    struct mute mute;
+    bool taken = false;
+    begin(&mute);
+    close(mute.listener); /* refused now */
+    assert_true(store_range(&mute.store, "/x", false, take_nothing, &taken, NULL) < 0);
+    assert_false(taken);
+    store_close(&mute.store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reading),
         cmocka_unit_test(test_writing),
+        cmocka_unit_test(test_no_answer_is_none_of_no_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
