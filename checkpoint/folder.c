@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
@@ -43,6 +44,20 @@ void folder_file_path(const char *directory, const char *name, char ret_path[FOL
 {
     int length = snprintf(ret_path, FOLDER_FILE_SIZE, "%s/%s", directory, name);
     format_path(ret_path, FOLDER_FILE_SIZE, length);
+}
+
+void folder_nearest(const char *folder, char ret_nearest[FOLDER_PATH_SIZE])
+{
+    int length = snprintf(ret_nearest, FOLDER_PATH_SIZE, "%s", folder);
+    format_path(ret_nearest, FOLDER_PATH_SIZE, length);
+    while (access(ret_nearest, F_OK) != 0 && errno == ENOENT) {
+        char *slash = strrchr(ret_nearest, '/');
+        if (slash == NULL || slash == ret_nearest) {
+            strcpy(ret_nearest, slash == NULL ? "." : "/");
+            return;
+        }
+        *slash = '\0';
+    }
 }
 
 enum folder_kind folder_classify(const char *name, uint64_t *ret_step)

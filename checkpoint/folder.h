@@ -30,6 +30,14 @@ enum folder_kind {
 
 /** folder_file_path() - <directory>/<name> */
 void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE]);
+/**
+ * folder_nearest() - @folder (shorter than FOLDER_PATH_SIZE), or where it is not there the nearest
+ * one above it
+ *
+ * For trials, which make no folder: where a disk is not mounted, a job's folder without its
+ * checkpoints would say that they are lost (checkpoint_is_lost()), and the job would begin anew.
+ */
+void folder_nearest(const char *folder, char ret_nearest[FOLDER_PATH_SIZE]);
 /** folder_copy_path() - <folder>/step-<10 digits>.copy */
 void folder_copy_path(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE]);
 /** folder_newest_before() - the newest complete checkpoint older than @step: its path and manifest

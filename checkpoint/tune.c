@@ -166,8 +166,7 @@ static int tune(const struct io *io, const char *folder, struct io_tuning *ret_b
     int r = io->open(1, NULL, 0, &context, NULL);
     if (r != 0)
         return r;
-    r = io->make_directory(context, folder);
-    int descriptor = r == 0 ? io->create(context, path, true) : r;
+    int descriptor = io->create(context, path, true);
     if (descriptor >= 0) {
         r = io->reserve(context, descriptor, TRIAL_BYTES);
         if (r == 0)
@@ -185,12 +184,13 @@ static int tune(const struct io *io, const char *folder, struct io_tuning *ret_b
 
 struct io_tuning io_tune(const struct io *io, const char *folder)
 {
-    char path[FOLDER_FILE_SIZE];
+    char path[FOLDER_FILE_SIZE], nearest[FOLDER_PATH_SIZE];
     struct io_tuning tuning;
     folder_file_path(folder, TUNE_FILE_NAME, path);
     if (recall(io, path, &tuning) == 0)
         return tuning;
-    if (tune(io, folder, &tuning) != 0)
+    folder_nearest(folder, nearest);
+    if (tune(io, nearest, &tuning) != 0)
         return io_tuning_usual();
     remember(io, path, &tuning);
     return tuning;

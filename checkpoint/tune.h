@@ -27,6 +27,7 @@ struct io_tuning io_tuning_best(const struct io_tuning *measured, unsigned count
 /**
  * io_tune() - remembered for @folder and this backend, else measured now and remembered
  *
+ * A folder that is not there is not made (folder_nearest()): then nothing is remembered.
  * Writes about 200 MB into a file that is removed again; on a slow disk as much as goes into a
  * second. Whoever comes while somebody else measures gets the usual choice, and so does everybody
  * when anything goes wrong: it never fails.

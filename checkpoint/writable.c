@@ -10,7 +10,6 @@
 
 #include "base/size_words.h"
 #include "checkpoint/folder.h"
-#include "checkpoint/io_steps.h"
 
 #define TRIAL_BYTES 4096
 
@@ -50,21 +49,12 @@ static int look_for_room(const char *folder, uint64_t size_bytes, struct error *
                      size_words(free_bytes, there), size_words(size_bytes, needed));
 }
 
-/* Whoever finds it there later takes its name for durable. */
-static int make_durable(const char *folder, struct error *error)
-{
-    char parent[FOLDER_FILE_SIZE];
-    int r = io_step_make_directory(NULL, folder);
-    folder_file_path(folder, "..", parent);
-    if (r == 0)
-        r = io_step_sync_directory(NULL, parent);
-    return r != 0 ? error_set(error, r, "making %s: %s", folder, strerror(-r)) : 0;
-}
-
 int checkpoint_writable(const char *folder, uint64_t size_bytes, struct error *error)
 {
-    int r = make_durable(folder, error);
-    if (r == 0)
-        r = try_to_write(folder, error);
-    return r != 0 ? r : look_for_room(folder, size_bytes, error);
+    char nearest[FOLDER_PATH_SIZE];
+    if (strlen(folder) >= sizeof(nearest))
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    folder_nearest(folder, nearest);
+    int r = try_to_write(nearest, error);
+    return r != 0 ? r : look_for_room(nearest, size_bytes, error);
 }

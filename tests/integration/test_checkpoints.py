@@ -82,6 +82,22 @@ class Checkpoints(JobTest):
             # Until its record, of a step that is not written again, has had its day.
             self.resume_from_the_one_before(job, (job.spec["checkpoint"]["keep"] + 1) * CHECKPOINT_EVERY)
 
+    def test_a_disk_that_is_not_mounted_is_waited_for(self):
+        """The job's folder without the checkpoints would say that they are lost: no worker makes it."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = self.paused(cluster, 2 * CHECKPOINT_EVERY + 10)
+            newest, paused = job.checkpoints()[-1], job.plan()["generation"]
+            folder = os.path.dirname(newest["path"])
+            os.rename(folder, folder + ".away")
+            job.ask(state="running")
+            cluster.wait("workers have tried several times", lambda: job.plan()["generation"] >= paused + 3)
+            self.assertEqual(job.plan()["resume_step"], newest["step"])
+            self.assertFalse(os.path.exists(folder))
+            os.rename(folder + ".away", folder)
+            job.wait_step(newest["step"] + 20)
+            self.assertFalse([event["text"] for event in job.events("checkpoint") if "refused" in event["text"]])
+            self.end(job)
+
     def test_a_replay_writes_damaged_ones_anew(self):
         """The newest two regular ones are damaged: the run goes back behind both and mends them."""
         with Cluster(self.id(), flags=PIPELINE) as cluster:

@@ -75,6 +75,17 @@ static void what_was_measured_is_remembered(void **state)
     assert_int_equal(again.depth, measured.depth);
 }
 
+/* Without the disk that belongs there it would look as if all checkpoints were lost. */
+static void no_folder_is_made(void **state)
+{
+    char job[sizeof(folder) + 16];
+    const char *why;
+    (void)state;
+    snprintf(job, sizeof(job), "%s/disk/job", folder);
+    assert_true(io_tune(io_probe(&why), job).bytes_per_second > 0);
+    assert_int_equal(entries(), 0);
+}
+
 static void write_memory(const char *text)
 {
     struct error error = {0};
@@ -138,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(noise_does_not_decide),
         TEST(what_was_measured_is_remembered),
+        TEST(no_folder_is_made),
         TEST(only_sense_is_remembered),
         TEST(whatever_fails_there_is_the_usual_choice),
     };
