@@ -283,6 +283,40 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
                : status;
 }
 
+/* A round without a step, in which all units are compared. */
+static int compare_all(struct trainer *trainer, struct error *error)
+{
+    const struct engine *engine = trainer->engine;
+    const struct exchange_root root = {0};
+    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
+    AUTO_FREE struct exchange_down *down = malloc(sizeof(*down));
+
+    if (!up || !down)
+        return -ENOMEM;
+    state_check_run(engine->check, engine->plan, engine->rank, true);
+    int status = trainer->kernel->synchronize(trainer->device, error);
+    if (status)
+        return status;
+    step_record_init(&up->record, trainer->state->applied_step, 0, 0);
+    up->data_digest = dataset_digest(trainer->dataset).low;
+    return session_agree(trainer, true, up, &root, down, error);
+}
+
+/* A wrong bit in one replica may look like a run that diverges. That would end the job, so it is
+ * believed when all hold the same. */
+static int check_divergence(struct trainer *trainer, const struct step_record *record,
+                            struct error *error)
+{
+    struct error divergence = {0};
+
+    if (!divergence_check(&trainer->spec, record, &divergence))
+        return 0;
+    int status = compare_all(trainer, error);
+    if (!status)
+        *error = divergence;
+    return status ? status : divergence.code;
+}
+
 static int renew_engine(struct trainer *trainer, struct error *error)
 {
     unsigned rank = trainer->engine->rank;
@@ -309,7 +343,7 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
     if (!status)
         status = commit_step(trainer, down, error);
     if (!status)
-        status = divergence_check(&trainer->spec, &down->record, error);
+        status = check_divergence(trainer, &down->record, error);
     if (!status)
         status = settle_into_generation(trainer);
     if (status)

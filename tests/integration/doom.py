@@ -52,10 +52,10 @@ class Once:
 
 
 class Flip(Once):
-    """That one bit of a "gradient" or "parameter" is to be flipped in the worker on a slot."""
+    """That one bit of a "gradient" or "parameter" is to be flipped in the worker on a slot, or some are to be set."""
 
-    def __init__(self, job, node, slot, where="gradient"):
-        super().__init__(job, node, f"a flipped bit of a {where} in slot {slot}", f"{where}-{slot}", 0)
+    def __init__(self, job, node, slot, where="gradient", bits=0):
+        super().__init__(job, node, f"a flipped bit of a {where} in slot {slot}", f"{where}-{slot}", bits)
 
 
 class ReceiptFault(Once):

@@ -193,12 +193,13 @@ int __wrap_handover_release(const struct plan *plan, unsigned rank, struct mesh 
 static void flip_a_bit(const char *order, unsigned unit, float *value)
 {
     char line[80];
-    uint32_t bits;
+    uint32_t bits, mask;
 
     if (!read_order(order, line) || unlink(order))
         return;
     memcpy(&bits, value, sizeof(bits));
-    bits ^= 1u << 20;
+    mask = (uint32_t)strtoul(line, NULL, 10);
+    bits = mask ? bits | mask : bits ^ 1u << 20;
     memcpy(value, &bits, sizeof(bits));
     fprintf(stderr, "a bit of unit %u is flipped by order\n", unit);
 }
@@ -211,9 +212,9 @@ int __wrap_engine_compute(struct engine *engine, struct error *error)
 
     __atomic_store_n(&self.step, engine->state->applied_step + 1, __ATOMIC_RELAXED);
     pass("computing");
-    if (engine->plan->replica_count > 1)
-        flip_a_bit(self.parameter, engine->first_unit,
-                   engine->state->units[engine->first_unit].parameters);
+    const struct state_unit *unit = &engine->state->units[engine->first_unit];
+    if (engine->plan->replica_count > 1) /* of the last position, which every step computes with */
+        flip_a_bit(self.parameter, engine->first_unit, unit->parameters + unit->layout.count - 1);
     status = __real_engine_compute(engine, error);
     if (!status)
         pass("holding");

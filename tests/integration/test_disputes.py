@@ -6,6 +6,8 @@ from cluster import Cluster
 from doom import DOOMED, Flip
 from job import CHECKPOINT_EVERY, Job, JobTest
 
+NAN_BITS = 0x7fc00000
+
 
 class Disputes(JobTest):
     def test_whoever_is_wrong_leaves(self):
@@ -67,6 +69,22 @@ class Disputes(JobTest):
             job.wait_step(job.step() + CHECKPOINT_EVERY)
             self.assertEqual(len(job.events("slot")), 1)
             self.assertFalse([event for event in job.events("alarm") if "came out different" in event["text"]])
+            self.end(job)
+
+    def test_a_wrong_parameter_does_not_pass_for_divergence(self):
+        """The step's loss is NaN, and nobody applies it; but the job does not end for it."""
+        with Cluster(self.id(), slots=1, flags=DOOMED) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(3)
+            cluster.wait("there is a checkpoint", job.checkpoints)
+            Flip(job, cluster.nodes["b"], 0, "parameter", NAN_BITS)
+            told = cluster.wait("the slot is out of service", lambda: job.events("slot"))
+            self.assertIn("node b, slot 0: other parameters or moments of unit 0 than most of its 3 holders",
+                          told[0]["text"])
+            job.wait_running(2)
+            self.assertIn("from the checkpoint of step", job.plan()["reason_text"])
+            self.assertFalse(job.events("diverged"))
+            job.wait_step(job.step() + CHECKPOINT_EVERY + 20)
             self.end(job)
 
 
