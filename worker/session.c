@@ -136,11 +136,12 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
     telling_event(trainer, text);
 }
 
+/* Rank 0 tells, and all account for it: the next generation's rank 0 may be another one. */
 static void tell_divergence(struct trainer *trainer)
 {
-    if (trainer->engine->rank == 0)
-        telling_alarm(trainer, ALARM_DIVERGENCE,
-                      divergence_alarm(&trainer->divergence, &trainer->state->committed));
+    const char *text = divergence_alarm(&trainer->divergence, &trainer->state->committed);
+
+    telling_alarm(trainer, ALARM_DIVERGENCE, trainer->engine->rank == 0 ? text : "");
 }
 
 /* All workers have read their parts, or there would be no commit: together that is all of it. */

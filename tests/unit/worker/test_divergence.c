@@ -61,11 +61,22 @@ static void test_the_alarm_lasts_until_steps_are_calm(void **state)
                         "");
 }
 
+static void test_the_alarm_of_a_step_that_the_job_went_back_before_is_over(void **state)
+{
+    struct divergence divergence = {0};
+
+    (void)state;
+    assert_string_not_equal(divergence_alarm(&divergence, record_of(9, NAN, 2)), "");
+    assert_string_equal(divergence_alarm(&divergence, record_of(5, 2, 2)), "");
+    assert_string_equal(divergence_alarm(&divergence, record_of(9, 2, 2)), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_no_number_stops_the_job),
         cmocka_unit_test(test_the_alarm_lasts_until_steps_are_calm),
+        cmocka_unit_test(test_the_alarm_of_a_step_that_the_job_went_back_before_is_over),
     };
     return cmocka_run_group_tests_name("worker/divergence", tests, NULL, NULL);
 }
