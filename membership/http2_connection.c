@@ -430,9 +430,8 @@ static void break_off(struct http2_connection *connection)
 static void written(struct http2_connection *connection, size_t size_bytes)
 {
     struct bytes *output = &connection->output;
-    if (size_bytes == output->size_bytes)
-        explicit_bzero(output->data, size_bytes);
     bytes_consume(output, size_bytes);
+    explicit_bzero(output->data + output->size_bytes, size_bytes); /* the rest has moved down */
 }
 
 static void write_all(struct http2_connection *connection)
