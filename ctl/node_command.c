@@ -118,7 +118,7 @@ int run_node_list(const struct arguments *arguments, struct error *error)
 static int write_drain(struct store *store, const char *node, bool drain, uint64_t deadline_s,
                        struct error *error)
 {
-    char key[KV_KEY_MAX], value[96];
+    char key[KV_KEY_MAX], excused[KV_KEY_MAX], value[96];
     uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
     size_t length = strlen(keys_cluster(key, store->cluster));
     bool succeeded;
@@ -129,9 +129,12 @@ static int write_drain(struct store *store, const char *node, bool drain, uint64
                  now_ns, now_ns + deadline_s * (uint64_t)NS_PER_SECOND);
     else
         snprintf(value, sizeof(value), "{\"unix_ns\":%" PRIu64 "}", now_ns);
-    const struct kv_operation operation = {
-        .type = drain ? KV_PUT : KV_DELETE, .key = key, .value = drain ? value : NULL};
-    return store_txn(store, NULL, 0, &operation, 1, &succeeded, error);
+    keys_excused(excused, store->cluster, node);
+    const struct kv_operation operations[] = {
+        {.type = drain ? KV_PUT : KV_DELETE, .key = key, .value = drain ? value : NULL},
+        {.type = KV_PUT, .key = excused, .value = value}, /* of a resume alone */
+    };
+    return store_txn(store, NULL, 0, operations, drain ? 1 : 2, &succeeded, error);
 }
 
 /* -ENOENT: nobody has drained it. A node that is away may be resumed, so that it works when it is

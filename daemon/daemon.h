@@ -46,6 +46,8 @@ struct daemon {
     uint64_t incarnation;
     bool store_away; /* said once when it goes, once when it is back */
     bool registered;
+    bool excuses_known;             /* the key `excused` has been looked at, as of the revision: */
+    int64_t excused_revision;       /* of an operator's last word that slots are good; 0: none */
     bool stopping;                  /* SIGTERM: drain, then leave */
     uint64_t stop_deadline_unix_ns; /* then it leaves, whatever is left */
     bool abandoning;                /* SIGUSR2: leave at once, workers go on (an upgrade) */

@@ -38,6 +38,11 @@ char *keys_leader(char key[KV_KEY_MAX], const char *cluster)
     return make(key, ROOT "%s/leader", cluster);
 }
 
+char *keys_excused(char key[KV_KEY_MAX], const char *cluster, const char *node)
+{
+    return make(key, ROOT "%s/excused/%s", cluster, node);
+}
+
 char *keys_nodes(char key[KV_KEY_MAX], const char *cluster)
 {
     return make(key, ROOT "%s/nodes/", cluster);

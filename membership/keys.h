@@ -10,8 +10,11 @@ char *keys_cluster(char key[KV_KEY_MAX],
                    const char *cluster); /* prefix, with the slash at its end */
 char *keys_node(char key[KV_KEY_MAX], const char *cluster, const char *node);
 char *keys_leader(char key[KV_KEY_MAX], const char *cluster);
+/** keys_excused() - written when an operator says that what took slots of @node out of service is
+ * over */
+char *keys_excused(char key[KV_KEY_MAX], const char *cluster, const char *node);
 /** keys_nodes() - where the keys begin that only a leader follows: nodes/ and said/ sort behind it,
- * what every firnd follows (drains/, jobs/, leader) before it */
+ * what every firnd follows (drains/, excused/, jobs/, leader) before it */
 char *keys_nodes(char key[KV_KEY_MAX], const char *cluster);
 /** keys_jobs() - where the keys of all jobs begin */
 char *keys_jobs(char key[KV_KEY_MAX], const char *cluster);

@@ -9,6 +9,7 @@ import unittest
 
 from cluster import BIN, PIPELINE, Cluster
 from job import Job, JobTest
+from test_checkpoints import firnctl
 
 DISK_BYTES = 3 << 20  # room for a few checkpoints, less than the padding of the test
 
@@ -291,6 +292,11 @@ class Input(JobTest):
             self.assertTrue(all("died 5 times at start" in reason for reason in reasons()))
             job.wait_running(2)
             job.wait_step(80)
+            with open(mortal, "w", encoding="utf-8") as script:
+                script.write(f'#!/bin/sh\nexec {BIN}/firn-worker "$@"\n')
+            code, text = firnctl(cluster, "node", "resume", "b")  # which does not drain
+            self.assertEqual(code, 0, text)
+            cluster.wait("both slots are in service", lambda: not any(reasons()))
             self.end(job)
 
 

@@ -16,6 +16,7 @@ static void test_names(void **state)
     assert_string_equal(keys_cluster(key, "alps"), "/firn/v1/alps/");
     assert_string_equal(keys_node(key, "alps", "n1"), "/firn/v1/alps/nodes/n1");
     assert_string_equal(keys_leader(key, "alps"), "/firn/v1/alps/leader");
+    assert_string_equal(keys_excused(key, "alps", "a"), "/firn/v1/alps/excused/a");
     assert_string_equal(keys_job(key, "alps", "j", "generation"),
                         "/firn/v1/alps/jobs/j/generation");
     assert_string_equal(keys_report(key, "alps", "j", UINT64_MAX, "n1"),
