@@ -298,8 +298,9 @@ static void explain_node(const struct leader_context *context, const struct lead
     else if (node->draining)
         snprintf(ret_why, size, "node %s is draining", node->name);
     else if (ret_why[0] == '\0' && bad > 0)
-        snprintf(ret_why, size, "%u slot%s of node %s %s out of service", bad, bad == 1 ? "" : "s",
-                 node->name, bad == 1 ? "is" : "are");
+        snprintf(ret_why, size,
+                 "%u slot%s of node %s %s out of service until firnctl node resume %s", bad,
+                 bad == 1 ? "" : "s", node->name, bad == 1 ? "is" : "are", node->name);
 }
 
 void leader_explain_wait(struct leader_context *context, enum job_state state,

@@ -162,7 +162,7 @@ static void slots_out_of_service_are_named(void **state)
     cluster->nodes[1].slot_bad[0] = true;
     cluster_run(cluster, 1);
     assert_string_equal(cluster->text, "waits for slots: wants at least 4, 3 are free (1 slot of "
-                                       "node b is out of service)");
+                                       "node b is out of service until firnctl node resume b)");
     cluster_free(cluster);
 }
 
