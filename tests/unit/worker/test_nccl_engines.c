@@ -421,11 +421,19 @@ static int hasty_unguard(struct carrier *carrier)
 static const struct carrier_operations hasty_operations = {
     .name = "hasty", .guard = hasty_guard, .unguard = hasty_unguard};
 
+static void go_over_links(struct routes *routes, enum route route)
+{
+    if (routes->carriers[route] != routes->over_mesh)
+        carrier_free(routes->carriers[route]);
+    routes->carriers[route] = routes->over_mesh;
+}
+
 static void hang_in_between(struct worker *worker, struct routes *routes)
 {
     worker->hangs = worker->rank == 1;
     queues_of(worker->device)->host_goes_on = true;
-    routes->carriers[ROUTE_FORWARD_IN] = routes->carriers[ROUTE_FORWARD_OUT] = routes->over_mesh;
+    go_over_links(routes, ROUTE_FORWARD_IN);
+    go_over_links(routes, ROUTE_FORWARD_OUT);
     if (worker->hangs)
         return;
     hasty = (struct hasty){{&hasty_operations}, routes->clique, routes->guard};
