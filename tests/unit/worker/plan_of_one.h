@@ -1,6 +1,8 @@
 /* The least plan: one stage on one worker. */
 #pragma once
 
+#include <string.h>
+
 #include "elastic/plan.h"
 
 /** plan_of_one() - generation 7 of the job "tiny", all units and lanes on rank 0; to be freed with
@@ -20,4 +22,18 @@ static inline struct plan *plan_of_one(unsigned unit_count, unsigned lane_count)
     plan->stage_first_unit[1] = unit_count;
     plan->replica_first_lane[1] = lane_count;
     return plan;
+}
+
+/** plan_of_one_keeps_copies() - checkpoints go the way through shares, receipts and seals, on the
+ * only node that there is, "a" */
+static inline void plan_of_one_keeps_copies(struct plan *plan)
+{
+    plan->copies = 2;
+    plan->store_count = 1;
+    plan->stores = calloc(1, sizeof(*plan->stores));
+    assert_non_null(plan->stores);
+    snprintf(plan->stores[0].node, sizeof(plan->stores[0].node), "a");
+    snprintf(plan->workers[0].node, sizeof(plan->workers[0].node), "a");
+    snprintf(plan->stores[0].http, sizeof(plan->stores[0].http), "127.0.0.1:1");
+    memset(plan->key, '7', sizeof(plan->key) - 1);
 }

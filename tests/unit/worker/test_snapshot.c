@@ -185,19 +185,6 @@ static void test_rank_is_busy_until_its_share_is_written(void **state)
     assert_false(snapshot_busy(fixture->snapshot)); /* what follows needs nothing of this rank */
 }
 
-/* On the only node that there is. */
-static void keep_copies(struct plan *plan)
-{
-    plan->copies = 2;
-    plan->store_count = 1;
-    plan->stores = calloc(1, sizeof(*plan->stores));
-    assert_non_null(plan->stores);
-    snprintf(plan->stores[0].node, sizeof(plan->stores[0].node), "a");
-    snprintf(plan->workers[0].node, sizeof(plan->workers[0].node), "a");
-    snprintf(plan->stores[0].http, sizeof(plan->stores[0].http), "127.0.0.1:1");
-    memset(plan->key, '7', sizeof(plan->key) - 1);
-}
-
 /* Others would begin while this one still has to commit with them. */
 static void test_root_of_copies_is_busy_until_they_are_committed(void **state)
 {
@@ -205,7 +192,7 @@ static void test_root_of_copies_is_busy_until_they_are_committed(void **state)
     struct control_checkpoint result;
     struct error error = {0};
 
-    keep_copies(fixture->plan);
+    plan_of_one_keeps_copies(fixture->plan);
     assert_int_equal(begin_at(fixture, 10, &error), 0);
     await_share(fixture, 10);
     assert_true(snapshot_busy(fixture->snapshot));

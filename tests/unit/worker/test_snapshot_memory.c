@@ -110,19 +110,6 @@ static void check_save(int result)
         check_save(0);
 }
 
-/* With copies: the way through shares, receipts and seals, on the only node that there is. */
-static void keep_copies(void)
-{
-    plan->copies = 2;
-    plan->store_count = 1;
-    plan->stores = calloc(1, sizeof(*plan->stores));
-    assert_non_null(plan->stores);
-    snprintf(plan->stores[0].node, sizeof(plan->stores[0].node), "a");
-    snprintf(plan->workers[0].node, sizeof(plan->workers[0].node), "a");
-    snprintf(plan->stores[0].http, sizeof(plan->stores[0].http), "127.0.0.1:1");
-    memset(plan->key, '7', sizeof(plan->key) - 1);
-}
-
 static int set_up_state(bool copies)
 {
     const struct snapshot_options options = {
@@ -136,7 +123,7 @@ static int set_up_state(bool copies)
         fail_msg("%s", error.text);
     plan = plan_of_one(tiny.state->unit_count, 1);
     if (copies)
-        keep_copies();
+        plan_of_one_keeps_copies(plan);
     step = OLD - 1;
     return save();
 }
