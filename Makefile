@@ -65,7 +65,7 @@ tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan,firn_test_programs)
 	ctest --test-dir build/tsan --output-on-failure -j$(TESTS_AT_ONCE) -R '^unit_(base|kernels|comm|checkpoint|worker|daemon)_'
 
-chaos: build ## slow tests of faults, then random faults: SEED=, MINUTES=, RATE= (a minute), WITH="shadow disks members"
+chaos: build ## slow tests of faults, then random faults: SEED=, MINUTES=, RATE= (a minute), WITH="shadow disks members store"
 	ctest --test-dir build --output-on-failure -L slow
 	FIRN_BIN=$(CURDIR)/build/bin FIRN_SEED=$(SEED) FIRN_CHAOS_SECONDS=$$(($(MINUTES) * 60)) \
 	    FIRN_CHAOS_RATE=$(RATE) FIRN_CHAOS_WITH="$(WITH)" PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_chaos.py

@@ -38,8 +38,8 @@ class Chaos:
     A fault that lasts is a generator, which yields the seconds until it goes on. It claims what it
     breaks, so that the others leave that alone until it is over."""
 
-    def __init__(self, cluster, job, seed, seconds):
-        self.cluster, self.job, self.seed, self.count = cluster, job, seed, {}
+    def __init__(self, cluster, job, seed, seconds, store=None):
+        self.cluster, self.job, self.seed, self.store, self.count = cluster, job, seed, store, {}
         self.claimed, self.began = set(), 0
         self.spans = BLINKS if seconds < 60 else BLINKS * 2 + (LEASE,)
         self.faults = [self.kill_worker, self.kill_worker, self.kill_two_workers, self.kill_in_a_place,
@@ -56,6 +56,8 @@ class Chaos:
             self.faults += [self.kill_member, self.stop_member]
         if cluster.own_disks:
             self.faults += [self.lose_disk]
+        if store:
+            self.faults += [self.kill_store, self.stop_store]
 
     # ---- when ----
 
@@ -314,6 +316,28 @@ class Chaos:
         with self.claim("etcd"):
             self.cluster.note("etcd is compacted")
             yield from self.said(self.cluster.etcd.compact)
+
+    # ---- the object store ----
+
+    def kill_store(self, numbers):
+        with self.claim("store"):
+            self.cluster.note("the object store is killed")
+            self.store.kill()
+            yield numbers.choice(self.spans)
+            self.store.launch()
+            deadline = time.monotonic() + 60 * SLOWNESS
+            while not self.store.answers():
+                if time.monotonic() > deadline:
+                    raise AssertionError("the object store does not answer again")
+                yield POLL
+
+    def stop_store(self, numbers):
+        """It takes connections and says nothing."""
+        with self.claim("store"):
+            self.cluster.note("the object store stops")
+            self.store.signal(signal.SIGSTOP)
+            yield numbers.choice(self.spans)
+            self.store.signal(signal.SIGCONT)
 
     # ---- what people ask for ----
 

@@ -48,7 +48,7 @@ SERVER = """[DEFAULT]
 swift_dir = {folder}
 devices = {folder}/devices
 mount_check = false
-bind_ip = 127.0.0.1
+bind_ip = {host}
 bind_port = {port}
 workers = 0
 user = {user}
@@ -105,7 +105,7 @@ def write(path, text):
         file.write(text)
 
 
-def prepare_swift(folder, first_port):
+def prepare_swift(folder, host, first_port):
     """Configuration and rings: one device, one copy."""
     os.makedirs(folder + "/devices/disk", exist_ok=True)
     write(folder + "/swift.conf", "[swift-hash]\nswift_hash_path_prefix = a\nswift_hash_path_suffix = b\n"
@@ -116,13 +116,13 @@ def prepare_swift(folder, first_port):
     user = pwd.getpwuid(os.getuid()).pw_name
     for index, kind in enumerate(SWIFT_SERVERS):
         port = first_port + index
-        text = SERVER.format(folder=folder, port=port, user=user)
+        text = SERVER.format(folder=folder, host=host, port=port, user=user)
         write(f"{folder}/{kind}.conf", text + (PROXY_PIPELINE if kind == "proxy" else PIPELINE.format(kind=kind)))
         if kind == "proxy":
             continue
         ring = RingBuilder(2, 1, 1)
-        ring.add_dev({"id": 0, "region": 1, "zone": 1, "ip": "127.0.0.1", "port": port, "device": "disk",
-                      "weight": 1, "replication_ip": "127.0.0.1", "replication_port": port})
+        ring.add_dev({"id": 0, "region": 1, "zone": 1, "ip": host, "port": port, "device": "disk",
+                      "weight": 1, "replication_ip": host, "replication_port": port})
         ring.rebalance()
         ring.get_ring().save(f"{folder}/{kind}.ring.gz")
 
@@ -138,11 +138,11 @@ def run_swift(folder, kind):
 class ObjectServer:
     """launch(), kill(), and the little of S3 that a test needs to look inside and to do damage."""
 
-    def __init__(self, folder, ports):
-        self.kind, self.folder = installed(), folder + "/store"
+    def __init__(self, folder, ports, host="127.0.0.1"):
+        self.kind, self.folder, self.host = installed(), folder + "/store", host
         self.first_port = ports.take(len(SWIFT_SERVERS))
         self.port = self.first_port + (SWIFT_SERVERS.index("proxy") if self.kind == "swift" else 0)
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
         self.access, self.secret = ("test:tester", "testing") if self.kind == "swift" else ("key", "secret")
         self.processes = []
         os.makedirs(self.folder)
@@ -163,18 +163,23 @@ class ObjectServer:
     def launch(self):
         if self.kind == "swift":
             python = python_with("swift.common.middleware.s3api")
-            subprocess.run([python, __file__, self.folder, "prepare", str(self.first_port)], check=True,
+            subprocess.run([python, __file__, self.folder, "prepare", self.host, str(self.first_port)], check=True,
                            stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONWARNINGS": "ignore"})
             for kind in SWIFT_SERVERS:
                 self.start([python, __file__, self.folder, kind])
         else:
-            self.start([python_with("moto.server", "flask"), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)])
+            self.start([python_with("moto.server", "flask"), "-m", "moto.server", "-H", self.host, "-p",
+                        str(self.port)])
 
     def kill(self):
         for process in reversed(self.processes):  # who answers first: none speaks of the others' end
             process.kill()
             process.wait()
         self.processes = []
+
+    def signal(self, number):
+        """To the one that firn talks to."""
+        self.processes[-1].send_signal(number)
 
     def answers(self):
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -184,7 +189,7 @@ class ObjectServer:
     def sign(self, method, path, query, body):
         """AWS Signature Version 4, by the book."""
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-        headers = {"host": f"127.0.0.1:{self.port}", "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
+        headers = {"host": f"{self.host}:{self.port}", "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
                    "x-amz-date": now}
         names = ";".join(sorted(headers))
         request = "\n".join([method, path, query, *(f"{name}:{headers[name]}" for name in sorted(headers)), "", names,
@@ -202,7 +207,7 @@ class ObjectServer:
     def ask(self, method, path, query="", body=b""):
         """(code, body)"""
         path = urllib.parse.quote(path)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=40)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=40)
         try:
             connection.request(method, path + ("?" + query if query else ""), body or None,
                                self.sign(method, path, query, body))
@@ -242,7 +247,7 @@ class ObjectServer:
 def main():
     folder, what = sys.argv[1:3]
     if what == "prepare":
-        prepare_swift(folder, int(sys.argv[3]))
+        prepare_swift(folder, sys.argv[3], int(sys.argv[4]))
         return 0
     return run_swift(folder, what)
 

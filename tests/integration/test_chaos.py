@@ -8,11 +8,15 @@ the seed, too, unless FIRN_CHAOS_WITH (WITH=) names it, of these:
     shadow      shadow state: three stages of as many replicas as there are slots for, often one
     disks       each node has a disk of its own, and checkpoints have two copies
     members     three members of etcd
+    store       checkpoints go to an object store, too
     plain       none of these
 """
 import contextlib
+import filecmp
 import os
 import random
+import shutil
+import tempfile
 import time
 import unittest
 
@@ -22,11 +26,14 @@ from cluster import PIPELINE, Cluster
 from doom import DOOMED
 from job import FREEZE_EVERY, Job, JobTest
 from network import Network
+from object_server import ObjectServer, installed
+from ports import Ports
+from test_checkpoints import firnctl
 from test_copies import SpreadJob
 
 SECONDS = float(os.environ.get("FIRN_CHAOS_SECONDS", "25"))
 RATE = float(os.environ.get("FIRN_CHAOS_RATE", "60"))
-KINDS = ("shadow", "disks", "members")
+KINDS = ("shadow", "disks", "members", "store")  # at the end: what the others draw stays
 SETTLED_STEP = FREEZE_EVERY + 60  # nothing freezes after it, so steps last alike
 
 
@@ -35,7 +42,38 @@ def kinds(seed):
     asked = os.environ.get("FIRN_CHAOS_WITH", "").split()
     numbers = random.Random(f"{seed}/kinds")
     drawn = [kind for kind in KINDS if numbers.random() < 0.4]
+    if installed() != "swift":  # it has to keep its objects while it is down
+        drawn = [kind for kind in drawn if kind != "store"]
     return [kind for kind in asked if kind != "plain"] if asked else drawn
+
+
+class Store:
+    """An object store for one cluster, with a bucket."""
+
+    bucket = "chaos"
+
+    def __init__(self, host):
+        self.ports, self.folder = Ports(), tempfile.mkdtemp(prefix="firn-store-")
+        self.server = ObjectServer(self.folder, self.ports, host)
+        self.settings = self.server.settings(self.folder + "/object.conf")
+        self.server.launch()
+
+    def check(self, test, job):
+        """The newest checkpoint comes there, and back as it was."""
+        cluster, newest = job.cluster, job.checkpoints()[-1]
+        cluster.wait("the newest checkpoint is in the store", lambda: any(
+            record["state"] == "complete" and record["step"] == newest["step"] for record in job.objects()), 180)
+        code, text = firnctl(cluster, "checkpoint", "fetch", job.name, "--object-store", self.settings,
+                             self.folder + "/back")
+        test.assertEqual(code, 0, text)
+        names = os.listdir(self.folder + "/back")
+        test.assertEqual(sorted(filecmp.cmpfiles(self.folder + "/back", job.whole(newest), names, shallow=False)[0]),
+                         sorted(names))
+
+    def close(self):
+        self.server.kill()
+        self.ports.close()
+        shutil.rmtree(self.folder)
 
 
 class ChaosTest(JobTest):
@@ -47,10 +85,12 @@ class ChaosTest(JobTest):
         return (job.step() - first) / (time.monotonic() - began)
 
     @staticmethod
-    def submit(cluster, having):
-        copies = 2 if "disks" in having else 1
-        job = (SpreadJob if "disks" in having else Job)(cluster, elastic__shadow="shadow" in having,
-                                                        checkpoint__copies=copies)
+    def submit(cluster, having, store):
+        if store:
+            cluster.wait("there is a bucket", lambda: store.server.make_bucket(store.bucket))
+        job = (SpreadJob if "disks" in having else Job)(
+            cluster, elastic__shadow="shadow" in having, checkpoint__copies=2 if "disks" in having else 1,
+            checkpoint__object={"bucket": store.bucket, "keep": 3} if store else {})
         return job.submit(**({"stages": 3} if "shadow" in having else {}))
 
     def test_random_faults(self):
@@ -62,19 +102,28 @@ class ChaosTest(JobTest):
         print(f"seed {seed}: {', '.join(having) or 'plain'}", flush=True)
         # Copies of state need memory: the stages are asked for instead of forced.
         flags = DOOMED if "shadow" in having else PIPELINE + DOOMED
-        with contextlib.closing(Clock()) as clock, \
-                Cluster(f"{self.id()} with FIRN_SEED={seed}", flags=flags, network=network, clock=clock,
-                        members=3 if "members" in having else 1, own_disks="disks" in having) as cluster:
-            job = self.submit(cluster, having)
+        with contextlib.ExitStack() as closing:
+            clock, store = closing.enter_context(contextlib.closing(Clock())), None
+            if "store" in having:
+                store = closing.enter_context(contextlib.closing(Store(network.host if network else "127.0.0.1")))
+                flags += ("--object-store", store.settings)
+            cluster = closing.enter_context(Cluster(
+                f"{self.id()} with FIRN_SEED={seed}", flags=flags, network=network, clock=clock,
+                members=3 if "members" in having else 1, own_disks="disks" in having))
+            job = self.submit(cluster, having, store)
             job.wait_step(SETTLED_STEP)
             rates = [self.steps_per_second(job, measured)]
-            chaos, began, first = Chaos(cluster, job, seed, SECONDS), time.monotonic(), job.step()
+            chaos = Chaos(cluster, job, seed, SECONDS, store.server if store else None)
+            began, first = time.monotonic(), job.step()
             chaos.disturb(SECONDS, RATE / 60)
             steps, seconds = job.step() - first, time.monotonic() - began
             job.ask(devices=DEVICES)
             cluster.wait_registered("a", "b", "c")
             rates.append(self.steps_per_second(job, measured))
             self.end(job)
+            if store:
+                clock.step(0)  # a store takes no signature of another hour
+                store.check(self, job)
         faults = ", ".join(f"{count} {name}" for name, count in sorted(chaos.count.items()))
         rate = sum(rates) / len(rates)
         print(f"{sum(chaos.count.values())} faults in {seconds:.0f} s ({faults}): {steps} steps committed, "
