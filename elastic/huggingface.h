@@ -19,11 +19,12 @@ json_t *huggingface_config(const struct job_spec *spec, bool tied);
  * huggingface_model() - what @config says about the keys of a job's `model` section
  * @ret_keys: an object with those keys that the parameters of that model decide; a new reference
  *
- * -EINVAL: a key of config.json is missing, or asks for what firn does not compute (rope_scaling,
- * biases, other activations and families); @error names it. -ENOMEM.
+ * -EINVAL: a key of config.json is missing, or asks for what firn does not compute (other kinds of
+ * rope_scaling than "linear" and "llama3", biases, other activations and families); @error names
+ * it. -ENOMEM.
  */
 int huggingface_model(const json_t *config, json_t **ret_keys, struct error *error) CHECK_RESULT;
 
-/** huggingface_agree() - 0 when @section, a job's `model`, has the same values for all of @keys;
-   else -EINVAL with the first key that differs */
+/** huggingface_agree() - 0 when @section, a job's `model`, has the same values for all of @keys, by
+   its defaults where it says nothing; else -EINVAL with the first key that differs */
 int huggingface_agree(const json_t *keys, const json_t *section, struct error *error) CHECK_RESULT;

@@ -8,6 +8,9 @@
 
 #include "base/json.h"
 #include "elastic/huggingface.h"
+#include "elastic/job_schema.h"
+
+#define KEY_PATH_SIZE 64
 
 /* Ours and theirs; what stands where theirs is missing or null, NULL: it must be there. */
 struct translation {
@@ -31,6 +34,14 @@ static const struct translation llama_keys[] = {
     {"tied", "tie_word_embeddings", "false"},
 };
 
+/* Inside "rope_scaling"; the linear one has the first alone. */
+static const struct translation llama3_keys[] = {
+    {"factor", "factor", NULL},
+    {"low_frequency_factor", "low_freq_factor", NULL},
+    {"high_frequency_factor", "high_freq_factor", NULL},
+    {"original_context", "original_max_position_embeddings", NULL},
+};
+
 /* What has one value here; others are refused. */
 struct demand {
     const char *theirs, *only_json, *also_json;
@@ -47,6 +58,10 @@ static const struct demand llama_demands[] = {
     {"hidden_act", "\"silu\"", "\"swish\""},
     {"attention_bias", "false", NULL},
     {"mlp_bias", "false", NULL},
+    {"partial_rotary_factor", "1.0", "1"},
+};
+
+static const struct demand rope_demands[] = {
     {"partial_rotary_factor", "1.0", "1"},
 };
 
@@ -107,24 +122,45 @@ static int translate(const json_t *config, const struct translation *keys, size_
     return 0;
 }
 
-/* "rope_scaling" until transformers 4, "rope_parameters" with the base in it since 5. */
+/* @section, which may be NULL, as the keys of model.rope_scaling. */
+static int take_scaling(const char *name, const json_t *section, json_t *scaling,
+                        struct error *error)
+{
+    const json_t *type = value_of(section, "rope_type");
+
+    if (section != NULL && !json_is_object(section))
+        return refuse(name, section, "only an object is", error);
+    if (type == NULL)
+        type = value_of(section, "type"); /* of older files */
+    if (type == NULL || is_json(type, "\"default\""))
+        return put(scaling, "type", json_string("none"), error);
+    size_t count = is_json(type, "\"linear\"")   ? 1
+                   : is_json(type, "\"llama3\"") ? ARRAY_COUNT(llama3_keys)
+                                                 : 0;
+    if (count == 0)
+        return refuse(name, type, "only \"linear\" and \"llama3\" are", error);
+    int r = put(scaling, "type", json_deep_copy(type), error);
+    return r < 0 ? r : translate(section, llama3_keys, count, scaling, error);
+}
+
+/* "rope_scaling" until transformers 4, "rope_parameters" with the base in it since 5, which still
+   prefers the former where a file has both. */
 static int take_rotary(const json_t *config, json_t *model, struct error *error)
 {
-    static const char *const sections[] = {"rope_scaling", "rope_parameters"};
-    static const char *const types[] = {"rope_type", "type"};
     const json_t *theta = value_of(config, "rope_theta");
+    const char *name = value_of(config, "rope_scaling") ? "rope_scaling" : "rope_parameters";
+    const json_t *section = value_of(config, name);
+    AUTO_JSON json_t *scaling = json_object();
+    int r = check_demands(section, rope_demands, ARRAY_COUNT(rope_demands), error);
 
-    for (size_t i = 0; i < ARRAY_COUNT(sections); i++) {
-        const json_t *section = value_of(config, sections[i]);
-        for (size_t k = 0; section != NULL && k < ARRAY_COUNT(types); k++) {
-            const json_t *type = value_of(section, types[k]);
-            if (type != NULL && !is_json(type, "\"default\""))
-                return refuse(sections[i], type, "only a rotary embedding without scaling is",
-                              error);
-        }
-        if (theta == NULL)
-            theta = value_of(section, "rope_theta");
-    }
+    if (r == 0)
+        r = take_scaling(name, section, scaling, error);
+    if (r == 0)
+        r = put(model, "rope_scaling", json_incref(scaling), error);
+    if (theta == NULL)
+        theta = value_of(section, "rope_theta");
+    if (r < 0)
+        return r;
     return put(model, "rope_theta", theta != NULL ? json_deep_copy(theta) : json_real(10000.0),
                error);
 }
@@ -206,7 +242,24 @@ static bool same(const json_t *a, const json_t *b)
     return json_equal(a, b);
 }
 
-int huggingface_agree(const json_t *keys, const json_t *section, struct error *error)
+/* @here is NULL where the job says nothing: then it has the default. */
+static int agree_on(const char *path, const json_t *here, const json_t *value, struct error *error)
+{
+    const struct schema_key *schema = here == NULL ? schema_find(path) : NULL;
+    AUTO_JSON json_t *usual = schema != NULL && schema->default_json != NULL
+                                  ? json_loads(schema->default_json, JSON_DECODE_ANY, NULL)
+                                  : NULL;
+    const json_t *found = here != NULL ? here : usual;
+    if (same(found, value))
+        return 0;
+    AUTO_FREE char *ours = json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT);
+    AUTO_FREE char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    return error_set(error, -EINVAL, "%s: %.80s here, %.80s in config.json", path,
+                     ours != NULL ? ours : "nothing", theirs != NULL ? theirs : "?");
+}
+
+static int agree_below(const char *path, const json_t *keys, const json_t *section,
+                       struct error *error)
 {
     const char *key;
     json_t *value;
@@ -214,11 +267,17 @@ int huggingface_agree(const json_t *keys, const json_t *section, struct error *e
     json_object_foreach((json_t *)(uintptr_t)keys, key, value)
     {
         const json_t *here = json_object_get(section, key);
-        AUTO_FREE char *ours = json_dumps(here, JSON_ENCODE_ANY | JSON_COMPACT);
-        AUTO_FREE char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        if (!same(here, value))
-            return error_set(error, -EINVAL, "model.%s: %.80s here, %.80s in config.json", key,
-                             ours != NULL ? ours : "nothing", theirs != NULL ? theirs : "?");
+        char below[KEY_PATH_SIZE];
+        snprintf(below, sizeof(below), "%s.%s", path, key);
+        int r = schema_has_section(below) ? agree_below(below, value, here, error)
+                                          : agree_on(below, here, value, error);
+        if (r < 0)
+            return r;
     }
     return 0;
+}
+
+int huggingface_agree(const json_t *keys, const json_t *section, struct error *error)
+{
+    return agree_below("model", keys, section, error);
 }

@@ -24,11 +24,29 @@ static json_t *gpt2_config(const struct job_spec *spec)
     return config;
 }
 
+static json_t *rope_scaling(const struct job_spec *spec)
+{
+    double factor = spec->model.rope_scaling.factor;
+    switch (spec->model.rope_scaling.type) {
+    case JOB_ROPE_PLAIN:
+        break;
+    case JOB_ROPE_LINEAR:
+        return json_pack("{s:s, s:f}", "rope_type", "linear", "factor", factor);
+    case JOB_ROPE_LLAMA3:
+        return json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "llama3", "factor", factor,
+                         "low_freq_factor", spec->model.rope_scaling.low_frequency_factor,
+                         "high_freq_factor", spec->model.rope_scaling.high_frequency_factor,
+                         "original_max_position_embeddings",
+                         (int)spec->model.rope_scaling.original_context);
+    }
+    return json_null();
+}
+
 static json_t *llama_config(const struct job_spec *spec)
 {
     return json_pack(
         "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:b, "
-        "s:b, s:f, s:n, s:n, s:n}",
+        "s:b, s:f, s:o, s:n, s:n}",
         "architectures", "LlamaForCausalLM", "model_type", "llama", "num_hidden_layers",
         (int)spec->model.layers, "hidden_size", (int)spec->model.width, "num_attention_heads",
         (int)spec->model.heads, "num_key_value_heads", (int)spec->model.kv_heads, "head_dim",
@@ -36,7 +54,8 @@ static json_t *llama_config(const struct job_spec *spec)
         "max_position_embeddings", (int)spec->model.context, "vocab_size", (int)spec->model.vocab,
         "hidden_act", "silu", "rms_norm_eps", spec->model.norm_epsilon, "rope_theta",
         spec->model.rope_theta, "initializer_range", 0.02, "attention_bias", 0, "mlp_bias", 0,
-        "attention_dropout", 0.0, "rope_scaling", "bos_token_id", "eos_token_id");
+        "attention_dropout", 0.0, "rope_scaling", rope_scaling(spec), "bos_token_id",
+        "eos_token_id");
 }
 
 json_t *huggingface_config(const struct job_spec *spec, bool tied)

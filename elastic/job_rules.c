@@ -44,7 +44,24 @@ static void check_gpt2(struct job_problems *problems, const struct job_spec *spe
     fixed_by_gpt2(problems, "model.head_width", spec->model.head_width, (double)width / heads);
     fixed_by_gpt2(problems, "model.hidden", spec->model.hidden, 4.0 * width);
     fixed_by_gpt2(problems, "model.rope_theta", spec->model.rope_theta, ROPE_THETA_UNUSED);
+    if (spec->model.rope_scaling.type != JOB_ROPE_PLAIN)
+        job_problem(problems, "model.rope_scaling.type",
+                    "gpt2 has no rotary embedding that could be scaled");
     fixed_by_gpt2(problems, "model.norm_epsilon", spec->model.norm_epsilon, GPT2_NORM_EPSILON);
+}
+
+/* A number that nothing is computed with is a mistake of whoever wrote it. */
+static void check_rope_scaling(struct job_problems *problems, const struct job_spec *spec)
+{
+    double low = spec->model.rope_scaling.low_frequency_factor;
+    double high = spec->model.rope_scaling.high_frequency_factor;
+    if (spec->model.rope_scaling.type == JOB_ROPE_PLAIN && spec->model.rope_scaling.factor > 1)
+        job_problem(problems, "model.rope_scaling.factor",
+                    "%g means nothing without model.rope_scaling.type",
+                    spec->model.rope_scaling.factor);
+    if (high <= low)
+        job_problem(problems, "model.rope_scaling.high_frequency_factor",
+                    "%g is not above low_frequency_factor %g", high, low);
 }
 
 /* What model/spec.c asks for, in the words of a job file. */
@@ -64,6 +81,7 @@ static void check_llama(struct job_problems *problems, const struct job_spec *sp
         job_problem(problems, "model.head_width",
                     "%u heads of %u columns are more than %d together", spec->model.heads,
                     spec->model.head_width, LLAMA_HEADS_WIDTH_MAX);
+    check_rope_scaling(problems, spec);
 }
 
 static void check_family(struct job_problems *problems, const struct job_spec *spec)

@@ -13,6 +13,8 @@
 #define HIDDEN_STEP         64 /* of the default size inside a Llama's MLP */
 
 static const char *const families[] = {"gpt2", "llama", NULL};
+static const char *const ropes[] = {
+    [JOB_ROPE_PLAIN] = "none", [JOB_ROPE_LINEAR] = "linear", [JOB_ROPE_LLAMA3] = "llama3", NULL};
 static const char *const optimizers[] = {"adamw", NULL};
 static const char *const formats[] = {[JOB_FORMAT_BYTES] = "bytes",
                                       [JOB_FORMAT_LLMC] = "llmc",
@@ -104,6 +106,20 @@ const struct schema_key job_schema[] = {
      .also = " intermediate_size ffn_dim n_inner hidden_dim d_ff mlp_hidden ", .meaning = "Columns inside the MLP; llama"},
     {"model.rope_theta", SCHEMA_REAL, AT(model.rope_theta), 1, 1e12, .default_json = "10000",
      .also = " rope_base rotary_base theta rope_freq_base ", .meaning = "Base of the rotary position embedding; llama"},
+    {"model.rope_scaling.type", SCHEMA_CHOICE, AT(model.rope_scaling.type), .choices = ropes, .default_json = "\"none\"", .young = true,
+     .also = " rope_type rope rope_scaling_type ",
+     .meaning = "What becomes of the rotary embedding's frequencies for a context longer than the one that a model was first trained with: `linear` divides all of them by `factor`, `llama3` those of long waves (Llama 3.1 and later); llama"},
+    {"model.rope_scaling.factor", SCHEMA_REAL, AT(model.rope_scaling.factor), 1, 1e6, .default_json = "1.0", .young = true,
+     .unit = "times", .also = " rope_factor ", .meaning = "How many times longer waves become"},
+    {"model.rope_scaling.low_frequency_factor", SCHEMA_REAL, AT(model.rope_scaling.low_frequency_factor), 0, 1e6, .above_min = true,
+     .default_json = "1.0", .young = true, .unit = "turns", .also = " low_freq_factor ",
+     .meaning = "`llama3`: waves that turn less often than this in `original_context` become `factor` times longer"},
+    {"model.rope_scaling.high_frequency_factor", SCHEMA_REAL, AT(model.rope_scaling.high_frequency_factor), 0, 1e6, .above_min = true,
+     .default_json = "4.0", .young = true, .unit = "turns", .also = " high_freq_factor ",
+     .meaning = "`llama3`: waves that turn more often than this in `original_context` stay as they are; above `low_frequency_factor`"},
+    {"model.rope_scaling.original_context", SCHEMA_UNSIGNED, AT(model.rope_scaling.original_context), 1, 1048576,
+     .default_json = "8192", .young = true, .unit = "tokens", .also = " original_max_position_embeddings ",
+     .meaning = "`llama3`: the context of the first training"},
     {"model.norm_epsilon", SCHEMA_REAL, AT(model.norm_epsilon), 0, 1, .above_min = true, .default_json = "1e-5",
      .also = " rms_norm_eps layer_norm_epsilon norm_eps layer_norm_eps ",
      .meaning = "Added to the mean square under the root of a norm; llama"},

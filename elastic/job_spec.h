@@ -27,6 +27,7 @@ enum job_freeze { JOB_FREEZE_NONE, JOB_FREEZE_GRADIENT, JOB_FREEZE_SCHEDULE };
 enum job_format { JOB_FORMAT_BYTES, JOB_FORMAT_LLMC, JOB_FORMAT_UINT16, JOB_FORMAT_UINT32 };
 enum job_precision { JOB_PRECISION_BF16, JOB_PRECISION_TF32, JOB_PRECISION_F32 };
 #define JOB_PRECISIONS 3
+enum job_rope { JOB_ROPE_PLAIN, JOB_ROPE_LINEAR, JOB_ROPE_LLAMA3 }; /* model.rope_scaling.type */
 /* What becomes of a step whose loss or gradient is no finite number (step_record_finite()). */
 enum job_nan { JOB_NAN_STOP, JOB_NAN_SKIP };
 
@@ -38,6 +39,11 @@ struct job_spec {
         bool tied;
         unsigned kv_heads, head_width, hidden; /* with gpt2 these follow from the others */
         double rope_theta, norm_epsilon;
+        struct {
+            enum job_rope type;
+            double factor, low_frequency_factor, high_frequency_factor;
+            unsigned original_context;
+        } rope_scaling;
         char from[JOB_PATH_SIZE]; /* folder with the first parameters; empty: from the seed */
     } model;
     struct {

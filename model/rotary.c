@@ -31,6 +31,34 @@ static double inverse_root(double theta, unsigned exponent)
     }
 }
 
+/* As Llama 3.1 published it: by how often a wave turns in the original context. Between the two
+   numbers of turns the share that stays rises evenly from none to all. */
+static double llama3_frequency(const struct model_rope_scaling *scaling, double frequency)
+{
+    double low = scaling->low_frequency_factor, high = scaling->high_frequency_factor;
+    double turns = (double)scaling->original_context * frequency / (4 * HALF_PI);
+    double stays = (turns - low) / (high - low);
+
+    if (turns < low)
+        stays = 0.0;
+    if (turns > high)
+        stays = 1.0;
+    return (1.0 - stays) * frequency / scaling->factor + stays * frequency;
+}
+
+static double scaled_frequency(const struct model_rope_scaling *scaling, double frequency)
+{
+    switch (scaling->type) {
+    case MODEL_ROPE_PLAIN:
+        break;
+    case MODEL_ROPE_LINEAR:
+        return frequency / scaling->factor;
+    case MODEL_ROPE_LLAMA3:
+        return llama3_frequency(scaling, frequency);
+    }
+    return frequency;
+}
+
 /* Taylor series on [-pi/4, pi/4], from the smallest term; what is left out is below 1e-17. */
 static double series(double square, int last)
 {
@@ -58,7 +86,8 @@ void rotary_angles(const struct model_spec *spec, float *ret_angles)
     double root = inverse_root(spec->rope_theta, spec->head_width / 2);
 
     for (size_t pair = 0; pair < half; pair++) {
-        float frequency = (float)power(root, (unsigned)pair);
+        float plain = (float)power(root, (unsigned)pair);
+        float frequency = (float)scaled_frequency(&spec->rope_scaling, (double)plain);
         for (size_t position = 0; position < spec->context; position++) {
             float *row = ret_angles + position * 2 * half;
             double sine, cosine;

@@ -41,6 +41,26 @@ static int check_gpt2(const struct model_spec *spec, struct error *error)
     return 0;
 }
 
+static int check_rope_scaling(const struct model_rope_scaling *scaling, struct error *error)
+{
+    if (scaling->type == MODEL_ROPE_PLAIN)
+        return 0;
+    if (!isfinite(scaling->factor) || scaling->factor < 1.0)
+        return error_set(error, -EINVAL, "model.rope_scaling.factor: %g is below 1",
+                         scaling->factor);
+    if (scaling->type == MODEL_ROPE_LINEAR)
+        return 0;
+    double low = scaling->low_frequency_factor, high = scaling->high_frequency_factor;
+    if (!isfinite(high) || !(low > 0.0) || !(high > low))
+        return error_set(error, -EINVAL,
+                         "model.rope_scaling.high_frequency_factor: %g is not above %g, or that "
+                         "not above 0",
+                         high, low);
+    const struct range range = {"rope_scaling.original_context", scaling->original_context, 1,
+                                MODEL_CONTEXT_MAX};
+    return check_ranges(&range, 1, error);
+}
+
 static int check_llama(const struct model_spec *spec, struct error *error)
 {
     const struct range ranges[] = {
@@ -68,7 +88,7 @@ static int check_llama(const struct model_spec *spec, struct error *error)
     if (!isfinite(spec->norm_epsilon) || spec->norm_epsilon <= 0.0)
         return error_set(error, -EINVAL, "model.norm_epsilon: %g is not above 0",
                          spec->norm_epsilon);
-    return 0;
+    return check_rope_scaling(&spec->rope_scaling, error);
 }
 
 int model_spec_check(const struct model_spec *spec, struct error *error)

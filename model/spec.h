@@ -9,6 +9,20 @@
 
 enum model_family { MODEL_GPT2, MODEL_LLAMA };
 
+/* How the rotary embedding's frequencies follow from its base where the context has become longer
+   than that of the first training. */
+enum model_rope { MODEL_ROPE_PLAIN, MODEL_ROPE_LINEAR, MODEL_ROPE_LLAMA3 };
+
+struct model_rope_scaling {
+    enum model_rope type;
+    double
+        factor; /* waves become so many times longer: all of them, or with llama3 the long ones */
+    /* llama3's: what turns less often in the original context than the low number is long, what
+       turns more often than the high one stays as it is. */
+    double low_frequency_factor, high_frequency_factor;
+    unsigned original_context;
+};
+
 struct model_spec {
     enum model_family family;
     unsigned layers, width, heads, context, vocab;
@@ -18,6 +32,7 @@ struct model_spec {
     unsigned head_width; /* columns of a head; heads * head_width need not be the width */
     unsigned hidden;     /* columns inside the MLP */
     double rope_theta;   /* base of the rotary embedding's frequencies */
+    struct model_rope_scaling rope_scaling;
     double norm_epsilon; /* of RMS norms */
 };
 

@@ -9,6 +9,21 @@
 
 #define DIGEST_DIGITS 16u
 
+static struct model_rope_scaling rope_scaling(const struct job_spec *spec)
+{
+    static const enum model_rope types[] = {[JOB_ROPE_PLAIN] = MODEL_ROPE_PLAIN,
+                                            [JOB_ROPE_LINEAR] = MODEL_ROPE_LINEAR,
+                                            [JOB_ROPE_LLAMA3] = MODEL_ROPE_LLAMA3};
+
+    return (struct model_rope_scaling){
+        .type = types[spec->model.rope_scaling.type],
+        .factor = spec->model.rope_scaling.factor,
+        .low_frequency_factor = spec->model.rope_scaling.low_frequency_factor,
+        .high_frequency_factor = spec->model.rope_scaling.high_frequency_factor,
+        .original_context = spec->model.rope_scaling.original_context,
+    };
+}
+
 int state_model(const struct job_spec *spec, struct model_spec *ret_model, struct error *error)
 {
     struct model_spec model = {
@@ -22,6 +37,7 @@ int state_model(const struct job_spec *spec, struct model_spec *ret_model, struc
         .head_width = spec->model.head_width,
         .hidden = spec->model.hidden,
         .rope_theta = spec->model.rope_theta,
+        .rope_scaling = rope_scaling(spec),
         .norm_epsilon = spec->model.norm_epsilon,
     };
     int status = model_family_named(spec->model.family, &model.family, error);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Folders of small models as transformers writes them, with logits, for test_pretrained.
 
-usage: make_pretrained.py FOLDER: makes FOLDER/gpt2 and FOLDER/llama, and FOLDER/<family>.logits and FOLDER/tokens.
+usage: make_pretrained.py FOLDER: makes FOLDER/NAME and FOLDER/NAME.logits for each of MODELS, and FOLDER/tokens.
 Parameters are far larger than at initialization, so that positions and attention matter. Exit status: 0, or 77 when
 torch, numpy or transformers is not installed.
 """
@@ -19,11 +19,15 @@ except ImportError as missing:
 
 CONTEXT, VOCAB = 16, 256
 COMMON = {"vocab_size": VOCAB, "bos_token_id": None, "eos_token_id": None, "initializer_range": 0.2}
-MODELS = {
-    "gpt2": {"n_positions": CONTEXT, "n_embd": 32, "n_layer": 3, "n_head": 2},
-    "llama": {"max_position_embeddings": 2048, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
-              "num_key_value_heads": 2, "head_dim": 10, "intermediate_size": 50, "rope_theta": 500.0,
-              "rms_norm_eps": 1e-3, "tie_word_embeddings": False},
+LLAMA = {"max_position_embeddings": 2048, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "head_dim": 10, "intermediate_size": 50, "rope_theta": 500.0, "rms_norm_eps": 1e-3,
+         "tie_word_embeddings": False}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.5, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}
+MODELS = {  # by name: the kind and what its configuration says
+    "gpt2": ("gpt2", {"n_positions": CONTEXT, "n_embd": 32, "n_layer": 3, "n_head": 2}),
+    "llama": ("llama", LLAMA),
+    "llama3": ("llama", LLAMA | {"rope_scaling": LLAMA3}),
 }
 
 
@@ -31,14 +35,14 @@ def main(folder):
     torch.manual_seed(1)
     tokens = torch.randint(0, VOCAB, (1, CONTEXT))
     numpy.array(tokens, numpy.int32).tofile(f"{folder}/tokens")
-    for family, sizes in MODELS.items():
-        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **COMMON, **sizes))
-        model.to(torch.bfloat16).save_pretrained(f"{folder}/{family}",
-                                                 max_shard_size="20KB" if family == "llama" else "5GB")
+    for name, (kind, sizes) in MODELS.items():
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **COMMON, **sizes))
+        model.to(torch.bfloat16).save_pretrained(f"{folder}/{name}",
+                                                 max_shard_size="20KB" if name == "llama" else "5GB")
         # Opened again: what is no parameter, such as the frequencies of positions, must not be in bf16.
-        model = AutoModelForCausalLM.from_pretrained(f"{folder}/{family}", dtype=torch.float32).eval()
+        model = AutoModelForCausalLM.from_pretrained(f"{folder}/{name}", dtype=torch.float32).eval()
         logits = model(tokens).logits.detach().numpy()
-        logits.astype(numpy.float32).tofile(f"{folder}/{family}.logits")
+        logits.astype(numpy.float32).tofile(f"{folder}/{name}.logits")
 
 
 main(sys.argv[1])

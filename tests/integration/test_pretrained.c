@@ -162,9 +162,18 @@ static void test_llama(void **state)
     compare("llama");
 }
 
+static void test_llama3(void **state)
+{
+    (void)state;
+    if (skipped)
+        skip();
+    compare("llama3");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama),
+                                       cmocka_unit_test(test_llama3)};
 
     return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }

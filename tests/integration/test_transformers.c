@@ -33,6 +33,10 @@
 #define LLAMA                                                                                      \
     "\"family\":\"llama\",\"heads\":4,\"kv_heads\":2,\"rope_theta\":500,\"norm_epsilon\":1e-3"
 
+#define LLAMA3                                                                                     \
+    LLAMA ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_frequency_factor\":0.5,"      \
+          "\"original_context\":64}"
+
 static struct job_spec make_job(const char *family, const char *policy)
 {
     char text[2048];
@@ -199,12 +203,18 @@ static void test_llama_untied_with_frozen_units(void **state)
     compare(LLAMA, "gradient", true);
 }
 
+static void test_llama3(void **state)
+{
+    (void)state;
+    compare(LLAMA3, "none", false);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tied_and_nothing_frozen),
-                                       cmocka_unit_test(test_untied_with_frozen_units),
-                                       cmocka_unit_test(test_llama),
-                                       cmocka_unit_test(test_llama_untied_with_frozen_units)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tied_and_nothing_frozen),
+        cmocka_unit_test(test_untied_with_frozen_units), cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_llama_untied_with_frozen_units), cmocka_unit_test(test_llama3)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,11 +25,30 @@ static void llama_linear(double *output, const double *input, const double *weig
     }
 }
 
-/* Half of a head's columns against the other half. */
-static void llama_turn(double *head, size_t size, size_t position, double theta)
+/* How many positions one turn of pair @pair takes, in the words of Llama 3.1's own code. */
+static double llama_wavelength(const struct model_spec *spec, size_t pair)
 {
+    const struct model_rope_scaling *s = &spec->rope_scaling;
+    double length =
+        2.0 * M_PI * pow(spec->rope_theta, 2.0 * (double)pair / (double)spec->head_width);
+    double longest = s->original_context / s->low_frequency_factor;
+    double shortest = s->original_context / s->high_frequency_factor;
+
+    if (s->type == MODEL_ROPE_PLAIN || (s->type == MODEL_ROPE_LLAMA3 && length < shortest))
+        return length;
+    if (s->type == MODEL_ROPE_LINEAR || length > longest)
+        return length * s->factor;
+    double smooth = (s->original_context / length - s->low_frequency_factor) /
+                    (s->high_frequency_factor - s->low_frequency_factor);
+    return 1.0 / ((1.0 - smooth) / (length * s->factor) + smooth / length);
+}
+
+/* Half of a head's columns against the other half. */
+static void llama_turn(const struct model_spec *spec, double *head, size_t position)
+{
+    size_t size = spec->head_width;
     for (size_t i = 0; i < size / 2; i++) {
-        double angle = (double)position / pow(theta, 2.0 * (double)i / (double)size);
+        double angle = 2.0 * M_PI * (double)position / llama_wavelength(spec, i);
         double x = head[i], y = head[i + size / 2];
         head[i] = x * cos(angle) - y * sin(angle);
         head[i + size / 2] = y * cos(angle) + x * sin(angle);
@@ -50,7 +69,7 @@ static void llama_project(const struct oracle *oracle, unsigned unit, size_t pos
     llama_linear(row + queries + keys, norm, oracle_tensor(oracle, unit, "v_proj.weight"),
                  spec->width, keys);
     for (size_t head = 0; head < spec->heads + spec->kv_heads; head++)
-        llama_turn(row + head * spec->head_width, spec->head_width, position, spec->rope_theta);
+        llama_turn(spec, row + head * spec->head_width, position);
 }
 
 /* stream (T,C) += attention sublayer */

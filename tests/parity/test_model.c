@@ -16,9 +16,9 @@ static struct tiny_model tiny;
 static double *oracle_parameters[TINY_UNITS];
 static struct oracle oracle = {.parameters = oracle_parameters};
 
-static int set_up(enum model_family family)
+static int set_up(enum tiny_kind kind)
 {
-    tiny_open(&tiny, family);
+    tiny_open(&tiny, kind);
     oracle.spec = *tiny.spec;
     for (unsigned unit = 0; unit < TINY_UNITS; unit++) {
         size_t count = tiny.layouts[unit].count;
@@ -32,13 +32,25 @@ static int set_up(enum model_family family)
 static int set_up_gpt2(void **state)
 {
     (void)state;
-    return set_up(MODEL_GPT2);
+    return set_up(TINY_GPT2);
 }
 
 static int set_up_llama(void **state)
 {
     (void)state;
-    return set_up(MODEL_LLAMA);
+    return set_up(TINY_LLAMA);
+}
+
+static int set_up_llama3(void **state)
+{
+    (void)state;
+    return set_up(TINY_LLAMA3);
+}
+
+static int set_up_linear(void **state)
+{
+    (void)state;
+    return set_up(TINY_LINEAR);
 }
 
 static int tear_down(void **state)
@@ -495,7 +507,7 @@ static void check_kernels(const struct kernel *kernel, double tolerance)
     struct tiny_model on_cpu = tiny;
     struct step want = reference_step(), step, again, cut;
 
-    tiny_open_on(&tiny, on_cpu.spec->family, kernel);
+    tiny_open_on(&tiny, on_cpu.spec, kernel);
     step = reference_step();
     again = recomputed_step(STAGE_RECOMPUTE_ALL);
     cut = pipelined_step(1u << 2 | 1u << 5, 0);
@@ -577,7 +589,15 @@ int main(void)
         cmocka_unit_test(test_gpu_in_tf32),
         cmocka_unit_test(test_gpu_in_bf16),
     };
+    /* Other angles, the same work. */
+    const struct CMUnitTest scaled[] = {
+        cmocka_unit_test(test_logits_and_loss),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_every_cut_gives_the_same_bits),
+    };
     int failed = cmocka_run_group_tests_name("gpt2", tests, set_up_gpt2, tear_down);
 
-    return failed + cmocka_run_group_tests_name("llama", tests, set_up_llama, tear_down);
+    failed += cmocka_run_group_tests_name("llama", tests, set_up_llama, tear_down);
+    failed += cmocka_run_group_tests_name("llama3", scaled, set_up_llama3, tear_down);
+    return failed + cmocka_run_group_tests_name("linear", scaled, set_up_linear, tear_down);
 }

@@ -1,7 +1,7 @@
 /*
- * The tiny models against Hugging Face's GPT2LMHeadModel and LlamaForCausalLM: names, shapes,
- * logits, loss, gradients. Skipped where python3 (or the one named by FIRN_PYTHON) has no torch and
- * transformers.
+ * The tiny models against Hugging Face's classes of their kind (GPT2LMHeadModel, LlamaForCausalLM,
+ * ...): names, shapes, logits, loss, gradients. Skipped where python3 (or the one named by
+ * FIRN_PYTHON) has no torch and transformers.
  */
 #include <ftw.h>
 #include <spawn.h>
@@ -53,24 +53,41 @@ static void write_unit(struct tiny_model *tiny, unsigned unit, FILE *json)
     free(gradient);
 }
 
+static void write_scaling(const struct model_rope_scaling *scaling, FILE *json)
+{
+    if (scaling->type == MODEL_ROPE_LINEAR)
+        fprintf(json, ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": %.17g}",
+                scaling->factor);
+    if (scaling->type == MODEL_ROPE_LLAMA3)
+        fprintf(json,
+                ", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": %.17g, "
+                "\"low_freq_factor\": %.17g, \"high_freq_factor\": %.17g, "
+                "\"original_max_position_embeddings\": %u}",
+                scaling->factor, scaling->low_frequency_factor, scaling->high_frequency_factor,
+                scaling->original_context);
+}
+
 /* Under the names that Hugging Face's configurations have for them. */
 static void write_sizes(const struct model_spec *spec, FILE *json)
 {
-    if (spec->family == MODEL_GPT2)
+    if (spec->family == MODEL_GPT2) {
         fprintf(json,
                 "{\"model_type\": \"gpt2\", \"config\": {\"vocab_size\": %u, "
                 "\"n_positions\": %u, \"n_embd\": %u, \"n_layer\": %u, \"n_head\": %u, "
                 "\"resid_pdrop\": 0.0, \"embd_pdrop\": 0.0, \"attn_pdrop\": 0.0}",
                 spec->vocab, spec->context, spec->width, spec->layers, spec->heads);
-    else
-        fprintf(json,
-                "{\"model_type\": \"llama\", \"config\": {\"vocab_size\": %u, "
-                "\"max_position_embeddings\": %u, \"hidden_size\": %u, "
-                "\"num_hidden_layers\": %u, \"num_attention_heads\": %u, "
-                "\"num_key_value_heads\": %u, \"head_dim\": %u, \"intermediate_size\": %u, "
-                "\"rope_theta\": %.17g, \"rms_norm_eps\": %.17g}",
-                spec->vocab, spec->context, spec->width, spec->layers, spec->heads, spec->kv_heads,
-                spec->head_width, spec->hidden, spec->rope_theta, spec->norm_epsilon);
+        return;
+    }
+    fprintf(json,
+            "{\"model_type\": \"llama\", \"config\": {\"vocab_size\": %u, "
+            "\"max_position_embeddings\": %u, \"hidden_size\": %u, "
+            "\"num_hidden_layers\": %u, \"num_attention_heads\": %u, "
+            "\"num_key_value_heads\": %u, \"head_dim\": %u, \"intermediate_size\": %u, "
+            "\"rope_theta\": %.17g, \"rms_norm_eps\": %.17g",
+            spec->vocab, spec->context, spec->width, spec->layers, spec->heads, spec->kv_heads,
+            spec->head_width, spec->hidden, spec->rope_theta, spec->norm_epsilon);
+    write_scaling(&spec->rope_scaling, json);
+    fprintf(json, "}");
 }
 
 static void write_model(struct tiny_model *tiny)
@@ -114,10 +131,10 @@ static int run_reference(void)
     return WEXITSTATUS(status);
 }
 
-static void compare(enum model_family family)
+static void compare(enum tiny_kind kind)
 {
     struct tiny_model tiny;
-    tiny_open(&tiny, family);
+    tiny_open(&tiny, kind);
     snprintf(folder, sizeof(folder), "/tmp/firn-reference-XXXXXX");
     assert_non_null(mkdtemp(folder));
     write_model(&tiny);
@@ -132,17 +149,25 @@ static void compare(enum model_family family)
 static void test_gpt2(void **state)
 {
     (void)state;
-    compare(MODEL_GPT2);
+    compare(TINY_GPT2);
 }
 
 static void test_llama(void **state)
 {
     (void)state;
-    compare(MODEL_LLAMA);
+    compare(TINY_LLAMA);
+}
+
+static void test_scaled_rotary_embeddings(void **state)
+{
+    (void)state;
+    compare(TINY_LLAMA3);
+    compare(TINY_LINEAR);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama),
+                                       cmocka_unit_test(test_scaled_rotary_embeddings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * A small model of each family with parameters large enough that every part of it matters (at
+ * A small model of each kind with parameters large enough that every part of it matters (at
  * GPT-2's own initialization attention is nearly uniform and biases are zero), and its gradients.
  */
 #pragma once
@@ -26,26 +26,32 @@
 #define TINY_STREAM    77
 #define TINY_DEVIATION 0.25f
 
+enum tiny_kind { TINY_GPT2, TINY_LLAMA, TINY_LLAMA3, TINY_LINEAR, TINY_KINDS };
+
+#define TINY_LLAMA_SIZES                                                                           \
+    .family = MODEL_LLAMA, .layers = 2, .width = 32, .heads = 4, .context = TINY_CONTEXT,          \
+    .vocab = TINY_VOCAB, .tied = true, .kv_heads = 2, .rope_theta = 1000.0, .norm_epsilon = 1e-3,  \
+    .hidden = 51           /* odd: rows of the MLP are aligned to nothing */
+#define TINY_HEAD_WIDTH 10 /* heads are wider together than the residual stream */
+
 static const struct model_spec tiny_specs[] = {
-    [MODEL_GPT2] = {.family = MODEL_GPT2,
-                    .layers = 2,
-                    .width = 36, /* no multiple of 16: vectors have padding */
-                    .heads = 4,
-                    .context = TINY_CONTEXT,
-                    .vocab = TINY_VOCAB,
-                    .tied = true},
-    [MODEL_LLAMA] = {.family = MODEL_LLAMA,
-                     .layers = 2,
-                     .width = 32,
-                     .heads = 4,
-                     .context = TINY_CONTEXT,
-                     .vocab = TINY_VOCAB,
-                     .tied = true,
-                     .kv_heads = 2,
-                     .head_width = 10, /* heads are wider together than the residual stream */
-                     .hidden = 51,     /* odd: rows of the MLP are aligned to nothing */
-                     .rope_theta = 1000.0,
-                     .norm_epsilon = 1e-3},
+    [TINY_GPT2] = {.family = MODEL_GPT2,
+                   .layers = 2,
+                   .width = 36, /* no multiple of 16: vectors have padding */
+                   .heads = 4,
+                   .context = TINY_CONTEXT,
+                   .vocab = TINY_VOCAB,
+                   .tied = true},
+    [TINY_LLAMA] = {TINY_LLAMA_SIZES, .head_width = TINY_HEAD_WIDTH},
+    /* One of five waves stays, two are between, two become long. */
+    [TINY_LLAMA3] = {TINY_LLAMA_SIZES, .head_width = TINY_HEAD_WIDTH,
+                     .rope_scaling = {.type = MODEL_ROPE_LLAMA3,
+                                      .factor = 8.0,
+                                      .low_frequency_factor = 0.5,
+                                      .high_frequency_factor = 4.0,
+                                      .original_context = 64}},
+    [TINY_LINEAR] = {TINY_LLAMA_SIZES, .head_width = TINY_HEAD_WIDTH,
+                     .rope_scaling = {.type = MODEL_ROPE_LINEAR, .factor = 3.0}},
 };
 
 struct tiny_model {
@@ -98,14 +104,14 @@ static inline void tiny_make_weights(struct tiny_model *tiny, unsigned unit)
     tiny->kernel->weights(tiny->device, tiny->weights[unit], tiny->parameters[unit], count);
 }
 
-static inline void tiny_open_on(struct tiny_model *tiny, enum model_family family,
+static inline void tiny_open_on(struct tiny_model *tiny, const struct model_spec *spec,
                                 const struct kernel *kernel)
 {
     const struct kernel_options options = {.thread_count = TINY_THREADS};
     struct error error = {0};
 
     memset(tiny, 0, sizeof(*tiny));
-    tiny->spec = &tiny_specs[family];
+    tiny->spec = spec;
     tiny->kernel = kernel;
     assert_int_equal(tiny->kernel->open(&options, &tiny->device, &error), 0);
     tiny_fill_tokens(tiny);
@@ -123,9 +129,9 @@ static inline void tiny_open_on(struct tiny_model *tiny, enum model_family famil
     }
 }
 
-static inline void tiny_open(struct tiny_model *tiny, enum model_family family)
+static inline void tiny_open(struct tiny_model *tiny, enum tiny_kind kind)
 {
-    tiny_open_on(tiny, family, kernel_cpu());
+    tiny_open_on(tiny, &tiny_specs[kind], kernel_cpu());
 }
 
 static inline void tiny_close(struct tiny_model *tiny)

@@ -91,6 +91,10 @@ static void describe_job(struct sim *sim)
     spec->model.hidden = 4 * 512;
     spec->model.rope_theta = 10000;
     spec->model.norm_epsilon = 1e-5;
+    spec->model.rope_scaling.factor = 1;
+    spec->model.rope_scaling.low_frequency_factor = 1;
+    spec->model.rope_scaling.high_frequency_factor = 4;
+    spec->model.rope_scaling.original_context = 8192;
     spec->train.lanes = SIM_LANES;
     spec->train.micro_batch = 4;
     spec->train.micro_batches_per_lane = 2;

@@ -68,7 +68,7 @@ static void test_llama(void **state)
     (void)state;
     expect_keys(LLAMA, "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':2,"
                        "'head_width':10,'hidden':50,'vocab':256,'norm_epsilon':1e-6,"
-                       "'rope_theta':500000.0,'tied':true}");
+                       "'rope_theta':500000.0,'rope_scaling':{'type':'none'},'tied':true}");
 }
 
 /* What transformers writes today, and what older files leave out. */
@@ -79,7 +79,47 @@ static void test_llama_of_other_versions(void **state)
                 "'num_attention_heads':4,'intermediate_size':50,'vocab_size':256,"
                 "'rope_parameters':{'rope_type':'default','rope_theta':77.0}}",
                 "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':4,'head_width':8,"
-                "'hidden':50,'vocab':256,'norm_epsilon':1e-6,'rope_theta':77.0,'tied':false}");
+                "'hidden':50,'vocab':256,'norm_epsilon':1e-6,'rope_theta':77.0,"
+                "'rope_scaling':{'type':'none'},'tied':false}");
+}
+
+static void expect_scaling(const char *change, const char *theta_and_scaling)
+{
+    struct error error = {0};
+    AUTO_JSON json_t *config = parse(LLAMA);
+    AUTO_JSON json_t *changed = parse(change);
+    AUTO_JSON json_t *wanted = parse(theta_and_scaling);
+    AUTO_JSON json_t *keys = NULL;
+    assert_int_equal(json_object_update(config, changed), 0);
+    if (huggingface_model(config, &keys, &error) != 0)
+        fail_msg("%s", error.text);
+    assert_true(json_equal(json_object_get(keys, "rope_theta"), json_object_get(wanted, "theta")));
+    assert_true(json_equal(json_object_get(keys, "rope_scaling"), json_object_get(wanted, "rope")));
+}
+
+#define LLAMA3_THEIRS                                                                              \
+    "'factor':32.0,'low_freq_factor':1.0,'high_freq_factor':4.0,"                                  \
+    "'original_max_position_embeddings':8192"
+#define LLAMA3_OURS                                                                                \
+    "{'type':'llama3','factor':32.0,'low_frequency_factor':1.0,'high_frequency_factor':4.0,"       \
+    "'original_context':8192}"
+
+/* As Llama 3.2 was published, as transformers 5 writes it again, and as older files have it. */
+static void test_scaled_rotary_embeddings(void **state)
+{
+    (void)state;
+    expect_scaling("{'rope_scaling':{'rope_type':'llama3'," LLAMA3_THEIRS "}}",
+                   "{'theta':500000.0,'rope':" LLAMA3_OURS "}");
+    expect_scaling("{'rope_theta':null,'rope_parameters':{'rope_type':'llama3','rope_theta':7.0,"
+                   "" LLAMA3_THEIRS "}}",
+                   "{'theta':7.0,'rope':" LLAMA3_OURS "}");
+    expect_scaling("{'rope_scaling':{'type':'linear','factor':2.0}}",
+                   "{'theta':500000.0,'rope':{'type':'linear','factor':2.0}}");
+    expect_scaling("{'rope_scaling':{'type':'linear','factor':2.0},"
+                   "'rope_parameters':{'rope_type':'default'}}",
+                   "{'theta':500000.0,'rope':{'type':'linear','factor':2.0}}");
+    expect_scaling("{'rope_scaling':{'rope_type':'default'}}",
+                   "{'theta':500000.0,'rope':{'type':'none'}}");
 }
 
 static void test_what_is_not_computed_is_refused(void **state)
@@ -89,10 +129,16 @@ static void test_what_is_not_computed_is_refused(void **state)
     expect_refused(LLAMA, "{'mlp_bias':true}", "mlp_bias: true");
     expect_refused(LLAMA, "{'hidden_act':'gelu'}", "hidden_act: \"gelu\"");
     expect_refused(LLAMA, "{'rope_scaling':{'rope_type':'llama3','factor':8.0}}",
-                   "rope_scaling: \"llama3\" is not supported");
-    expect_refused(LLAMA, "{'rope_scaling':{'type':'linear','factor':2.0}}",
-                   "rope_scaling: \"linear\"");
+                   "low_freq_factor is missing");
+    expect_refused(
+        LLAMA, "{'rope_scaling':{'type':'dynamic','factor':2.0}}",
+        "rope_scaling: \"dynamic\" is not supported; only \"linear\" and \"llama3\" are");
+    expect_refused(LLAMA, "{'rope_scaling':'llama3'}", "rope_scaling: \"llama3\"");
+    expect_refused(LLAMA, "{'rope_scaling':{'rope_type':'longrope'}}",
+                   "rope_scaling: \"longrope\"");
     expect_refused(LLAMA, "{'rope_parameters':{'rope_type':'yarn'}}", "rope_parameters: \"yarn\"");
+    expect_refused(LLAMA, "{'rope_parameters':{'partial_rotary_factor':0.5}}",
+                   "partial_rotary_factor: 0.5");
     expect_refused(LLAMA, "{'model_type':'mistral'}", "model_type: \"mistral\"");
     expect_refused(LLAMA, "{'hidden_size':null}", "hidden_size is missing");
     expect_refused(LLAMA, "{'head_dim':null,'num_attention_heads':5}", "head_dim");
@@ -121,6 +167,8 @@ static void expect_round_trip(const char *model)
     assert_non_null(strstr(error.text, "model.layers: 7 here, 3 in config.json"));
 }
 
+#define SMALL_LLAMA "{'family':'llama','layers':3,'width':32,'heads':4,'context':16"
+
 static void test_what_is_written_is_read_again(void **state)
 {
     (void)state;
@@ -128,6 +176,26 @@ static void test_what_is_written_is_read_again(void **state)
     expect_round_trip("{'family':'llama','layers':3,'width':32,'heads':4,'kv_heads':2,"
                       "'head_width':10,'hidden':50,'context':16,'rope_theta':123456.5,"
                       "'norm_epsilon':1e-6}");
+    expect_round_trip(SMALL_LLAMA ",'rope_scaling':{'type':'linear','factor':2.5}}");
+    expect_round_trip(SMALL_LLAMA ",'rope_scaling':{'type':'llama3','factor':8,"
+                                  "'low_frequency_factor':2,'high_frequency_factor':3,"
+                                  "'original_context':4096}}");
+}
+
+/* What a job says nothing of is what it does by default: a folder of another kind is refused. */
+static void test_defaults_must_agree(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    AUTO_JSON json_t *keys = parse("{'rope_scaling':{'type':'linear','factor':2.0}}");
+    AUTO_JSON json_t *plain = parse("{'rope_scaling':{'type':'none'}}");
+    AUTO_JSON json_t *nothing = parse("{}");
+    assert_int_equal(huggingface_agree(plain, nothing, &error), 0);
+    assert_int_equal(huggingface_agree(keys, nothing, &error), -EINVAL);
+    assert_string_equal(error.text,
+                        "model.rope_scaling.type: \"none\" here, \"linear\" in config.json");
+    assert_int_equal(huggingface_agree(keys, plain, &error), -EINVAL);
+    assert_int_equal(huggingface_agree(plain, keys, &error), -EINVAL);
 }
 
 int main(void)
@@ -136,8 +204,10 @@ int main(void)
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_llama_of_other_versions),
+        cmocka_unit_test(test_scaled_rotary_embeddings),
         cmocka_unit_test(test_what_is_not_computed_is_refused),
         cmocka_unit_test(test_what_is_written_is_read_again),
+        cmocka_unit_test(test_defaults_must_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,6 +202,10 @@ static void test_encoding_has_every_key(void **state)
     assert_int_equal(decode(tree, &error), 0);
     assert_encoded(false);
     put(tree, "train.on_nan", json_string("skip"));
+    put(tree, "model.family", json_string("llama"));
+    put(tree, "model.rope_scaling",
+        parse("{'type':'llama3','factor':8,'low_frequency_factor':2,'high_frequency_factor':3,"
+              "'original_context':4096}"));
     assert_int_equal(decode(tree, &error), 0);
     assert_encoded(true);
 }
@@ -356,6 +360,16 @@ static void test_rules_between_keys(void **state)
                    "demo.yaml:3: model.kv_heads: 4 do not divide model.heads 6\n"
                    "demo.yaml:3: model.head_width: 7 is odd, and the rotary embedding turns pairs "
                    "of columns");
+    assert_refused("model.rope_scaling.type", "'linear'",
+                   "demo.yaml:3: model.rope_scaling.type: gpt2 has no rotary embedding that could "
+                   "be scaled");
+    assert_refused("model",
+                   "{'family':'llama','layers':6,'width':128,'heads':4,'context':8,"
+                   "'rope_scaling':{'factor':2,'low_frequency_factor':4}}",
+                   "demo.yaml:3: model.rope_scaling.factor: 2 means nothing without "
+                   "model.rope_scaling.type\n"
+                   "demo.yaml:3: model.rope_scaling.high_frequency_factor: 4 is not above "
+                   "low_frequency_factor 4");
     assert_refused("model", "{'family':'llama','layers':6,'width':128,'heads':5,'context':8}",
                    "demo.yaml:3: model.heads: 5 heads do not divide model.width 128; the nearest "
                    "that do are 4 and 8");

@@ -12,7 +12,7 @@ static struct tiny_model tiny;
 static int set_up(void **state)
 {
     (void)state;
-    tiny_open(&tiny, MODEL_GPT2);
+    tiny_open(&tiny, TINY_GPT2);
     return 0;
 }
 

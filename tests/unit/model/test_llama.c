@@ -69,6 +69,31 @@ static void test_spec_bounds(void **state)
     EXPECT_BAD(norm_epsilon, 0);
 }
 
+static void expect_bad_scaling(struct model_rope_scaling scaling, const char *key)
+{
+    struct model_spec changed = small;
+    changed.rope_scaling = scaling;
+    expect_bad(changed, key);
+}
+
+static void test_rope_scaling_bounds(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    struct model_spec spec = small;
+    spec.rope_scaling = (struct model_rope_scaling){MODEL_ROPE_LLAMA3, 32, 1, 4, 8192};
+    assert_int_equal(model_spec_check(&spec, &error), 0);
+    spec.rope_scaling = (struct model_rope_scaling){.type = MODEL_ROPE_LINEAR, .factor = 2};
+    assert_int_equal(model_spec_check(&spec, &error), 0);
+    expect_bad_scaling((struct model_rope_scaling){MODEL_ROPE_LLAMA3, 0.5, 1, 4, 8192}, "factor");
+    expect_bad_scaling((struct model_rope_scaling){MODEL_ROPE_LLAMA3, 32, 4, 4, 8192},
+                       "high_frequency_factor");
+    expect_bad_scaling((struct model_rope_scaling){MODEL_ROPE_LLAMA3, 32, 0, 4, 8192},
+                       "high_frequency_factor");
+    expect_bad_scaling((struct model_rope_scaling){MODEL_ROPE_LLAMA3, 32, 1, 4, 0},
+                       "original_context");
+}
+
 static void test_family_names(void **state)
 {
     (void)state;
@@ -202,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spec_bounds),
+        cmocka_unit_test(test_rope_scaling_bounds),
         cmocka_unit_test(test_family_names),
         cmocka_unit_test(test_layout_names_and_shapes),
         cmocka_unit_test(test_tensors_of_a_part_are_one_matrix),
