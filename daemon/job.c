@@ -63,7 +63,7 @@ static void suspect(struct job *job, const struct worker_report *status)
 static bool divergence_is_told(const struct job *job)
 {
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
-        if (job->statuses[slot].diverged)
+        if (job->statuses[slot].cause == CAUSE_DIVERGED)
             return true;
     return false;
 }
@@ -80,7 +80,7 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
         return;
     if (stuck && view_job_cancelled(&job->daemon->mirror, job->daemon->config->cluster, job->name))
         return;
-    if (status->diverged) {
+    if (status->cause == CAUSE_DIVERGED) {
         events_append(job->dir, &facts, "diverged", status->text);
         return;
     }
@@ -99,14 +99,15 @@ static bool has_rank_zero(const struct job *job, unsigned slot)
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
-    bool again = status->diverged ? divergence_is_told(job)
-                                  : status->phase == WORKER_REFUSED &&
-                                        job->statuses[slot].phase == WORKER_REFUSED;
+    bool diverged = status->cause == CAUSE_DIVERGED;
+    bool again =
+        diverged ? divergence_is_told(job)
+                 : status->phase == WORKER_REFUSED && job->statuses[slot].phase == WORKER_REFUSED;
 
     job->statuses[slot] = *status;
     if (!again)
         tell_status(job, slot, status);
-    if (status->diverged) /* no later step says how far the job came, and all ranks say the same */
+    if (diverged) /* no later step says how far the job came, and all ranks say the same */
         job_write_progress(job, slot);
     if (status->phase == WORKER_STUCK)
         suspect(job, status);

@@ -42,7 +42,7 @@ const struct worker_report *refused_witness(const struct plan *plan,
     for (unsigned i = 0; i < report_count; i++)
         for (unsigned k = 0; k < reports[i]->worker_count; k++) {
             const struct worker_report *worker = &reports[i]->workers[k];
-            if (worker->phase == WORKER_STUCK && worker->checkpoint_lost &&
+            if (worker->phase == WORKER_STUCK && worker->cause == CAUSE_CHECKPOINT_LOST &&
                 worker->generation == plan->generation &&
                 plan_find(plan, reports[i]->node, worker->slot) >= 0)
                 return worker;

@@ -27,7 +27,8 @@ static void add_ended(struct node_report *report, unsigned index, const struct a
     /* Only one that has said so was in a generation. */
     if (slot->status.phase != WORKER_STARTING && slot->status.phase != WORKER_PREPARED)
         entry->generation = slot->status.generation;
-    entry->diverged = phase == WORKER_REFUSED && slot->status.diverged;
+    if (phase == WORKER_REFUSED)
+        entry->cause = slot->status.cause;
     memcpy(entry->text, slot->text, sizeof(entry->text));
 }
 

@@ -79,7 +79,7 @@ static bool is_out_of_reach(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->seat == SEAT_BROKEN && member->report->checkpoint_away &&
+        if (member->seat == SEAT_BROKEN && member->report->cause == CAUSE_CHECKPOINT_AWAY &&
             member->report->generation == context->view->plan->generation)
             return true;
     }

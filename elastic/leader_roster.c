@@ -229,7 +229,7 @@ const char *roster_refused(const struct roster *roster, const char *node)
 const struct worker_report *roster_diverged(const struct roster *roster)
 {
     for (unsigned i = 0; i < roster->count; i++)
-        if (roster->members[i].report != NULL && roster->members[i].report->diverged)
+        if (roster->members[i].report != NULL && roster->members[i].report->cause == CAUSE_DIVERGED)
             return roster->members[i].report;
     return NULL;
 }
@@ -237,7 +237,8 @@ const struct worker_report *roster_diverged(const struct roster *roster)
 bool roster_disputed(const struct roster *roster)
 {
     for (unsigned i = 0; i < roster->count; i++)
-        if (roster->members[i].seat == SEAT_BROKEN && roster->members[i].report->state_disputed)
+        if (roster->members[i].seat == SEAT_BROKEN &&
+            roster->members[i].report->cause == CAUSE_STATE_DISPUTED)
             return true;
     return false;
 }

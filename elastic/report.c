@@ -12,11 +12,20 @@
 #include "elastic/wire_text.h"
 
 #define PHASE_WORD_SIZE 16
+#define CAUSE_WORD_SIZE 32 /* room for those of newer programs */
 
 static const char *const phases[] = {
     [WORKER_STARTING] = "starting", [WORKER_PREPARED] = "prepared", [WORKER_RUNNING] = "running",
     [WORKER_STUCK] = "stuck",       [WORKER_FINISHED] = "finished", [WORKER_LEFT] = "left",
     [WORKER_DEAD] = "dead",         [WORKER_REFUSED] = "refused",   [WORKER_BAD] = "bad",
+};
+
+static const char *const causes[] = {
+    [CAUSE_NONE] = "",
+    [CAUSE_CHECKPOINT_LOST] = "checkpoint_lost",
+    [CAUSE_CHECKPOINT_AWAY] = "checkpoint_away",
+    [CAUSE_STATE_DISPUTED] = "state_disputed",
+    [CAUSE_DIVERGED] = "diverged",
 };
 
 const char *worker_phase_word(enum worker_phase phase)
@@ -57,6 +66,17 @@ static json_t *encode_extras(const struct worker_report *report)
     return json_incref(array);
 }
 
+/* Control 1 knows no "cause": there each had a key of its own, which is its word. */
+static int encode_cause(json_t *tree, enum worker_cause cause)
+{
+    assert(cause < ARRAY_COUNT(causes));
+    if (cause == CAUSE_NONE)
+        return 0;
+    const char *word = causes[cause];
+    int r = json_object_set_new(tree, "cause", json_string(word));
+    return r < 0 ? r : json_object_set_new(tree, word, json_true());
+}
+
 json_t *worker_report_encode(const struct worker_report *report)
 {
     AUTO_JSON json_t *tree = json_pack(
@@ -79,13 +99,7 @@ json_t *worker_report_encode(const struct worker_report *report)
     if (report->unreached_count > 0 &&
         json_object_set_new(tree, "unreached", encode_unreached(report)) < 0)
         return NULL;
-    if (report->checkpoint_lost && json_object_set_new(tree, "checkpoint_lost", json_true()) < 0)
-        return NULL;
-    if (report->checkpoint_away && json_object_set_new(tree, "checkpoint_away", json_true()) < 0)
-        return NULL;
-    if (report->state_disputed && json_object_set_new(tree, "state_disputed", json_true()) < 0)
-        return NULL;
-    if (report->diverged && json_object_set_new(tree, "diverged", json_true()) < 0)
+    if (encode_cause(tree, report->cause) < 0)
         return NULL;
     return json_incref(tree);
 }
@@ -191,6 +205,34 @@ static int decode_record(const json_t *tree, struct worker_report *report, struc
     return r;
 }
 
+/* As control 1 says it: one key for each. */
+static int decode_cause_of_old(const json_t *tree, enum worker_cause *ret_cause,
+                               struct error *error)
+{
+    bool is_it = false;
+    int r = 0;
+    for (unsigned i = CAUSE_NONE + 1; r == 0 && !is_it && i < ARRAY_COUNT(causes); i++) {
+        if (!json_has(tree, causes[i]))
+            continue;
+        r = json_get_bool(tree, causes[i], &is_it, error);
+        if (r == 0 && is_it)
+            *ret_cause = (enum worker_cause)i;
+    }
+    return r;
+}
+
+static int decode_cause(const json_t *tree, enum worker_cause *ret_cause, struct error *error)
+{
+    char word[CAUSE_WORD_SIZE];
+    if (!json_has(tree, "cause"))
+        return decode_cause_of_old(tree, ret_cause, error);
+    int r = json_get_text(tree, "cause", word, sizeof(word), error);
+    for (unsigned i = 0; r == 0 && i < ARRAY_COUNT(causes); i++)
+        if (strcmp(causes[i], word) == 0)
+            *ret_cause = (enum worker_cause)i;
+    return r;
+}
+
 static int decode_state(const json_t *tree, struct worker_report *report, struct error *error)
 {
     int r = json_get_u64(tree, "applied_step", INT64_MAX - 1, &report->applied_step, error);
@@ -207,15 +249,7 @@ static int decode_state(const json_t *tree, struct worker_report *report, struct
                               error);
     if (r == 0 && json_has(tree, "root"))
         r = json_get_bool(tree, "root", &report->root, error);
-    if (r == 0 && json_has(tree, "checkpoint_lost"))
-        r = json_get_bool(tree, "checkpoint_lost", &report->checkpoint_lost, error);
-    if (r == 0 && json_has(tree, "checkpoint_away"))
-        r = json_get_bool(tree, "checkpoint_away", &report->checkpoint_away, error);
-    if (r == 0 && json_has(tree, "state_disputed"))
-        r = json_get_bool(tree, "state_disputed", &report->state_disputed, error);
-    if (r == 0 && json_has(tree, "diverged"))
-        r = json_get_bool(tree, "diverged", &report->diverged, error);
-    return r;
+    return r == 0 ? decode_cause(tree, &report->cause, error) : r;
 }
 
 static int decode_lost(const json_t *tree, struct worker_report *report, struct error *error)

@@ -29,6 +29,17 @@ enum worker_phase {
                    of its firnd's version: the slot is out of service, `text` says why */
 };
 
+/* Why a worker does not go on, where the leader or an agent decides by it. */
+enum worker_cause {
+    CAUSE_NONE,            /* peers were lost, another plan came, or the phase says it all */
+    CAUSE_CHECKPOINT_LOST, /* stuck: the checkpoint of its plan is damaged or incomplete */
+    CAUSE_CHECKPOINT_AWAY, /* stuck: nodes that may have a part of it do not answer */
+    CAUSE_STATE_DISPUTED,  /* stuck: replicas of its generation held different parameters or
+                              moments, and nobody's state of it counts */
+    CAUSE_DIVERGED,        /* refused: a step's loss or gradient is no finite number, and no layout
+                              computes another one, so the job is over */
+};
+
 /* Units beside those of the worker's stage: copies of other stages, or left from before. */
 struct report_extra {
     unsigned first, count;
@@ -47,13 +58,8 @@ struct worker_report {
     unsigned old_first_unit, old_unit_count; /* units of the generation before, same applied_step */
     unsigned extra_count;                    /* 0 unless held_unit_count > 0 */
     struct report_extra extras[REPORT_EXTRAS_MAX]; /* at the same applied_step */
-    bool holds;           /* HOLD(applied_step + 1): gradients of the held range and of shadows */
-    bool checkpoint_lost; /* stuck because the checkpoint of its plan is damaged or incomplete */
-    bool diverged; /* refused because of a step whose loss or gradient is no finite number: no
-                      layout computes another one, so the job is over */
-    bool checkpoint_away; /* because nodes that may have a part of it do not answer */
-    bool state_disputed;  /* stuck because replicas of its generation held different parameters or
-                             moments: nobody's state of it counts */
+    bool holds; /* HOLD(applied_step + 1): gradients of the held range and of shadows */
+    enum worker_cause cause;
     /* From here on node_report_decode() writes only what is not zero. */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */
@@ -93,7 +99,8 @@ json_t *node_report_encode(const struct node_report *report);
  * worker_report_decode(), node_report_decode() - -EINVAL names the key
  *
  * Unit ranges lie within STEP_RECORD_UNITS_MAX; a record, when there is one, is of applied_step + 1
- * if the worker holds that, else of applied_step and complete. A node's slots are distinct, and of
+ * if the worker holds that, else of applied_step and complete. A cause that this program does not
+ * know, of a newer one, counts as none. A node's slots are distinct, and of
  * a node's @ret_report, which must be zeroed, only the first worker_count workers are written, and
  * of these no arrays that are empty: what is not touched takes no memory.
  */

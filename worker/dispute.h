@@ -20,7 +20,7 @@
  * back to the newest checkpoint, whose state all held alike (worker/state_check.h). A majority that
  * got its state from the one who is wrong accuses the one who is right: that costs a slot, no bit.
  * Who was not told, for links broke meanwhile, reports its state as good; but one word of those who
- * know is enough for the leader to count on none (worker_report.state_disputed).
+ * know is enough for the leader to count on none (CAUSE_STATE_DISPUTED).
  *
  * Not seen: what all replicas have alike, and what nobody else holds.
  */

@@ -10,11 +10,6 @@
 
 #define PROGRESS_NS (NS_PER_SECOND / 4)
 
-/* What the leader must know of why a worker does not go on. */
-struct because {
-    bool checkpoint_lost, checkpoint_away, state_disputed, diverged;
-};
-
 /* ---- the status ---- */
 
 static void describe_lost(const struct trainer *trainer, struct worker_report *report)
@@ -89,8 +84,8 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
         describe_lost(trainer, ret_report);
 }
 
-static void send_status(struct trainer *trainer, enum worker_phase phase, const char *text,
-                        struct because because)
+void telling_cause(struct trainer *trainer, enum worker_phase phase, enum worker_cause cause,
+                   const char *text)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
@@ -100,30 +95,14 @@ static void send_status(struct trainer *trainer, enum worker_phase phase, const 
     }
     message->type = CONTROL_STATUS;
     describe(trainer, phase, text, &message->status);
-    message->status.checkpoint_lost = because.checkpoint_lost;
-    message->status.checkpoint_away = because.checkpoint_away;
-    message->status.state_disputed = because.state_disputed;
-    message->status.diverged = because.diverged;
+    message->status.cause = cause;
     trainer->phase = phase;
     control_server_send(trainer->control, message);
 }
 
 void telling_status(struct trainer *trainer, enum worker_phase phase, const char *text)
 {
-    send_status(trainer, phase, text, (struct because){0});
-}
-
-void telling_stuck(struct trainer *trainer, enum stuck_cause cause, const char *text)
-{
-    send_status(trainer, WORKER_STUCK, text,
-                (struct because){.checkpoint_lost = cause == STUCK_CHECKPOINT_LOST,
-                                 .checkpoint_away = cause == STUCK_CHECKPOINT_AWAY,
-                                 .state_disputed = cause == STUCK_STATE_DISPUTED});
-}
-
-void telling_diverged(struct trainer *trainer, const char *text)
-{
-    send_status(trainer, WORKER_REFUSED, text, (struct because){.diverged = true});
+    telling_cause(trainer, phase, CAUSE_NONE, text);
 }
 
 /* ---- the rest ---- */

@@ -9,19 +9,10 @@
 /** telling_status() - that it is in @phase; with @text, "" where there is nothing to say, and with
  * what the leader must know to decide: the step, the units held, who was lost */
 void telling_status(struct trainer *trainer, enum worker_phase phase, const char *text);
-/* Why a generation's state is not to be had: the leader takes an older checkpoint, or waits. */
-enum stuck_cause {
-    STUCK_BY_OTHERS,       /* nothing is wrong with a checkpoint */
-    STUCK_CHECKPOINT_LOST, /* it is damaged or incomplete */
-    STUCK_CHECKPOINT_AWAY, /* nodes that may have a part of it do not answer */
-    STUCK_STATE_DISPUTED,  /* replicas held different ones */
-};
 
-/** telling_stuck() - STUCK, with what is held, and why */
-void telling_stuck(struct trainer *trainer, enum stuck_cause cause, const char *text);
-
-/** telling_diverged() - REFUSED, because no layout can go on from here */
-void telling_diverged(struct trainer *trainer, const char *text);
+/** telling_cause() - the same of a worker that does not go on, and why */
+void telling_cause(struct trainer *trainer, enum worker_phase phase, enum worker_cause cause,
+                   const char *text);
 
 /** telling_event() - a line for people */
 void telling_event(struct trainer *trainer, const char *text);

@@ -25,13 +25,13 @@
 
 /* ---- generations ---- */
 
-static enum stuck_cause cause_of(const struct plan *plan, int status)
+static enum worker_cause cause_of(const struct plan *plan, int status)
 {
     if (plan->source != PLAN_SOURCE_CHECKPOINT)
-        return STUCK_BY_OTHERS;
+        return CAUSE_NONE;
     if (status == -EHOSTUNREACH)
-        return STUCK_CHECKPOINT_AWAY;
-    return checkpoint_is_lost(plan->restore_path, status) ? STUCK_CHECKPOINT_LOST : STUCK_BY_OTHERS;
+        return CAUSE_CHECKPOINT_AWAY;
+    return checkpoint_is_lost(plan->restore_path, status) ? CAUSE_CHECKPOINT_LOST : CAUSE_NONE;
 }
 
 /* The state that the plan speaks of is not to be had. */
@@ -44,7 +44,7 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
     if (orders_stopping(trainer))
         return SESSION_STOPPED;
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
-    telling_stuck(trainer, cause_of(plan, status), text);
+    telling_cause(trainer, WORKER_STUCK, cause_of(plan, status), text);
     orders_forget_planned(trainer);
     return SESSION_BROKEN;
 }
@@ -63,7 +63,7 @@ static enum session_outcome diverged(struct trainer *trainer, const struct error
 {
     log_error("%s", error->text);
     telling_untold(trainer);
-    telling_diverged(trainer, error->text);
+    telling_cause(trainer, WORKER_REFUSED, CAUSE_DIVERGED, error->text);
     orders_await_stop(trainer);
     return SESSION_STOPPED;
 }
@@ -101,7 +101,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         return leave_service(trainer, error);
     log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
                 error->code ? error->text : strerror(-status));
-    telling_stuck(trainer, status == -EUCLEAN ? STUCK_STATE_DISPUTED : STUCK_BY_OTHERS,
+    telling_cause(trainer, WORKER_STUCK, status == -EUCLEAN ? CAUSE_STATE_DISPUTED : CAUSE_NONE,
                   error->code ? error->text : "");
     orders_forget_planned(trainer);
     return SESSION_BROKEN;

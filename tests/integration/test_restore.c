@@ -66,7 +66,7 @@ static bool somebody_lost_the_checkpoint(const struct crew *crew, void *context)
         assert_false(crew->workers[slot].exited);
         assert_int_not_equal(status->phase, WORKER_RUNNING);
         if (status->phase == WORKER_STUCK && status->generation == crew->generation)
-            return status->checkpoint_lost;
+            return status->cause == CAUSE_CHECKPOINT_LOST;
     }
     return false;
 }

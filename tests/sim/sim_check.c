@@ -334,11 +334,11 @@ void sim_check_report(struct sim *sim, const struct sim_worker *worker,
 {
     const struct sim_ledger *ledger = &worker->ledger;
     uint64_t step = worker->state.applied_step;
-    if (report->checkpoint_lost) {
+    if (report->cause == CAUSE_CHECKPOINT_LOST) {
         check_lost(sim, worker);
         sim_check_missed(sim, worker->plan->resume_step);
     }
-    if (report->checkpoint_away)
+    if (report->cause == CAUSE_CHECKPOINT_AWAY)
         note_unread(sim, worker->plan->resume_step);
     for (unsigned unit = 0; step > 0 && unit < SIM_UNITS; unit++)
         if (ledger->kept[unit] == step && !worker->state.units[unit].held)

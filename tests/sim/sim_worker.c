@@ -92,8 +92,7 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
         .generation = phase == WORKER_PREPARED ? MAX(worker->generation, worker->prepared)
                                                : worker->generation,
     };
-    ret_report->checkpoint_lost = worker->checkpoint_lost;
-    ret_report->checkpoint_away = worker->checkpoint_away;
+    ret_report->cause = worker->cause;
     ret_report->root = phase == WORKER_RUNNING && worker->rank == 0;
     describe_held(worker, ret_report);
     if (phase == WORKER_STUCK)
@@ -452,11 +451,12 @@ static bool at_restore(struct sim_worker *worker)
     } else if (worker->stopping) {
         worker_exit(worker, 0);
     } else { /* the leader has to take an older checkpoint, unless this one is only out of reach */
-        worker->checkpoint_lost = status == -ENOENT;
-        worker->checkpoint_away = status == -EHOSTUNREACH;
+        worker->cause = status == -ENOENT         ? CAUSE_CHECKPOINT_LOST
+                        : status == -EHOSTUNREACH ? CAUSE_CHECKPOINT_AWAY
+                                                  : CAUSE_NONE;
         worker_go(worker, POINT_WAIT);
         go_stuck(worker);
-        worker->checkpoint_lost = worker->checkpoint_away = false;
+        worker->cause = CAUSE_NONE;
     }
     return worker->alive;
 }

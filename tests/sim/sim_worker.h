@@ -102,7 +102,8 @@ struct sim_worker {
     struct plan *plan, *pending;
     uint64_t prepared, generation, announced, recorded_step, refused_step;
     uint64_t held_generation;
-    bool stopping, cancelled, first_commit, checkpoint_lost, checkpoint_away;
+    bool stopping, cancelled, first_commit;
+    enum worker_cause cause; /* while it says that it is stuck */
     struct sim_state state;
     struct sim_mesh *mesh;
     struct mesh_unreached unreached;

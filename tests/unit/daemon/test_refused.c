@@ -61,7 +61,7 @@ static struct node_report *one_report(const struct plan *plan)
     report->workers[0].slot = plan->workers[0].slot;
     report->workers[0].phase = WORKER_STUCK;
     report->workers[0].generation = plan->generation;
-    report->workers[0].checkpoint_lost = true;
+    report->workers[0].cause = CAUSE_CHECKPOINT_LOST;
     return report;
 }
 
@@ -78,9 +78,9 @@ static void test_only_a_worker_of_the_plan_is_a_witness(void **state)
     assert_null(refused_witness(NULL, &seen, 1));
     assert_null(refused_witness(plan, NULL, 0));
 
-    worker->checkpoint_lost = false;
+    worker->cause = CAUSE_NONE;
     assert_null(refused_witness(plan, &seen, 1));
-    worker->checkpoint_lost = true;
+    worker->cause = CAUSE_CHECKPOINT_LOST;
     worker->phase = WORKER_DEAD;
     assert_null(refused_witness(plan, &seen, 1));
     worker->phase = WORKER_STUCK;

@@ -594,7 +594,7 @@ static void a_refusal_is_final_and_told(void **state)
     memset(&said, 0, sizeof(said));
     said.instance = 7;
     said.phase = WORKER_REFUSED;
-    said.diverged = true;
+    said.cause = CAUSE_DIVERGED;
     snprintf(said.text, sizeof(said.text), "no such data");
     step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said});
     assert_reported(0, WORKER_REFUSED);
@@ -605,7 +605,7 @@ static void a_refusal_is_final_and_told(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
     feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
     assert_reported(0, WORKER_REFUSED);
-    assert_true(entry_of(0)->diverged);
+    assert_int_equal(entry_of(0)->cause, CAUSE_DIVERGED);
 }
 
 static void a_worker_takes_its_slot_out_of_service(void **state)

@@ -662,7 +662,7 @@ static void expect_divergence(unsigned nodes)
     uint64_t generation = cluster->plan->generation;
 
     cluster->checkpoint_step = 8;
-    worker->status.diverged = true;
+    worker->status.cause = CAUSE_DIVERGED;
     snprintf(worker->status.text, sizeof(worker->status.text), "step 9: the loss is NaN");
     fake_say(cluster, worker, WORKER_REFUSED);
     fake_exit(cluster, worker, 1);

@@ -286,7 +286,7 @@ static void read_in_vain(const char *shares)
         break_links(0, 2);
         for (unsigned i = 0; i < NODES; i++)
             reports[i].workers[0].held_unit_count = 0;
-        reports[0].workers[0].checkpoint_away = true;
+        reports[0].workers[0].cause = CAUSE_CHECKPOINT_AWAY;
         view.now_ns += 10 * TIMEOUT_NS;
         decide();
         assert_int_equal(decision.action, LEADER_PUBLISH);

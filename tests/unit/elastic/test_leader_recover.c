@@ -658,7 +658,7 @@ static uint64_t try_until_given_up(void)
     for (unsigned i = 0; i < NODES; i++) {
         say(i, WORKER_STUCK, 6, 0);
         reports[i].workers[0].held_unit_count = 0;
-        reports[i].workers[0].checkpoint_away = i == 0;
+        reports[i].workers[0].cause = i == 0 ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
     }
     for (;;) {
         decide();

@@ -350,7 +350,7 @@ static void nobodys_state_counts_once_it_was_disputed(void **state)
     told->held_unit_count = 0;
     decide();
     expect_published(9, 0);
-    told->state_disputed = true;
+    told->cause = CAUSE_STATE_DISPUTED;
     expect_words("reports contradict each other (replicas held different parameters or moments): 1 "
                  "stage x 3 replicas from the checkpoint of step 4");
     assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
