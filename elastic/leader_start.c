@@ -10,6 +10,14 @@
 #include "elastic/leader_retry.h"
 #include "elastic/plan_words.h"
 
+/* Somebody may have had no part in the plan that told of it first, or that one never began. */
+static bool was_disputed(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    return roster_disputed(&context->roster) ||
+           (plan != NULL && plan->disputed && context->view->checkpoint.step <= plan->resume_step);
+}
+
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why)
 {
@@ -39,6 +47,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     plan->planned = false;
     plan->source = checkpoint->step > 0 ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
     plan->resume_step = checkpoint->step;
+    plan->disputed = was_disputed(context);
     memcpy(plan->restore_path, checkpoint->path, sizeof(plan->restore_path));
     if (checkpoint->shares[0] != '\0') /* it lies in several folders, which the stores have */
         memcpy(plan->restore_sha256, checkpoint->manifest_sha256, sizeof(plan->restore_sha256));

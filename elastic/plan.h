@@ -126,6 +126,8 @@ struct plan {
     enum plan_source source;
     uint64_t resume_step; /* committed steps the generation starts from; of a planned switch: at
                              least this */
+    bool disputed; /* goes back because replicas held different state: what was written of the steps
+                      after resume_step may be wrong */
     char restore_path[JOB_PATH_SIZE]; /* PLAN_SOURCE_CHECKPOINT: the checkpoint's folder */
     bool has_commit; /* survivors at HOLD(commit.step) apply it with these norms first */
     struct step_record commit;

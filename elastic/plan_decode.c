@@ -175,6 +175,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
         r = decode_recompute(tree, plan, error);
     if (r == 0 && json_has(tree, "breaks_off"))
         r = json_get_bool(tree, "breaks_off", &plan->breaks_off, error);
+    if (r == 0 && json_has(tree, "disputed"))
+        r = json_get_bool(tree, "disputed", &plan->disputed, error);
     if (r == 0 && json_has(tree, "patient"))
         r = json_get_bool(tree, "patient", &plan->patient, error);
     if (r == 0)

@@ -99,6 +99,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
         r |= put(tree, "recompute", json_string(plan_recompute_word(plan->recompute)));
     if (plan->breaks_off)
         r |= put(tree, "breaks_off", json_true());
+    if (plan->disputed)
+        r |= put(tree, "disputed", json_true());
     if (plan->patient)
         r |= put(tree, "patient", json_true());
     r |= put(tree, "frozen_layers", json_integer((json_int_t)plan->frozen_layers));

@@ -18,6 +18,7 @@
 struct evidence {
     const struct worker_report *reports;
     unsigned report_count, unit_count, lane_count;
+    enum job_nan on_nan;
     uint64_t applied;           /* the largest */
     struct step_record *record; /* scratch: what all reporters know of one step */
     bool *covered;              /* scratch: unit_count */
@@ -142,6 +143,13 @@ static bool everybody_holds_next(const struct evidence *evidence)
     return true;
 }
 
+/* What is known of the step is all of it, and may be applied. */
+static bool may_stand(const struct evidence *evidence)
+{
+    return step_record_complete(evidence->record) &&
+           (evidence->on_nan == JOB_NAN_SKIP || step_record_finite(evidence->record));
+}
+
 /* The outcome if the next generation started from @step; the unit that would be missing. */
 static int try_step(struct evidence *evidence, uint64_t step, struct recovery *ret_recovery,
                     unsigned *ret_missing, struct error *error)
@@ -152,7 +160,7 @@ static int try_step(struct evidence *evidence, uint64_t step, struct recovery *r
     ret_recovery->kind = RECOVERY_REPLAY;
     ret_recovery->step = step;
     ret_recovery->commit.step = 0;
-    if (step_record_complete(evidence->record)) {
+    if (may_stand(evidence)) {
         ret_recovery->commit = *evidence->record;
         if (someone_applies(evidence, ret_recovery))
             ret_recovery->kind = RECOVERY_STANDS;
@@ -189,7 +197,8 @@ static int decide(struct evidence *evidence, struct recovery *ret_recovery, stru
 }
 
 int recovery_decide(const struct worker_report *reports, unsigned report_count, unsigned unit_count,
-                    unsigned lane_count, struct recovery *ret_recovery, struct error *error)
+                    unsigned lane_count, enum job_nan on_nan, struct recovery *ret_recovery,
+                    struct error *error)
 {
     AUTO_FREE struct step_record *record = malloc(sizeof(*record));
     AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));
@@ -200,6 +209,7 @@ int recovery_decide(const struct worker_report *reports, unsigned report_count, 
                                 .report_count = report_count,
                                 .unit_count = unit_count,
                                 .lane_count = lane_count,
+                                .on_nan = on_nan,
                                 .record = record,
                                 .covered = covered};
     evidence.applied = largest_applied(&evidence);

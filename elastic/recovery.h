@@ -46,10 +46,14 @@ struct recovery {
  * in a bit, are -EBADMSG with the text of the contradiction: the caller goes back to the
  * checkpoint. A reporter of generation 0 may be anywhere.
  *
+ * @on_nan: with JOB_NAN_STOP a step whose loss or norm is no finite number never stands. Nobody has
+ * applied it, and whether the job ends by it is for its workers to say, when all have computed it
+ * again and compared what they hold: a wrong bit of one that is gone may have made it.
+ *
  * Return: 0, -EBADMSG, -ENOMEM.
  */
 int recovery_decide(const struct worker_report *reports, unsigned report_count, unsigned unit_count,
-                    unsigned lane_count, struct recovery *ret_recovery,
+                    unsigned lane_count, enum job_nan on_nan, struct recovery *ret_recovery,
                     struct error *error) CHECK_RESULT;
 
 struct recovery_range {

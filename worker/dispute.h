@@ -78,7 +78,11 @@ int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about a
                     const struct dispute_verdict *verdict, bool again,
                     struct error *error) CHECK_RESULT;
 
-/* What a worker remembers of disputes without a majority; all zero: none. */
+/*
+ * What a worker remembers of disputes without a majority; all zero: none. It is the worker's own: a
+ * process that took the place of one that was in the first of two has been in one only, and stays,
+ * while the one that was in both goes.
+ */
 struct dispute_memory {
     uint64_t gradients_step; /* the last one; until the job goes back to a checkpoint */
     uint64_t state_step;

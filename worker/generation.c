@@ -26,6 +26,7 @@ int generation_settle(struct trainer *trainer, struct error *error)
     struct state *state = trainer->state;
 
     if (plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1) {
+        /* A leader of an older version may ask for it; a new one never does. */
         int status = divergence_check(&trainer->spec, &plan->commit, error);
         if (status)
             return status;

@@ -21,6 +21,7 @@ struct exact {
     uint64_t step;
     char loss_bits[BITS64_TEXT_SIZE], grad_norm_bits[BITS64_TEXT_SIZE];
     unsigned frozen_layers;
+    uint64_t generation; /* but for this one, which wrote the line */
 };
 
 struct metrics {
@@ -60,6 +61,8 @@ static int parse_line(const char *line, size_t size_bytes, struct exact *ret_exa
                                error);
     if (!status)
         status = json_get_unsigned(tree, "frozen_layers", 4096, &ret_exact->frozen_layers, error);
+    if (!status)
+        status = json_get_u64(tree, "generation", UINT64_MAX, &ret_exact->generation, error);
     return status;
 }
 
@@ -148,17 +151,26 @@ static int compare_steps(const void *key, const void *entry)
     return step < other ? -1 : step > other;
 }
 
+static const struct exact *find_step(const struct metrics *metrics, uint64_t step)
+{
+    if (metrics->count == 0) /* no steps to search among, not even an empty list */
+        return NULL;
+    return bsearch(&step, metrics->steps, metrics->count, sizeof(*metrics->steps), compare_steps);
+}
+
+static bool is_same(const struct exact *one, const struct exact *other)
+{
+    return !strcmp(one->loss_bits, other->loss_bits) &&
+           !strcmp(one->grad_norm_bits, other->grad_norm_bits) &&
+           one->frozen_layers == other->frozen_layers;
+}
+
 static int check_replay(const struct metrics *metrics, uint64_t step, const struct exact *now,
                         struct error *error)
 {
-    const struct exact *then =
-        bsearch(&step, metrics->steps, metrics->count, sizeof(*then), compare_steps);
+    const struct exact *then = find_step(metrics, step);
 
-    if (!then) /* this node was away then: nothing to compare with */
-        return 0;
-    if (!strcmp(then->loss_bits, now->loss_bits) &&
-        !strcmp(then->grad_norm_bits, now->grad_norm_bits) &&
-        then->frozen_layers == now->frozen_layers)
+    if (!then || is_same(then, now)) /* none: this node was away then */
         return 0;
     return error_set(error, -EILSEQ,
                      "step %" PRIu64
@@ -264,7 +276,8 @@ void metrics_close(struct metrics *metrics)
 
 int metrics_append(struct metrics *metrics, const struct metrics_line *line, struct error *error)
 {
-    struct exact exact = {.step = line->step, .frozen_layers = line->frozen_layers};
+    struct exact exact = {
+        .step = line->step, .frozen_layers = line->frozen_layers, .generation = line->generation};
 
     bits64_text(line->loss, exact.loss_bits);
     bits64_text(line->grad_norm, exact.grad_norm_bits);
@@ -288,8 +301,12 @@ int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *
     size_t kept = 0;
     int status = file_read(metrics->path, METRICS_FILE_MAX, &text, error);
 
-    if (status)
+    if (!status && bytes_append(&text, metrics->unwritten.data, metrics->unwritten.size_bytes))
+        status = error_set(error, -ENOMEM, "no memory for the history of %s", metrics->path);
+    if (status) {
+        bytes_done(&text);
         return status;
+    }
     for (size_t i = 0; i < metrics->count && metrics->steps[i].step <= step; i++) {
         const uint8_t *end = memchr(text.data + kept, '\n', text.size_bytes - kept);
         if (!end)
@@ -333,23 +350,33 @@ static bool next_line(const struct bytes *text, size_t *at, struct bytes *ret_li
     return true;
 }
 
-/* The lines of both, in step order, @mine where both have a step; what was remembered of each says
- * which lines there are. */
+/* Where both have a step with other bits the later generation has it right: a step is computed to
+ * other bits only after replicas were found to differ, and this node had no part in what followed.
+ */
+static bool corrects(const struct exact *theirs, const struct exact *mine)
+{
+    return !is_same(theirs, mine) && theirs->generation > mine->generation;
+}
+
+/* The lines of both, in step order, @mine where both have a step and mine is not corrected; what
+ * was remembered of each says which lines there are. */
 static int merge_lines(const struct metrics *mine, const struct bytes *my_text,
                        const struct metrics *theirs, const struct bytes *their_text,
                        struct bytes *into)
 {
     size_t my_at = 0, their_at = 0, i = 0, j = 0;
-    struct bytes line;
+    struct bytes line, passed;
     int status = 0;
 
     while (!status && (i < mine->count || j < theirs->count)) {
         bool same =
             i < mine->count && j < theirs->count && mine->steps[i].step == theirs->steps[j].step;
-        bool take_mine =
-            j == theirs->count || (i < mine->count && mine->steps[i].step <= theirs->steps[j].step);
-        if (same && next_line(their_text, &their_at, &line)) /* passed over */
-            j++;
+        bool take_mine = same ? !corrects(&theirs->steps[j], &mine->steps[i])
+                              : j == theirs->count || (i < mine->count &&
+                                                       mine->steps[i].step < theirs->steps[j].step);
+        if (same &&
+            next_line(take_mine ? their_text : my_text, take_mine ? &their_at : &my_at, &passed))
+            *(take_mine ? &j : &i) += 1;
         if (!next_line(take_mine ? my_text : their_text, take_mine ? &my_at : &their_at, &line))
             return -EBADMSG; /* somebody else writes to the file */
         status = bytes_append(into, line.data, line.size_bytes);
@@ -358,14 +385,13 @@ static int merge_lines(const struct metrics *mine, const struct bytes *my_text,
     return status;
 }
 
-static bool lacks_any(const struct metrics *metrics, const struct metrics *other)
+static bool learns(const struct metrics *metrics, const struct metrics *theirs)
 {
-    if (metrics->count == 0) /* no steps to search among, not even an empty list */
-        return other->count > 0;
-    for (size_t i = 0; i < other->count; i++)
-        if (!bsearch(&other->steps[i].step, metrics->steps, metrics->count, sizeof(*metrics->steps),
-                     compare_steps))
+    for (size_t i = 0; i < theirs->count; i++) {
+        const struct exact *mine = find_step(metrics, theirs->steps[i].step);
+        if (!mine || corrects(&theirs->steps[i], mine))
             return true;
+    }
     return false;
 }
 
@@ -397,10 +423,8 @@ static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
                        const struct bytes *their_text, struct error *error)
 {
     struct bytes mine = {0}, merged = {0};
-    int status = file_read(metrics->path, METRICS_FILE_MAX, &mine, error);
+    int status = metrics_history(metrics, UINT64_MAX, &mine, error);
 
-    if (!status)
-        status = bytes_append(&mine, metrics->unwritten.data, metrics->unwritten.size_bytes);
     if (!status)
         status = merge_lines(metrics, &mine, theirs, their_text, &merged);
     if (status && error && !error->code)
@@ -423,7 +447,7 @@ int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, 
         status = error_set(error, -EBADMSG,
                            "metrics received from another node are damaged after step %" PRIu64,
                            metrics_last_step(&theirs));
-    if (!status && lacks_any(metrics, &theirs))
+    if (!status && learns(metrics, &theirs))
         status = adopt_lines(metrics, &theirs, &text, error);
     free(theirs.steps);
     return status;

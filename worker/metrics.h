@@ -51,7 +51,7 @@ uint64_t metrics_last_step(const struct metrics *metrics);
 int metrics_append(struct metrics *metrics, const struct metrics_line *line,
                    struct error *error) CHECK_RESULT;
 
-/** metrics_history() - the file's text up to and with @step */
+/** metrics_history() - the text up to and with @step, of lines that wait for the disk too */
 int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *ret_text,
                     struct error *error) CHECK_RESULT;
 /** metrics_rewind() - forget what comes after @step: it was computed from a state that was wrong,

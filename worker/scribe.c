@@ -161,5 +161,7 @@ int scribe_open(struct trainer *trainer, unsigned rank, struct error *error)
         return status;
     take_kept_history(trainer);
     record_unwritten(trainer);
+    if (trainer->plan->disputed) /* this node may not have heard of it, or by another process */
+        scribe_rewind(trainer, trainer->plan->resume_step);
     return 0;
 }

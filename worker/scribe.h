@@ -8,7 +8,8 @@
 #include "worker/trainer.h"
 
 /** scribe_open() - at the begin of a generation: the file, if this is the node's scribe, and what
- * was not written when the last one died; trainer->metrics is NULL elsewhere and after an error */
+ * was not written when the last one died, without lines that are not to be believed since replicas
+ * were found to differ; trainer->metrics is NULL elsewhere and after an error */
 int scribe_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
 /** scribe_exchange_histories() - metrics to nodes that have none, as the plan says. A donor takes
  * part too: its node may be the only one that has them. -ECONNRESET, -ETIMEDOUT: the links broke */

@@ -148,7 +148,7 @@ static struct plan *recover(struct crew *crew)
         if (lives(crew, slot))
             reports[count++] = crew->workers[slot].status;
     if (recovery_decide(reports, count, job_spec_unit_count(&crew->spec), crew->spec.train.lanes,
-                        recovery, &error))
+                        crew->spec.train.on_nan, recovery, &error))
         fail_msg("%s", error.text);
     assert_int_not_equal(recovery->kind, RECOVERY_CHECKPOINT);
     for (unsigned i = 0; i < count; i++) {

@@ -67,7 +67,7 @@ static inline struct plan *sample_plan(void)
     memcpy(plan->histories, histories, sizeof(histories));
     plan->predicted_step_seconds = 0.1;
     plan->recompute = PLAN_RECOMPUTE_ATTENTION;
-    plan->patient = plan->breaks_off = true;
+    plan->patient = plan->breaks_off = plan->disputed = true;
     plan->copies = 2;
     plan->store_count = 4;
     plan->stores = calloc(4, sizeof(*plan->stores));

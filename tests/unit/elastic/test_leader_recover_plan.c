@@ -354,9 +354,27 @@ static void nobodys_state_counts_once_it_was_disputed(void **state)
     expect_words("reports contradict each other (replicas held different parameters or moments): 1 "
                  "stage x 3 replicas from the checkpoint of step 4");
     assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(decision.plan->disputed);
     told->generation = 5; /* it was seen in an earlier one, and this one began without it */
     decide();
     expect_published(9, 0);
+}
+
+/* Where not all can have heard of the first plan that went back, the next one says it again, until
+ * it goes back to a checkpoint that was made since. */
+static void a_dispute_is_told_until_there_is_a_newer_checkpoint(void **state)
+{
+    (void)state;
+    lose_all_but(0);
+    decide();
+    assert_false(decision.plan->disputed);
+    plan->disputed = true;
+    plan->resume_step = view.checkpoint.step;
+    decide();
+    assert_true(decision.plan->disputed);
+    view.checkpoint.step++;
+    decide();
+    assert_false(decision.plan->disputed);
 }
 
 static void words_of_a_job_without_a_checkpoint(void **state)
@@ -425,6 +443,7 @@ int main(void)
         TEST(whoever_never_comes_up_is_avoided),
         TEST(words_say_why_it_goes_back),
         TEST(nobodys_state_counts_once_it_was_disputed),
+        TEST(a_dispute_is_told_until_there_is_a_newer_checkpoint),
         TEST(words_of_a_job_without_a_checkpoint),
         TEST(a_job_that_is_to_pause_does_not_go_back_first),
         TEST(a_pause_that_broke_ends_all_the_same),

@@ -55,7 +55,7 @@ static void test_round_trip(void **state)
     assert_true(back->commit.lane_losses[7] == 0.1);
     assert_true(back->predicted_step_seconds == 0.1);
     assert_int_equal(back->recompute, PLAN_RECOMPUTE_ATTENTION);
-    assert_true(back->patient && back->breaks_off);
+    assert_true(back->patient && back->breaks_off && back->disputed);
     assert_int_equal(plan_unit_count(back), SAMPLE_UNITS);
     assert_int_equal(plan_lane_count(back), SAMPLE_LANES);
     plan_free(plan);
@@ -450,8 +450,8 @@ static void test_check_refuses_every_broken_invariant(void **state)
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
-    static const char *const rare[] = {"commit",    "shadows", "arithmetic", "copies", "slow",
-                                       "recompute", "patient", "breaks_off", "links"};
+    static const char *const rare[] = {"commit",    "shadows", "arithmetic", "copies",   "slow",
+                                       "recompute", "patient", "breaks_off", "disputed", "links"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;

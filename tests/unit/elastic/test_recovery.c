@@ -4,6 +4,7 @@
  * APPLIED that the protocol allows.
  */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,7 +127,8 @@ static void check_world(const enum fate *fates, unsigned stages, unsigned replic
         if (fates[worker] != GONE)
             fill_report(&reports[count++], fates[worker], worker % stages, stages, worker / stages,
                         replicas);
-    assert_int_equal(recovery_decide(reports, count, UNITS, LANES, &outcome, &error), 0);
+    assert_int_equal(recovery_decide(reports, count, UNITS, LANES, JOB_NAN_STOP, &outcome, &error),
+                     0);
     check_outcome(fates, stages, replicas);
 }
 
@@ -178,7 +180,24 @@ static void two_stages(enum fate first, enum fate second)
 
 static int decide(unsigned count)
 {
-    return recovery_decide(reports, count, UNITS, LANES, &outcome, &error);
+    return recovery_decide(reports, count, UNITS, LANES, JOB_NAN_STOP, &outcome, &error);
+}
+
+/* It may be what one has made that is gone, and the others have not compared what they hold. */
+static void a_step_without_numbers_is_computed_again(void **state)
+{
+    (void)state;
+    two_stages(HOLD, HOLD);
+    reports[1].record.lane_losses[0] = step_record_known(NAN);
+    assert_int_equal(decide(2), 0);
+    assert_int_equal(outcome.kind, RECOVERY_REPLAY);
+    assert_int_equal(outcome.step, STEP - 1);
+    assert_int_equal(outcome.commit.step, 0);
+    assert_int_equal(recovery_decide(reports, 2, UNITS, LANES, JOB_NAN_SKIP, &outcome, &error), 0);
+    assert_int_equal(outcome.kind, RECOVERY_STANDS); /* that is: it is left out */
+    two_stages(HOLD, HOLD);
+    assert_int_equal(decide(2), 0);
+    assert_int_equal(outcome.kind, RECOVERY_STANDS);
 }
 
 static void nobody_left_is_the_checkpoint(void **state)
@@ -339,6 +358,7 @@ int main(void)
         cmocka_unit_test(every_small_world_follows_the_table),
         cmocka_unit_test(a_shadow_survives_for_its_stage),
         cmocka_unit_test(extras_without_gradients_do_not_count_at_hold),
+        cmocka_unit_test(a_step_without_numbers_is_computed_again),
         cmocka_unit_test(nobody_left_is_the_checkpoint),
         cmocka_unit_test(old_ranges_count_after_a_broken_switch),
         cmocka_unit_test(old_ranges_cannot_apply_a_step),

@@ -431,6 +431,38 @@ static void test_adopt_fills_gaps(void **state)
     bytes_done(&foreign);
 }
 
+/* This node was away when the others went back and computed steps to other bits. */
+static void test_adopt_corrects(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 3);
+    for (uint64_t step = 4; step <= 5;
+         step++) { /* wrong bits, of an earlier or a later generation */
+        struct metrics_line wrong = line_of(step);
+        wrong.loss = 77;
+        wrong.generation = step == 4 ? wrong.generation - 1 : wrong.generation + 1;
+        assert_int_equal(metrics_append(metrics, &wrong, &error), 0);
+    }
+    append(metrics, 6, 12);
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+    append(metrics, 1, 4);
+    struct metrics_line own = line_of(5);
+    own.loss = 77;
+    assert_int_equal(metrics_append(metrics, &own, &error), 0); /* stays: nobody knows better */
+    assert_int_equal(metrics_last_step(metrics), 12);
+    metrics_close(metrics);
+    metrics = open_metrics();
+    append(metrics, 1, 4);
+    append(metrics, 6, 13);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
 static void test_adopt_damaged(void **state)
 {
     struct bytes foreign = {0};
@@ -537,6 +569,24 @@ static void test_adopt_with_lines_unwritten(void **state)
     bytes_done(&foreign);
 }
 
+/* They are of steps before the one that is gone back to, like those on disk. */
+static void test_rewind_with_lines_unwritten(void **state)
+{
+    struct error error = {0};
+
+    (void)state;
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    fill_disk(0);
+    for (uint64_t step = 3; step <= 5; step++)
+        append_refused(metrics, step);
+    allow_bytes(RLIM_INFINITY);
+    assert_int_equal(metrics_rewind(metrics, 4, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 4);
+    check_steps(1, 4);
+    metrics_close(metrics);
+}
+
 /* Lines written to what was the file before would be lost without a word. */
 static void test_adopted_file_cannot_be_opened(void **state)
 {
@@ -586,7 +636,9 @@ int main(void)
         cmocka_unit_test_setup(test_adopt_damaged, begin_without_file),
         cmocka_unit_test_setup(test_full_disk, begin_without_file),
         cmocka_unit_test_setup(test_full_disk_until_the_end, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_corrects, begin_without_file),
         cmocka_unit_test_setup(test_adopt_with_lines_unwritten, begin_without_file),
+        cmocka_unit_test_setup(test_rewind_with_lines_unwritten, begin_without_file),
         cmocka_unit_test_setup(test_adopted_file_cannot_be_opened, begin_without_file),
         cmocka_unit_test(test_no_folder),
     };
