@@ -113,7 +113,7 @@ static int load(struct cudnn *c, const char *path, struct error *error)
 
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
-        return error_set(error, -ENOENT, "%s is not installed", path);
+        return error_set(error, -ENOENT, "no cuDNN: %s", dlerror());
     for (const auto &symbol : symbols) {
         void *found = dlsym(library, symbol.name);
         if (found == NULL)

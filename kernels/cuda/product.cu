@@ -261,8 +261,10 @@ void product_run(struct kernel_device *device, const struct product *asked)
     }
     operation_done(&o);
     if (status != CUBLAS_STATUS_SUCCESS) {
-        char text[160];
-        snprintf(text, sizeof(text), "a product of %zu x %zu x %zu: %s", p->m, p->n, p->k,
+        char text[200];
+        snprintf(text, sizeof(text),
+                 "a product of %zux%zux%zu flags %02x, columns %zu, %zu and %zu apart: %s", p->m,
+                 p->n, p->k, flags_of(p), p->left_leading, p->right_leading, p->result_leading,
                  cublasLtGetStatusString(status));
         device_fail(device, "cuBLASLt", text);
     }

@@ -16,7 +16,8 @@
 #include "kernels/cuda/backend.h"
 #include "parity/adapter.h"
 
-#define THREADS_MAX 3
+#define THREADS_MAX  3
+#define FAILURES_MAX 40 /* of one test on a real GPU: more tell nothing new */
 
 /* Rounding to bf16 is off by 2^-9 of a value at most, and errors of several values meet in a sum.
  */
@@ -26,9 +27,12 @@
  */
 #define GPU_FACTOR 8.0
 
-static char current_name[64] = "none";
+static char current_name[64] = "this test";
 static enum kernel_precision current_precision;
 static bool on_gpu, emulated;
+static char current_case[128];
+static const struct backend *current; /* NULL: a device of the test's own */
+static unsigned failures;             /* on a real GPU, of this call of backend_each() */
 
 bool backend_gpu_alone(void)
 {
@@ -36,15 +40,58 @@ bool backend_gpu_alone(void)
     return device && strcmp(device, "cuda") == 0;
 }
 
+static void say_what_computes(const struct backend *backend)
+{
+    static char text[16384];
+
+    if (!backend->kernel->describe)
+        return;
+    backend->kernel->describe(backend->device, text, sizeof(text));
+    print_error("%s computes with:\n%s", current_name, text);
+}
+
+void backend_case(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(current_case, sizeof(current_case), format, arguments);
+    va_end(arguments);
+}
+
+void backend_fail(const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    print_error("WRONG: %s, %s%s%s\n", current_name, current_case, current_case[0] ? ", " : "",
+                text);
+    if (on_gpu && !emulated && ++failures < FAILURES_MAX)
+        return;
+    if (current)
+        say_what_computes(current);
+    fail_msg("%s is wrong", current_name);
+}
+
 static void check_one(backend_check check, const struct kernel *kernel, unsigned threads)
 {
     struct kernel_options options = {.thread_count = threads};
     struct backend backend = {.kernel = kernel};
     struct error error = {0};
+    unsigned failures_before = failures;
 
-    assert_int_equal(kernel->open(&options, &backend.device, &error), 0);
+    if (kernel->open(&options, &backend.device, &error) < 0)
+        fail_msg("%s: %s", current_name, error.text);
     backend.kernel = on_gpu ? adapter_around(kernel, backend.device) : kernel;
+    current_case[0] = '\0';
+    current = &backend;
     check(&backend);
+    if (failures > failures_before)
+        say_what_computes(&backend);
+    current = NULL;
     kernel->close(backend.device);
 }
 
@@ -119,12 +166,18 @@ static void check_cpu(backend_check check)
 
 void backend_each(backend_check check)
 {
+    on_gpu = emulated = false; /* as a failure may have left them */
+    current_precision = KERNEL_PRECISION_F32;
+    current = NULL;
+    failures = 0;
     if (!backend_gpu_alone()) {
         check_cpu(check);
         if (!EMULATOR_JUMPS_ARE_SLOW)
             check_emulator(check);
     }
     check_device(check);
+    if (failures > 0)
+        fail_msg("%u results are wrong on a GPU", failures);
 }
 
 const char *backend_name(void)

@@ -27,6 +27,17 @@ const struct kernel *backend_gpu(enum kernel_precision precision);
 /** backend_name() - the backend of the check that runs now, for messages */
 const char *backend_name(void);
 
+/** backend_case() - what is checked now, for messages: the operation, its shape, its layout. It
+ * holds until the next one, or the next backend. */
+void backend_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * backend_fail() - a result is wrong: the test ends, after saying what the backend computes with.
+ * On a real GPU it goes on, so that one run tells of every shape and precision, and fails at the
+ * end of backend_each().
+ */
+void backend_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /** backend_emulated() - the emulator computes: thousands of times slower than what it stands for */
 bool backend_emulated(void);
 

@@ -1,5 +1,9 @@
 #include "parity/gradient.h"
 
+#include <stdio.h>
+
+#include "parity/backend.h"
+#include "parity/differences.h"
 #include "parity/tensor.h"
 
 #define STEP 1e-5
@@ -24,13 +28,21 @@ double weighted_sum(const double *values, const double *weights, size_t count)
     return sum;
 }
 
-void assert_gradient(gradient_function function, const void *context, double *elements,
-                     const float *actual, const double *before, size_t count, size_t every,
-                     double tolerance)
+void assert_gradient_as(const char *name, gradient_function function, const void *context,
+                        double *elements, const float *actual, const double *before, size_t count,
+                        size_t every, double tolerance)
 {
+    struct differences d = {.name = name, .count = count};
+    char rule[96];
+
+    tolerance = backend_tolerance(tolerance);
     for (size_t i = 0; i < count;
          i += i + 1 < count && i + every >= count ? count - 1 - i : every) {
         double expected = gradient_at(function, context, &elements[i]) + (before ? before[i] : 0);
-        assert_near(&actual[i], &expected, 1, tolerance);
+        differences_add(&d, i, (double)actual[i], expected,
+                        tensor_off((double)actual[i], expected, tolerance));
     }
+    snprintf(rule, sizeof(rule), "every %zu. to be the finite difference within %.1e", every,
+             tolerance);
+    differences_judge(&d, rule);
 }

@@ -20,6 +20,9 @@ double weighted_sum(const double *values, const double *weights, size_t count);
  * @before: what an accumulating operation found, or NULL
  * @every: check each @every-th element, beginning with the first, and the last one
  */
-void assert_gradient(gradient_function function, const void *context, double *elements,
-                     const float *actual, const double *before, size_t count, size_t every,
-                     double tolerance);
+#define assert_gradient(function, context, elements, actual, before, count, every, tolerance)      \
+    assert_gradient_as(#actual, function, context, elements, actual, before, count, every,         \
+                       tolerance)
+void assert_gradient_as(const char *name, gradient_function function, const void *context,
+                        double *elements, const float *actual, const double *before, size_t count,
+                        size_t every, double tolerance);

@@ -1,14 +1,18 @@
 #include "parity/tensor.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "base/philox.h"
 #include "parity/backend.h"
+#include "parity/differences.h"
 
 static struct tensor tensor_new(size_t count)
 {
@@ -64,18 +68,45 @@ int32_t *tokens_random(size_t count, uint64_t seed, size_t vocab)
     return tokens;
 }
 
-void assert_near(const float *actual, const double *expected, size_t count, double tolerance)
+double tensor_off(double actual, double expected, double tolerance)
 {
-    tolerance = backend_tolerance(tolerance);
-    for (size_t i = 0; i < count; i++) {
-        double error = fabs((double)actual[i] - expected[i]);
-        if (!(error <= tolerance * (1 + fabs(expected[i]))))
-            fail_msg("%s: element %zu of %zu is %.9g, not %.9g", backend_name(), i, count,
-                     (double)actual[i], expected[i]);
-    }
+    double off = fabs(actual - expected);
+
+    if (isnan(off))
+        return INFINITY;
+    return off <= tolerance * (1 + fabs(expected)) ? 0.0 : off;
 }
 
-void assert_tensor(const struct tensor *tensor, double tolerance)
+void assert_near_as(const char *name, const float *actual, const double *expected, size_t count,
+                    double tolerance)
 {
-    assert_near(tensor->f32, tensor->f64, tensor->count, tolerance);
+    struct differences d = {.name = name, .count = count};
+    char rule[64];
+
+    tolerance = backend_tolerance(tolerance);
+    for (size_t i = 0; i < count; i++)
+        differences_add(&d, i, (double)actual[i], expected[i],
+                        tensor_off((double)actual[i], expected[i], tolerance));
+    snprintf(rule, sizeof(rule), "to be within %.1e", tolerance);
+    differences_judge(&d, rule);
+}
+
+void assert_tensor_as(const char *name, const struct tensor *tensor, double tolerance)
+{
+    assert_near_as(name, tensor->f32, tensor->f64, tensor->count, tolerance);
+}
+
+void assert_same_as(const char *name, const float *actual, const float *expected, size_t count)
+{
+    struct differences d = {.name = name, .count = count};
+
+    for (size_t i = 0; i < count; i++) {
+        double apart = fabs((double)actual[i] - (double)expected[i]);
+        bool same = memcmp(&actual[i], &expected[i], sizeof(float)) == 0;
+        differences_add(&d, i, (double)actual[i], (double)expected[i],
+                        same          ? 0.0
+                        : apart > 0.0 ? apart
+                                      : DBL_MIN);
+    }
+    differences_judge(&d, "to be the same bits");
 }

@@ -27,6 +27,12 @@ static size_t qkv_count(struct kernel_attention shape)
     return shape.batch * shape.context * (shape.width + 2 * shape.kv_heads * depth);
 }
 
+static void name_case(struct kernel_attention shape)
+{
+    backend_case("attention, %zu samples of %zu, width %zu, %zu heads, %zu of keys", shape.batch,
+                 shape.context, shape.width, shape.heads, shape.kv_heads);
+}
+
 /* Large deviations make the highest score move from tile to tile. */
 static void check_shape(const struct backend *backend, struct kernel_attention shape,
                         float deviation, size_t every)
@@ -39,6 +45,7 @@ static void check_shape(const struct backend *backend, struct kernel_attention s
                           .d_output = tensor_random(rows * shape.width, 2, 1)};
     struct tensor d_qkv = tensor_poison(a.qkv.count);
 
+    name_case(shape);
     backend->kernel->attention_forward(backend->device, a.output.f32, a.log_sum.f32, a.qkv.f32,
                                        shape);
     oracle_attention(a.output.f64, a.log_sum.f64, a.qkv.f64, shape);
@@ -84,6 +91,7 @@ static void check_against_cpu(const struct backend *backend, struct kernel_atten
                   log_sum = tensor_poison(want_sum.count);
     struct tensor want_d = tensor_poison(qkv.count), d_qkv = tensor_poison(qkv.count);
 
+    name_case(shape);
     assert_int_equal(cpu->open(&options, &device, NULL), 0);
     cpu->attention_forward(device, want.f32, want_sum.f32, qkv.f32, shape);
     cpu->attention_backward(device, want_d.f32, d_output.f32, want.f32, want_sum.f32, qkv.f32,

@@ -35,7 +35,7 @@ static void check_gelu(const struct backend *backend)
     assert_tensor(&d_input, 1e-6);
 
     k->gelu_backward(backend->device, d_output.f32, d_output.f32, input.f32, COUNT);
-    assert_memory_equal(d_output.f32, d_input.f32, COUNT * sizeof(float));
+    assert_same(d_output.f32, d_input.f32, COUNT);
     tensor_free(&input);
     tensor_free(&output);
     tensor_free(&d_output);

@@ -82,10 +82,10 @@ static void check_branch(const struct backend *backend, const struct layernorm *
                          want_sum.f32, NULL, l->weight.f32, l->bias.f32, l->rows, l->width);
     k->layernorm_forward(backend->device, output.f32, mean.f32, rstd.f32, sum.f32, l->input.f32,
                          branch.f32, l->weight.f32, l->bias.f32, l->rows, l->width);
-    assert_memory_equal(sum.f32, want_sum.f32, branch.count * sizeof(float));
-    assert_memory_equal(output.f32, want.f32, branch.count * sizeof(float));
-    assert_memory_equal(mean.f32, want_mean.f32, l->rows * sizeof(float));
-    assert_memory_equal(rstd.f32, want_rstd.f32, l->rows * sizeof(float));
+    assert_same(sum.f32, want_sum.f32, branch.count);
+    assert_same(output.f32, want.f32, branch.count);
+    assert_same(mean.f32, want_mean.f32, l->rows);
+    assert_same(rstd.f32, want_rstd.f32, l->rows);
     tensor_free(&branch);
     tensor_free(&want_sum);
     tensor_free(&want);
@@ -101,6 +101,7 @@ static void check_shape(const struct backend *backend, size_t rows, size_t width
 {
     struct layernorm l = layernorm_new(rows, width);
 
+    backend_case("layernorm, %zu rows of %zu", rows, width);
     backend->kernel->layernorm_forward(backend->device, l.output.f32, l.mean.f32, l.rstd.f32, NULL,
                                        l.input.f32, NULL, l.weight.f32, l.bias.f32, rows, width);
     loss(&l);

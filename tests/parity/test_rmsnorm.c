@@ -71,9 +71,9 @@ static void check_branch(const struct backend *backend, const struct rmsnorm *r)
                        r->weight.f32, EPSILON, r->rows, r->width);
     k->rmsnorm_forward(backend->device, output.f32, rstd.f32, sum.f32, r->input.f32, branch.f32,
                        r->weight.f32, EPSILON, r->rows, r->width);
-    assert_memory_equal(sum.f32, want_sum.f32, branch.count * sizeof(float));
-    assert_memory_equal(output.f32, want.f32, branch.count * sizeof(float));
-    assert_memory_equal(rstd.f32, want_rstd.f32, r->rows * sizeof(float));
+    assert_same(sum.f32, want_sum.f32, branch.count);
+    assert_same(output.f32, want.f32, branch.count);
+    assert_same(rstd.f32, want_rstd.f32, r->rows);
     tensor_free(&branch);
     tensor_free(&want_sum);
     tensor_free(&want);
@@ -87,6 +87,7 @@ static void check_shape(const struct backend *backend, size_t rows, size_t width
 {
     struct rmsnorm r = rmsnorm_new(rows, width);
 
+    backend_case("rmsnorm, %zu rows of %zu", rows, width);
     backend->kernel->rmsnorm_forward(backend->device, r.output.f32, r.rstd.f32, NULL, r.input.f32,
                                      NULL, r.weight.f32, EPSILON, rows, width);
     loss(&r);

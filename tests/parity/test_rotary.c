@@ -50,6 +50,8 @@ static void check_shape(const struct backend *backend, struct kernel_attention s
     struct tensor d_qkv = tensor_random(count, 2, 1); /* in place: begins as d_turned */
     float *angles = angles_of(shape);
 
+    backend_case("rotary, %zu samples of %zu, width %zu, %zu heads, %zu of keys", shape.batch,
+                 shape.context, shape.width, shape.heads, shape.kv_heads);
     memcpy(r.turned.f32, r.qkv.f32, count * sizeof(float));
     backend->kernel->rotary_forward(backend->device, r.turned.f32, angles, shape);
     loss(&r);

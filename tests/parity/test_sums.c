@@ -23,13 +23,13 @@ static void check_additions(const struct backend *backend)
     for (size_t i = 0; i < COUNT; i++)
         expected[i] = backend_round(a.f32[i] + b.f32[i]);
     k->residual(backend->device, residual.f32, a.f32, b.f32, COUNT);
-    assert_memory_equal(residual.f32, expected, COUNT * sizeof(float));
+    assert_same(residual.f32, expected, COUNT);
     for (size_t i = 0; i < COUNT; i++)
         expected[i] = a.f32[i] + b.f32[i];
     k->tree_add(backend->device, tree.f32, a.f32, b.f32, COUNT);
-    assert_memory_equal(tree.f32, expected, COUNT * sizeof(float));
+    assert_same(tree.f32, expected, COUNT);
     k->tree_add(backend->device, a.f32, a.f32, b.f32, COUNT);
-    assert_memory_equal(a.f32, expected, COUNT * sizeof(float));
+    assert_same(a.f32, expected, COUNT);
     tensor_free(&a);
     tensor_free(&b);
     tensor_free(&residual);
