@@ -11,8 +11,6 @@
 #include "bench/measure.h"
 #include "bench/usage.h"
 
-#define DESCRIPTION_SIZE 16384
-
 static int32_t *make_tokens(const struct device_rig *rig)
 {
     int32_t *tokens = calloc(rig->rows, sizeof(*tokens));
@@ -129,9 +127,9 @@ static void measure_steps(struct device_rig *rig)
             samples_add(&samples, measure_now() - began);
     }
     double seconds = samples_median(&samples);
-    printf("step: %.2f ms, %.0f tokens/s, %.1f %% of the product's rate; loss %.4f -> %.4f\n",
+    printf("step: %.2f ms, %.0f tokens/s, %.1f %% of the product's rate; loss %.4f -> %.4f (%a)\n",
            1e3 * seconds, (double)rig->rows / seconds,
-           100 * step_flops(rig) / seconds / rig->peak_flops, first, last);
+           100 * step_flops(rig) / seconds / rig->peak_flops, first, last, last);
 }
 
 static void open_rig(struct device_rig *rig, int argc, char **argv)
@@ -221,19 +219,15 @@ static const struct usage_option known[] = {
 int main(int argc, char **argv)
 {
     struct device_rig rig = {.rounds = 0};
-    char *text = malloc(DESCRIPTION_SIZE);
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was measured is there when it is cut off */
     usage_check(argc, argv, known, ARRAY_COUNT(known));
     open_rig(&rig, argc, argv);
     make_buffers(&rig);
     device_operations(&rig);
     release_buffers(&rig);
     measure_steps(&rig);
-    if (text) {
-        rig.kernel->describe(rig.device, text, DESCRIPTION_SIZE);
-        printf("%s", text);
-    }
-    free(text);
+    device_rig_describe(&rig);
     rig.kernel->close(rig.device); /* with all that is left on it: the process ends */
     return 0;
 }

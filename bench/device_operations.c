@@ -4,17 +4,29 @@
 
 #include "bench/measure.h"
 
+#define DESCRIPTION_SIZE 16384
+
 void device_rig_stop(const char *what)
 {
     fprintf(stderr, "bench-device: %s\n", what);
     exit(1);
 }
 
+void device_rig_describe(const struct device_rig *rig)
+{
+    static char text[DESCRIPTION_SIZE];
+
+    rig->kernel->describe(rig->device, text, sizeof(text));
+    printf("%s", text);
+}
+
 void device_rig_wait(const struct device_rig *rig)
 {
     struct error error = {0};
-    if (rig->kernel->synchronize(rig->device, &error) < 0)
-        device_rig_stop(error.text);
+    if (rig->kernel->synchronize(rig->device, &error) == 0)
+        return;
+    device_rig_describe(rig);
+    device_rig_stop(error.text);
 }
 
 void *device_rig_memory(const struct device_rig *rig, size_t size_bytes)

@@ -19,6 +19,9 @@ struct device_rig {
 };
 
 void device_rig_stop(const char *what) __attribute__((noreturn));
+/** device_rig_describe() - prints what the device computes with, of the shapes so far */
+void device_rig_describe(const struct device_rig *rig);
+/** device_rig_wait() - ends the program, with that, where the device has failed */
 void device_rig_wait(const struct device_rig *rig);
 void *device_rig_memory(const struct device_rig *rig, size_t size_bytes);
 

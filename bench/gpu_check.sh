@@ -11,6 +11,8 @@
 #   PARTS            which of: build parity steps jobs nccl kernels checkpoints sanitize (all, in this order);
 #                    with it the report is added to, so that the work can be cut into several calls. Also: kit
 #   FIRN_GPU_REPORT  where to (build/gpu-report.txt)
+#   FIRN_GPU_SECONDS what all of it may take: for a machine that cuts calls off. What does not fit is named and not
+#                    begun, and the summary is there in time
 #   FIRN_GPU_ARCHITECTURES  what to build for where no GPU says it: 80 90 100 120, or 90 for H100 and H200 alone
 #   FIRN_SANITIZER   compute-sanitizer, where it is not on the PATH; without one its runs are left out
 #   FIRN_PYTHON      a Python with PyTorch for the same steps beside ours; without PyTorch they are left out. CUDA's
@@ -23,13 +25,15 @@ parts=${PARTS:-$every}
 build=build/cuda
 kit=build/gpu-kit.tar.xz
 report=${FIRN_GPU_REPORT:-build/gpu-report.txt}
-export PATH=$PATH:/usr/local/cuda/bin
+seconds=${FIRN_GPU_SECONDS:-86400}
+export PATH=$PATH:/usr/local/cuda/bin PYTHONUNBUFFERED=1
 sanitizer=${FIRN_SANITIZER:-$(command -v compute-sanitizer)}
-python=${FIRN_PYTHON:-python3}
+at_once=() # lines as they are written, also to the end of a pipe
+! command -v stdbuf >/dev/null || at_once=(stdbuf -oL)
 failures=()
 output=$(mktemp) # of the last command
 trap 'rm -f "$output"' EXIT
-mkdir -p build
+mkdir -p build "$(dirname "$report")"
 
 for part in $parts; do
     case " $every kit " in
@@ -42,10 +46,16 @@ say() {
     printf '%s\n' "$*" | tee -a "$report"
 }
 
-# fail WHAT: said now, and once more at the end
+# fail WHAT [WHY]: said now, and once more at the end with why, for the end may be all that is seen
 fail() {
-    failures+=("$1")
+    failures+=("$1${2:+$'\n'$2}")
     say "FAILED: $1"
+}
+
+# why: the lines of the last command that tell most
+why() {
+    { grep -aE 'WRONG|  first |  pattern|ERROR|rror:| failed|refused|=========|Assertion|No such' "$output" || tail -n 4 "$output"; } |
+        grep -av 'Test failed' | head -n 12 | cut -c 1-240 | sed 's/^/      /'
 }
 
 # run SECONDS COMMAND...: a kit's libraries are for its own programs
@@ -53,15 +63,21 @@ run() {
     local limit=$1 command=${*:2} began=$SECONDS status
     shift
     say "" "\$ $command"
+    [ $((seconds - SECONDS - 10)) -ge "$limit" ] || limit=$((seconds - SECONDS - 10))
+    if [ "$limit" -lt 10 ]; then
+        : >"$output"
+        fail "no time left: $command"
+        return 124
+    fi
     case " $command" in
     *" $build/"*) [ ! -d $build/lib ] || set -- env LD_LIBRARY_PATH="$PWD/$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@" ;;
     esac
-    timeout --kill-after=10 "$limit" "$@" </dev/null 2>&1 | tee "$output" | tee -a "$report"
+    timeout --kill-after=5 "$limit" "${at_once[@]}" "$@" </dev/null 2>&1 | tee "$output" | tee -a "$report"
     status=${PIPESTATUS[0]}
     case $status in
     0) ;;
-    124 | 137) fail "$command (cut off after $limit s)" ;;
-    *) fail "$command (status $status)" ;;
+    124 | 137) fail "$command (cut off after $limit s)" "$(why)" ;;
+    *) fail "$command (status $status)" "$(why)" ;;
     esac
     say "($((SECONDS - began)) s)"
     return "$status"
@@ -70,10 +86,14 @@ run() {
 [ -n "${PARTS:-}" ] || : >"$report"
 say "" "firn GPU report, $(date -u +%Y-%m-%dT%H:%M:%SZ): $parts"
 say "$(git describe --always --dirty 2>/dev/null || echo 'no git'), $(nvcc --version 2>/dev/null | tail -1)"
+say "$(nproc) processors, $(getconf GNU_LIBC_VERSION), $(df -h --output=avail . | tail -1 | tr -d ' ') of disk"
 has_gpu=0
 if nvidia-smi -L >/dev/null 2>&1; then
     has_gpu=1
-    run 30 nvidia-smi --query-gpu=name,uuid,memory.total,driver_version --format=csv
+    run 30 nvidia-smi --query-gpu=name,uuid,memory.total,memory.used,driver_version,clocks.max.sm,power.limit --format=csv
+elif [ -e /dev/nvidiactl ]; then
+    has_gpu=1
+    say "there is a GPU, but no nvidia-smi"
 else
     say "NO GPU: nothing below has run on a device; the GPU's kernels ran in the emulator alone"
 fi
@@ -93,6 +113,17 @@ lies_in() {
     done
 }
 
+# The first Python with PyTorch: its own libraries and, for comparison, its steps.
+find_python() {
+    local candidate
+    for candidate in ${FIRN_PYTHON:-python3 python ${VIRTUAL_ENV:+"$VIRTUAL_ENV/bin/python"} /opt/*/bin/python3 /*venv*/bin/python3 ~/*/bin/python3}; do
+        command -v "$candidate" >/dev/null || continue
+        python=$candidate
+        "$candidate" -c 'import importlib.util as u; raise SystemExit(u.find_spec("torch") is None)' 2>/dev/null && return
+    done
+    python=${FIRN_PYTHON:-python3}
+}
+
 # What the system does not find by name is named, or added to the path at its end.
 find_libraries() {
     local library folder
@@ -104,9 +135,13 @@ for base in nvidia.__path__: print(*glob.glob(base + "/*/lib"), sep="\n")' 2>/de
         [ -z "$folder" ] || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
     done
     folder=$(lies_in libcudnn.so.9)
-    [ -z "$folder" ] || installed libcudnn.so.9 || export FIRN_CUDNN_LIBRARY=${FIRN_CUDNN_LIBRARY-$folder/libcudnn.so.9}
+    if [ -n "$folder" ] && ! installed libcudnn.so.9; then # it opens its parts by their names
+        export FIRN_CUDNN_LIBRARY=${FIRN_CUDNN_LIBRARY-$folder/libcudnn.so.9}
+        export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+    fi
     folder=$(lies_in libnccl.so.2)
     [ -z "$folder" ] || installed libnccl.so.2 || export FIRN_NCCL_LIBRARY=${FIRN_NCCL_LIBRARY-$folder/libnccl.so.2}
+    say "Python with PyTorch: $("$python" -c 'import torch; print(torch.__version__, "of", torch.__file__)' 2>&1 | tail -n 1)"
     say "libraries: cuDNN ${FIRN_CUDNN_LIBRARY-by name}, NCCL ${FIRN_NCCL_LIBRARY-by name}, path ${LD_LIBRARY_PATH:-as it is}"
 }
 
@@ -144,7 +179,7 @@ part_unpack() {
 # Machine code for this GPU alone, and of the programs those that are run below.
 part_build() {
     local architectures=() programs missing
-    if [ $has_gpu = 1 ]; then
+    if [ -z "${FIRN_GPU_ARCHITECTURES:-}" ] && nvidia-smi -L >/dev/null 2>&1; then
         architectures=("-DFIRN_CUDA_ARCHITECTURES=$(nvidia-smi --id=0 --query-gpu=compute_cap --format=csv,noheader | tr -d '. ')")
     elif [ -n "${FIRN_GPU_ARCHITECTURES:-}" ]; then
         architectures=("-DFIRN_CUDA_ARCHITECTURES=${FIRN_GPU_ARCHITECTURES// /;}")
@@ -192,9 +227,16 @@ part_parity() {
             -R '^(parity_|unit_kernels_|engine_|integration_test_gpu_slots)'
         return
     fi
-    for test in "${device_tests[@]}"; do
-        run 90 env PARITY_DEVICE=cuda "$build/tests/parity_test_$test"
+    for test in "${device_tests[@]}"; do # cuDNN compiles for each shape of attention
+        run 180 env PARITY_DEVICE=cuda "$build/tests/parity_test_$test" || look_closer "$test" $?
     done
+}
+
+# look_closer TEST STATUS: where a device has failed, rather than computed something else, which access did it
+look_closer() {
+    [ -n "$sanitizer" ] || return
+    [ "$2" -ge 128 ] || grep -qE 'GPU [0-9]+ .*failed|CUDA|cudaError|illegal|misaligned' "$output" || return
+    run 120 env PARITY_DEVICE=cuda "$sanitizer" --tool memcheck --print-limit 3 "$build/tests/parity_test_$1"
 }
 
 # tokens_of PATTERN: in the line of the last command's output that begins so
@@ -262,11 +304,22 @@ part_nccl() {
     done
 }
 
+# loss_bits: of the last command's steps
+loss_bits() {
+    sed -nE 's/^step: .*\((.*)\)$/\1/p' "$output"
+}
+
 part_kernels() {
+    local recorded called
     [ $has_gpu = 1 ] || return 0
-    say "" "what recording is worth, on a small step; and the other precisions"
+    say "" "what recording is worth, on a small step, whose bits it may not change; and the other precisions"
     run 120 env FIRN_CUDA_GRAPHS=off $build/bin/bench-device --batch 1
+    called=$(loss_bits)
     run 120 $build/bin/bench-device --batch 1
+    recorded=$(loss_bits)
+    if [ -z "$recorded" ] || [ "$recorded" != "$called" ]; then
+        fail "recorded steps end with the loss '$recorded', others with '$called'"
+    fi
     run 120 env FIRN_CUDNN_LIBRARY= $build/bin/bench-device --batch 16
     for precision in tf32 f32; do
         run 180 $build/bin/bench-device --precision $precision --rounds 5
@@ -279,36 +332,48 @@ part_checkpoints() {
     run 400 $build/bin/bench-checkpoint --backend cuda --parts training
 }
 
-# Every operation and whole models.
+# sanitize TOOL TEST...: of our own kernels; cuDNN's are its makers' and take minutes
+sanitize() {
+    local tool=$1 test
+    shift
+    for test in "$@"; do
+        run 120 env PARITY_DEVICE=cuda FIRN_CUDNN_LIBRARY= "$sanitizer" --tool "$tool" --print-limit 5 --error-exitcode 9 \
+            "$build/tests/parity_test_$test"
+    done
+}
+
+# Every operation and whole models for their accesses; what shares memory or waits at barriers for that.
 part_sanitize() {
-    local tool test
     [ $has_gpu = 1 ] || return 0
     if [ -z "$sanitizer" ]; then
         say "compute-sanitizer was not found: its checks are left out"
         return
     fi
-    for tool in memcheck racecheck synccheck initcheck; do
-        for test in "${device_tests[@]}"; do
-            run 90 env PARITY_DEVICE=cuda "$sanitizer" --tool $tool --print-limit 5 --error-exitcode 9 \
-                "$build/tests/parity_test_$test"
-        done
-    done
+    sanitize memcheck "${device_tests[@]}"
+    sanitize racecheck attention embedding cross_entropy layernorm linear sums
+    sanitize synccheck attention embedding cross_entropy sums
+    sanitize initcheck model
 }
 
 device_tests=(linear attention model layernorm rmsnorm cross_entropy embedding adamw gelu swiglu rotary sums)
 path_before=${LD_LIBRARY_PATH:-} # PyTorch brings all of its own
+find_python
 find_libraries
 export FIRN_CUDA_LIBRARY=$PWD/$build/bin/libfirn-cuda.so
+case " $parts " in
+*" build "*) ;;
+*) [ -x $build/bin/firn-worker ] || parts="build $parts" ;; # a machine that is not the one of the call before
+esac
 for part in $parts; do
     say "" "==== $part"
     part_"$part"
 done
 say ""
+grep -ahE '^(aim|step|PyTorch .*step): ' "$report"
 if [ ${#failures[@]} = 0 ]; then
-    say "all of it passed: $parts"
+    say "all of it passed: $parts ($SECONDS s)"
 else
     say "${#failures[@]} FAILED:" && printf '  %s\n' "${failures[@]}" | tee -a "$report"
 fi
-grep -h '^aim: ' "$report"
-say "report: $report"
+say "report: $report ($SECONDS s)"
 [ ${#failures[@]} = 0 ]
