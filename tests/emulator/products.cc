@@ -14,6 +14,7 @@ struct emulator_matmul {
     const void *bias;
     void *before;
     int64_t before_leading;
+    bool tf32;
 };
 
 struct emulator_layout {
@@ -60,11 +61,12 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
     return status == CUBLAS_STATUS_SUCCESS ? "success" : "refused";
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret_matmul, cublasComputeType_t,
-                                        cudaDataType)
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret_matmul,
+                                        cublasComputeType_t compute_type, cudaDataType)
 {
     *ret_matmul = new emulator_matmul{CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT,
-                                      nullptr,     nullptr,     0};
+                                      nullptr,     nullptr,     0,
+                                      compute_type == CUBLAS_COMPUTE_32F_FAST_TF32};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -226,13 +228,27 @@ struct product {
     uint64_t inner;
 };
 
+/* As a matrix unit reads an f32 in TF32: the ten bits of its fraction that come first. */
+static float factor(float x, bool tf32)
+{
+    uint32_t bits;
+
+    if (!tf32)
+        return x;
+    memcpy(&bits, &x, sizeof(bits));
+    bits &= 0xffffe000;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
 static float product_at(const product &p, uint64_t row, uint64_t column)
 {
+    bool tf32 = p.matmul.tf32;
     float sum = 0;
 
     for (uint64_t k = 0; k < p.inner; k++)
-        sum += read_at(p.a, &p.a_layout, p.left ? k : row, p.left ? row : k) *
-               read_at(p.b, &p.b_layout, p.right ? column : k, p.right ? k : column);
+        sum += factor(read_at(p.a, &p.a_layout, p.left ? k : row, p.left ? row : k), tf32) *
+               factor(read_at(p.b, &p.b_layout, p.right ? column : k, p.right ? k : column), tf32);
     sum *= p.scale;
     if (p.keep != 0)
         sum += p.keep * read_at(p.c, &p.c_layout, row, column);

@@ -164,6 +164,16 @@ static void check_cpu(backend_check check)
     }
 }
 
+void backend_each_product(backend_check check)
+{
+    backend_each(check);
+    if (backend_gpu_alone() || EMULATOR_JUMPS_ARE_SLOW)
+        return;
+    emulated = true;
+    check_gpu(check, "emulator", firn_cuda_backend()->tf32, KERNEL_PRECISION_TF32);
+    emulated = false;
+}
+
 void backend_each(backend_check check)
 {
     on_gpu = emulated = false; /* as a failure may have left them */

@@ -17,6 +17,10 @@ typedef void (*backend_check)(const struct backend *backend);
 /** backend_each() - says so when no GPU is there */
 void backend_each(backend_check check);
 
+/** backend_each_product() - backend_each(), and the emulator in TF32, which differs in nothing else
+ */
+void backend_each_product(backend_check check);
+
 /** backend_gpu_alone() - PARITY_DEVICE=cuda in the environment: checks run on a real GPU alone, for
  * the machine may be lent by the minute, and one that is not found is a failure */
 bool backend_gpu_alone(void);

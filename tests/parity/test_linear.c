@@ -296,7 +296,7 @@ static void check_twice(const struct backend *backend)
 static void test_linear(void **state)
 {
     (void)state;
-    backend_each(check_linear);
+    backend_each_product(check_linear);
 }
 
 static void test_rows_apart(void **state)

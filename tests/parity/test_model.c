@@ -558,6 +558,14 @@ static void test_emulated_in_f32(void **state)
     check_kernels(firn_cuda_backend()->f32, "emulator f32", 1e-5);
 }
 
+static void test_emulated_in_tf32(void **state)
+{
+    (void)state;
+    if (EMULATOR_JUMPS_ARE_SLOW || backend_gpu_alone())
+        skip();
+    check_kernels(firn_cuda_backend()->tf32, "emulator tf32", 1e-3);
+}
+
 static void test_emulated_in_bf16(void **state)
 {
     (void)state;
@@ -608,6 +616,7 @@ int main(void)
         cmocka_unit_test(test_recomputing_gives_the_same_bits),
         cmocka_unit_test(test_recomputing_needs_less_memory),
         cmocka_unit_test(test_emulated_in_f32),
+        cmocka_unit_test(test_emulated_in_tf32),
         cmocka_unit_test(test_emulated_in_bf16),
         cmocka_unit_test(test_gpu_in_f32),
         cmocka_unit_test(test_gpu_in_tf32),
