@@ -43,7 +43,7 @@ for part in $parts; do
 done
 
 say() {
-    printf '%s\n' "$*" | tee -a "$report"
+    printf '%s\n' "$@" | tee -a "$report"
 }
 
 # fail WHAT [WHY]: said now, and once more at the end with why, for the end may be all that is seen
