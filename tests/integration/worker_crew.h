@@ -60,7 +60,8 @@ void crew_spawn(struct crew *crew, unsigned slot);
 struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica_count);
 /** crew_send() - the plan to every worker, as PREPARE or SWITCH */
 void crew_send(struct crew *crew, const struct plan *plan, enum control_type type);
-/** crew_pump() - take what workers say until @done says so; fails the test after @seconds */
+/** crew_pump() - take what workers say until @done says so; fails the test, with the end of the
+ * workers' logs, after @seconds, of which a GPU has several times as many */
 void crew_pump(struct crew *crew, bool (*done)(const struct crew *crew, void *context),
                void *context, unsigned seconds);
 /** crew_finished() - for crew_pump(): every worker that is not killed has exited */
@@ -69,5 +70,9 @@ void crew_kill(struct crew *crew, unsigned slot, int signal);
 /** crew_exact() - slot's metrics as `step loss_bits grad_norm_bits frozen_layers` lines; malloc'ed
  */
 char *crew_exact(const struct crew *crew, unsigned slot);
+/** crew_expect_same() - crew_exact() and crew_digest() of a worker alone and of another run; says
+ * which step is the first that differs */
+void crew_expect_same(const char *alone, const char *exact, const char *digest_alone,
+                      const char *digest);
 /** crew_digest() - state_digest of the checkpoint of @step, into a text of 33 bytes */
 void crew_digest(const struct crew *crew, uint64_t step, char ret_text[33]);
