@@ -107,7 +107,8 @@ def main():
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("high")
     peak = product_flops(options)
-    model = Model(options).to(options.device)
+    with torch.device(options.device):  # a host would draw 1.5B numbers for long
+        model = Model(options)
     compiled = torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), fused=True)
     tokens = torch.randint(options.vocab, (options.batch, options.context), device=options.device)
