@@ -1,7 +1,7 @@
 /*
  * Sums over the rows of a matrix, column by column, added to f32 gradients: biases and the
  * parameters of norms. In two steps without atomics: each block adds COLUMN_ROWS rows (more when
- * there are more than COLUMN_PARTS_MAX parts) of COLUMN_THREADS packs of columns in index order;
+ * there are more than COLUMN_PARTS_MAX parts, or the workspace has no room for as many) of COLUMN_THREADS packs of columns in index order;
  * then each column's parts are added in index order, and the sum to what is there. The order
  * follows from the shape.
  *
@@ -21,9 +21,12 @@ struct column_parts {
     unsigned count;
 };
 
-__host__ __device__ inline struct column_parts column_parts_of(size_t rows)
+/* @part_bytes: what the workspace holds of a part; no more than all of it */
+inline struct column_parts column_parts_of(size_t rows, size_t part_bytes)
 {
-    size_t each = (rows + COLUMN_PARTS_MAX - 1) / COLUMN_PARTS_MAX;
+    size_t room = CUDA_WORKSPACE_BYTES / part_bytes;
+    size_t parts = room < COLUMN_PARTS_MAX ? room : COLUMN_PARTS_MAX;
+    size_t each = (rows + parts - 1) / parts;
     each = each < COLUMN_ROWS ? COLUMN_ROWS : each;
     return {each, blocks_for(rows, each)};
 }
@@ -92,16 +95,18 @@ template <typename Terms>
 void sum_columns(struct kernel_device *device, Terms terms, float *d_a, float *d_b, size_t rows,
                  size_t width, const char *call)
 {
-    struct column_parts parts = column_parts_of(rows);
+    size_t part_bytes = Terms::COUNT * width * sizeof(float);
     float *partials = (float *)device->workspace;
-    dim3 grid(blocks_for(width, COLUMN_THREADS * Terms::LANES), parts.count);
 
     if (rows == 0)
         return;
-    if (parts.count * Terms::COUNT * width * sizeof(float) > CUDA_WORKSPACE_BYTES) {
+    if (part_bytes > CUDA_WORKSPACE_BYTES) {
         device_fail(device, call, "rows too wide for the workspace");
         return;
     }
+    struct column_parts parts = column_parts_of(rows, part_bytes);
+    dim3 grid(blocks_for(width, COLUMN_THREADS * Terms::LANES), parts.count);
+
     LAUNCH(column_partials_kernel<Terms>, grid, COLUMN_THREADS * COLUMN_WARPS, 0,
            device_stream(device), terms, partials, rows, width, parts.rows_each);
     DEVICE_LAUNCHED(device, call);

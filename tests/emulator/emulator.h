@@ -23,6 +23,9 @@ void emulator_fail(bool failing);
 unsigned emulator_allocations(void);
 /** emulator_captures_fail() - whether graphs cannot be captured from now on */
 void emulator_captures_fail(bool failing);
+/** emulator_carries_out() - whether what is launched is carried out from now on; else it is only
+ * looked at, as a device looks at a launch before it begins: sizes of real models are taken so */
+void emulator_carries_out(bool carrying);
 /** emulator_replays() - so many times a graph was launched */
 unsigned emulator_replays(void);
 /** emulator_knows_products() - whether cuBLASLt's heuristic finds anything from now on */
