@@ -227,6 +227,8 @@ part_parity() {
             -R '^(parity_|unit_kernels_|engine_|integration_test_gpu_slots)'
         return
     fi
+    run 60 $build/bin/firn-worker identity cuda:0 # what firnd asks of a GPU
+    run 60 $build/bin/firn-worker rates cuda
     for test in "${device_tests[@]}"; do # cuDNN compiles for each shape of attention
         run 180 env PARITY_DEVICE=cuda "$build/tests/parity_test_$test" || look_closer "$test" $?
     done
