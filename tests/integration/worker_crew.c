@@ -148,6 +148,13 @@ static bool connect_worker(const struct crew *crew, unsigned slot, int *ret_sock
     return true;
 }
 
+/* Opened by several processes at once, its libraries compiling for each shape: workers, and who
+ * waits for them, have more time. */
+static bool is_on_gpu(const struct crew *crew)
+{
+    return strncmp(crew->device, "cuda", 4) == 0;
+}
+
 static void run_worker(const struct crew *crew, unsigned slot)
 {
     char number[16], node[16], listen[32], socket_path[300], spec[300], job_dir[300],
@@ -168,7 +175,8 @@ static void run_worker(const struct crew *crew, unsigned slot)
         setenv("NCCL_HOSTID", node, 1);
     execl(FIRN_WORKER, "firn-worker", "--job", crew->spec.name, "--node", node, "--slot", number,
           "--device", crew->device, "--listen", listen, "--socket", socket_path, "--spec", spec,
-          "--job-dir", job_dir, "--checkpoint-dir", checkpoints, NULL);
+          "--job-dir", job_dir, "--checkpoint-dir", checkpoints, "--failure-timeout-ms",
+          is_on_gpu(crew) ? "3000" : "1500", NULL);
     _exit(127);
 }
 
@@ -182,11 +190,9 @@ static void print_logs(const struct crew *crew)
         print_error("no logs\n");
 }
 
-/* A device is opened by several processes at once, and its libraries compile for each shape. */
 static uint64_t patience_ns(const struct crew *crew, unsigned seconds)
 {
-    unsigned factor = strncmp(crew->device, "cuda", 4) == 0 ? DEVICE_PATIENCE : 1;
-    return (uint64_t)seconds * factor * NS_PER_SECOND;
+    return (uint64_t)seconds * (is_on_gpu(crew) ? DEVICE_PATIENCE : 1) * NS_PER_SECOND;
 }
 
 void crew_spawn(struct crew *crew, unsigned slot)

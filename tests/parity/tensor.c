@@ -96,17 +96,22 @@ void assert_tensor_as(const char *name, const struct tensor *tensor, double tole
     assert_near_as(name, tensor->f32, tensor->f64, tensor->count, tolerance);
 }
 
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
 void assert_same_as(const char *name, const float *actual, const float *expected, size_t count)
 {
     struct differences d = {.name = name, .count = count};
 
     for (size_t i = 0; i < count; i++) {
-        double apart = fabs((double)actual[i] - (double)expected[i]);
-        bool same = memcmp(&actual[i], &expected[i], sizeof(float)) == 0;
+        bool same = bits_of(actual[i]) == bits_of(expected[i]);
+        double apart = fabs((double)actual[i] - (double)expected[i]); /* 0 of two zeros, too */
         differences_add(&d, i, (double)actual[i], (double)expected[i],
-                        same          ? 0.0
-                        : apart > 0.0 ? apart
-                                      : DBL_MIN);
+                        same ? 0.0 : fmax(apart, DBL_MIN));
     }
     differences_judge(&d, "to be the same bits");
 }
