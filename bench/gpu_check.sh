@@ -173,7 +173,7 @@ part_unpack() {
     say "the kernels here are others than the kit's"
     run 120 cmake -S . -B build/kernels -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFIRN_CUDA=REQUIRED \
         -DFIRN_CUDA_ALONE=ON "${architectures[@]}" --log-level=NOTICE || return
-    run 300 cmake --build build/kernels --parallel && cp build/kernels/bin/libfirn-cuda.so $build/bin/
+    run 480 cmake --build build/kernels --parallel && cp build/kernels/bin/libfirn-cuda.so $build/bin/
 }
 
 # Machine code for this GPU alone, and of the programs those that are run below.
