@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -25,11 +26,25 @@ static void wait_for_device(void)
 
 /* ---- one argument: f32, activations, or tokens ---- */
 
+/* NaN in every type: what an operation shall write is there only when it has written it. */
+static void *result_memory(size_t size_bytes)
+{
+    void *memory = device_memory(size_bytes), *poison = malloc(size_bytes);
+
+    assert_non_null(poison);
+    memset(poison, 0xff, size_bytes);
+    inner->upload(device, memory, poison, size_bytes);
+    free(poison);
+    return memory;
+}
+
+/* @host NULL: for results */
 static float *values_in(const float *host, size_t count)
 {
+    if (!host)
+        return result_memory(count * sizeof(float));
     float *memory = device_memory(count * sizeof(float));
-    if (host)
-        inner->upload(device, memory, host, count * sizeof(float));
+    inner->upload(device, memory, host, count * sizeof(float));
     return memory;
 }
 
@@ -70,7 +85,7 @@ static void activations_out(void *host, void *memory, size_t count)
 
 static void *activations_new(size_t count)
 {
-    return device_memory(count * inner->activation_size);
+    return result_memory(count * inner->activation_size);
 }
 
 static void drop(const void *memory)
