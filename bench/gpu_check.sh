@@ -196,7 +196,7 @@ part_build() {
     [ -z "$missing" ] || say "MISSING here: $missing(cmake/packages.txt); or bring a kit along: make gpu-kit, $kit"
     run 120 cmake --preset cuda --log-level=NOTICE "${architectures[@]}" || return
     mapfile -t programs < <(ninja -C $build -t targets all |
-        sed -nE 's!^(parity_test_[a-z0-9_]+|unit_kernels_test_[a-z0-9_]+|engine_test_[a-z0-9_]+|integration_test_(gpu_slots|layouts|restore|shadow)): phony$!\1!p')
+        sed -nE 's!^(parity_test_[a-z0-9_]+|unit_kernels_test_[a-z0-9_]+|unit_daemon_test_gpus_here|engine_test_[a-z0-9_]+|integration_test_(gpu_slots|layouts|restore|shadow)): phony$!\1!p')
     run "$([ $has_gpu = 1 ] && echo 480 || echo 3600)" cmake --build $build --parallel \
         --target firn-cuda firn-worker bench-device bench-checkpoint "${programs[@]}" -- -k 0
 }
@@ -207,7 +207,7 @@ part_kit() {
     folder=$(mktemp -d) || return
     mkdir -p "$folder/cuda/bin" "$folder/cuda/tests" "$folder/cuda/lib"
     cp $build/bin/{firn-worker,bench-device,bench-checkpoint,libfirn-cuda.so} "$folder/cuda/bin" || fail "kit: build first"
-    cp $build/tests/{parity_test_*,integration_test_{gpu_slots,layouts,restore,shadow},libfirn-cuda-emulated.so} \
+    cp $build/tests/{parity_test_*,unit_daemon_test_gpus_here,integration_test_{gpu_slots,layouts,restore,shadow},libfirn-cuda-emulated.so} \
         "$folder/cuda/tests" || fail "kit: build first"
     ldd "$folder"/cuda/bin/{firn-worker,bench-checkpoint} "$folder"/cuda/tests/* 2>/dev/null |
         sed -nE 's!^\s.* => (/[^ ]+) .*!\1!p' | sort -u |
@@ -227,7 +227,8 @@ part_parity() {
             -R '^(parity_|unit_kernels_|engine_|integration_test_gpu_slots)'
         return
     fi
-    run 60 $build/bin/firn-worker identity cuda:0 # what firnd asks of a GPU
+    run 60 env PARITY_DEVICE=cuda $build/tests/unit_daemon_test_gpus_here # what firnd asks of a GPU
+    run 60 $build/bin/firn-worker identity cuda:0
     run 60 $build/bin/firn-worker rates cuda
     for test in "${device_tests[@]}"; do # cuDNN compiles for each shape of attention
         run 180 env PARITY_DEVICE=cuda "$build/tests/parity_test_$test" || look_closer "$test" $?

@@ -30,6 +30,7 @@ class Machine(unittest.TestCase):
         for name in ("firn-worker", "bench-checkpoint"):
             self.program(f"build/cuda/bin/{name}", "echo sound")
         self.program("build/cuda/bin/bench-device", STEP)
+        self.program("build/cuda/tests/unit_daemon_test_gpus_here", "echo sound")
         for name in TESTS:
             self.program(f"build/cuda/tests/parity_test_{name}", "echo '[  PASSED  ] 3 test(s).'")
 
