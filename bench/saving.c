@@ -35,7 +35,7 @@ void saving_begin(struct saving *saving)
 
 bool saving_committed(struct saving *saving, uint64_t deadline_ns)
 {
-    struct control_checkpoint result = {0};
+    CLEANUP(control_checkpoint_done) struct control_checkpoint result = {0};
     struct error error = {0};
 
     if (snapshot_poll(saving->snapshot, deadline_ns, &error) < 0)

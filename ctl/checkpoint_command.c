@@ -33,7 +33,7 @@ static bool is_registered(void *context, const char *node)
 /* How many copies of every file are within reach. */
 static unsigned copies_there(struct cluster *cluster, const struct checkpoint_record *record)
 {
-    return record->shares[0] ? copies_left(record->shares, is_registered, cluster) : 1;
+    return record->shares ? copies_left(record->shares, is_registered, cluster) : 1;
 }
 
 static json_t *record_json(struct cluster *cluster, const struct checkpoint_record *record)

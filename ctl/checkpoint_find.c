@@ -140,7 +140,7 @@ static int find_by_job(const struct arguments *arguments, struct checkpoint_plac
         ret_place->step = record->step;
         ret_place->newest = i == 0;
         ret_place->pinned = record->pinned;
-        return record->shares[0] ? reach_copies(&cluster, job, ret_place, error) : 0;
+        return record->shares ? reach_copies(&cluster, job, ret_place, error) : 0;
     }
     if (one_step)
         return error_set(error, -ENOENT,

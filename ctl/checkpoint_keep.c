@@ -22,21 +22,20 @@ struct pinning {
 static int take_record(void *context, const struct kv_result *result, struct error *error)
 {
     struct pinning *pinning = context;
-    AUTO_FREE struct checkpoint_record *record = calloc(1, sizeof(*record));
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
     AUTO_JSON json_t *tree = NULL;
     AUTO_JSON json_t *changed = NULL;
 
     if (!result->entry_count)
         return error_set(error, -ENOENT, "its record is gone: retention has removed it");
     const struct kv_entry *entry = &result->entries[0];
-    int status = record ? json_parse(entry->value, entry->value_bytes, entry->key, &tree, error)
-                        : error_set(error, -ENOMEM, "no memory for a record");
+    int status = json_parse(entry->value, entry->value_bytes, entry->key, &tree, error);
     if (!status)
-        status = checkpoint_record_decode(tree, record, error);
+        status = checkpoint_record_decode(tree, &record, error);
     if (status)
         return status;
-    record->pinned = pinning->pinned;
-    changed = checkpoint_record_encode(record);
+    record.pinned = pinning->pinned;
+    changed = checkpoint_record_encode(&record);
     pinning->text = changed ? json_text(changed) : NULL;
     pinning->revision = entry->mod_revision;
     return pinning->text ? 0 : error_set(error, -ENOMEM, "no memory for a record");

@@ -46,7 +46,7 @@ static const char *local_words(const struct checkpoint_record *record)
 {
     struct manifest manifest = {0};
 
-    if (record->shares[0])
+    if (record->shares)
         return "local";
     int status = manifest_load(record->path, record->manifest_sha256, &manifest, NULL);
     bool is_there = !status || status == -EBADMSG;

@@ -84,8 +84,10 @@ static int take_checkpoint(struct cluster_job *job, const json_t *tree, struct e
         return status;
     struct checkpoint_record *records =
         grow(job->checkpoints, job->checkpoint_count, sizeof(*records));
-    if (!records)
+    if (!records) {
+        checkpoint_record_done(&record);
         return -ENOMEM;
+    }
     job->checkpoints = records;
     records[job->checkpoint_count++] = record;
     return 0;
@@ -215,6 +217,8 @@ static void job_done(struct cluster_job *job)
     free(job->spec);
     plan_free(job->plan);
     plan_free(job->next);
+    for (size_t i = 0; i < job->checkpoint_count; i++)
+        checkpoint_record_done(&job->checkpoints[i]);
     free(job->checkpoints);
     free(job->objects);
 }

@@ -128,20 +128,20 @@ static const struct mirror_entry *find_record(const struct copying *copying,
 /* As it is now, with our copies; NULL: it is another checkpoint's by now, or memory is short. */
 static char *noted(const struct copying *copying, const struct mirror_entry *entry)
 {
-    AUTO_FREE struct checkpoint_record *record = calloc(1, sizeof(*record));
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
     AUTO_JSON json_t *tree = NULL;
     AUTO_JSON json_t *changed = NULL;
 
-    if (!record || json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
-        checkpoint_record_decode(tree, record, NULL) ||
-        strcmp(record->manifest_sha256, copying->task.record.manifest_sha256) != 0)
+    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        checkpoint_record_decode(tree, &record, NULL) ||
+        strcmp(record.manifest_sha256, copying->task.record.manifest_sha256) != 0)
         return NULL;
     for (unsigned i = 0; i < copying->copied; i++)
-        if (copies_add(record->shares, copying->task.writers[i], copying->job->daemon->config->node,
+        if (copies_add(&record.shares, copying->task.writers[i], copying->job->daemon->config->node,
                        copying->job->plan))
             log_warning("job %s: the record of step %" PRIu64 " has no room for another copy",
-                        copying->job->name, record->step);
-    changed = checkpoint_record_encode(record);
+                        copying->job->name, record.step);
+    changed = checkpoint_record_encode(&record);
     return changed ? json_text(changed) : NULL;
 }
 
@@ -277,6 +277,7 @@ void copying_stop(struct job *job)
     join(copying);
     job->daemon->kv->cancel(job->daemon->kv->context, copying->noting);
     job->daemon->loop.loop.timer_remove(job->daemon->loop.loop.context, copying->timer);
+    checkpoint_record_done(&copying->task.record);
     free(copying);
     job->copying = NULL;
 }

@@ -9,6 +9,7 @@ static bool decode(const struct mirror_entry *entry, struct checkpoint_record *r
 {
     AUTO_JSON json_t *tree = NULL;
 
+    checkpoint_record_done(ret_record); /* of one that was looked at before */
     return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
            !checkpoint_record_decode(tree, ret_record, NULL);
 }

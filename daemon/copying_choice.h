@@ -11,7 +11,7 @@
 #define COPYING_WRITERS_MAX 16 /* in one go */
 
 struct copying_task {
-    struct checkpoint_record record;
+    struct checkpoint_record record; /* owned */
     char writers[COPYING_WRITERS_MAX][NAME_SIZE];
     unsigned writer_count;
 };
@@ -19,6 +19,8 @@ struct copying_task {
 /**
  * copying_choose() - the newest checkpoint, and after it the pinned ones, newest first
  * @copies: how many the job wants
+ *
+ * @ret_task: of zeros, or of an earlier choice; its record is to be freed whatever the answer
  *
  * Others go soon anyway. Return: whether there is something for @node to do.
  */

@@ -111,7 +111,7 @@ static int list_shares(const struct fetching *fetching, const struct manifest *m
 
     for (size_t i = 0; !status && i < manifest->file_count; i++)
         if (manifest->files[i].node_count)
-            status = copies_add(record->shares, manifest->files[i].nodes[0],
+            status = copies_add(&record->shares, manifest->files[i].nodes[0],
                                 fetching->daemon->config->node, NULL);
     return status;
 }
@@ -119,6 +119,7 @@ static int list_shares(const struct fetching *fetching, const struct manifest *m
 static char *record_text(const struct fetching *fetching, struct error *error)
 {
     struct manifest manifest = {0};
+    CLEANUP(checkpoint_record_done)
     struct checkpoint_record record = {.step = fetching->object.step,
                                        .size_bytes = fetching->object.size_bytes,
                                        .unix_ns = clock_real()->realtime_ns(clock_real()->context)};

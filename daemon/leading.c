@@ -255,7 +255,7 @@ static bool checkpoint_opens(struct led *led, const struct view *view, const str
 
     if (plan->source != PLAN_SOURCE_CHECKPOINT || plan->resume_step != view->view.checkpoint.step)
         return true;
-    if (view->view.checkpoint.shares[0]) /* its parts lie elsewhere: the workers look at them */
+    if (view->view.checkpoint.shares) /* its parts lie elsewhere: the workers look at them */
         return true;
     status = checkpoint_open(plan->restore_path, &reader, &error);
     if (!status) {

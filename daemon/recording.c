@@ -18,7 +18,7 @@ void recording_forget(struct job *job)
 {
     job->daemon->kv->cancel(job->daemon->kv->context, job->recording);
     job->recording = NULL;
-    job->unrecorded.step = 0;
+    control_checkpoint_done(&job->unrecorded);
 }
 
 static void answer(struct job *job, bool committed)
@@ -29,10 +29,11 @@ static void answer(struct job *job, bool committed)
     if (message && process) {
         message->type = CONTROL_CHECKPOINT;
         message->checkpoint = job->unrecorded;
+        message->checkpoint.shares = NULL; /* it knows them */
         message->committed = committed;
         worker_process_send(process, message);
     }
-    job->unrecorded.step = 0;
+    control_checkpoint_done(&job->unrecorded);
 }
 
 static void tell_recorded(struct job *job)
@@ -80,6 +81,8 @@ static bool is_current(const struct job *job)
                          (job->plan->planned && job->plan->follows == generation));
 }
 
+static_assert(RECORD_SHARES_SIZE >= COPIES_SHARES_SIZE, "a record has room for all places");
+
 static char *record_text(const struct job *job, bool pinned)
 {
     struct checkpoint_record record = {
@@ -95,7 +98,7 @@ static char *record_text(const struct job *job, bool pinned)
     snprintf(record.manifest_sha256, sizeof(record.manifest_sha256), "%s",
              job->unrecorded.manifest_sha256);
     snprintf(record.node, sizeof(record.node), "%s", job->daemon->config->node);
-    memcpy(record.shares, job->unrecorded.shares, sizeof(record.shares));
+    record.shares = job->unrecorded.shares; /* borrowed */
     record.pinned = pinned;
     AUTO_JSON json_t *tree = checkpoint_record_encode(&record);
     return tree ? json_text(tree) : NULL;
@@ -125,7 +128,7 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     count = mirror_range(&job->daemon->mirror, prefix, &entries);
     while (count-- > 0 && expired < capacity) {
-        struct checkpoint_record record;
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (!decode_record(&entries[count], &record) || record.step >= job->unrecorded.step ||
             record.pinned)
             continue;
@@ -149,7 +152,7 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
 /* One that is written anew stays pinned. */
 static bool was_pinned(const struct mirror_entry *there)
 {
-    struct checkpoint_record record;
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
 
     return there && decode_record(there, &record) && record.pinned;
 }
@@ -157,7 +160,7 @@ static bool was_pinned(const struct mirror_entry *there)
 /* An earlier life of this run has recorded the very same folder. */
 static bool is_recorded(const struct job *job, const struct mirror_entry *there)
 {
-    struct checkpoint_record record;
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
 
     return there && decode_record(there, &record) &&
            !strcmp(record.manifest_sha256, job->unrecorded.manifest_sha256);
@@ -176,7 +179,7 @@ static bool is_overtaken(const struct job *job)
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     count = mirror_range(&job->daemon->mirror, prefix, &entries);
     while (count-- > 0) {
-        struct checkpoint_record record;
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (entries[count].mod_revision > job->plan_revision &&
             decode_record(&entries[count], &record) && record.step > job->unrecorded.step)
             return true;
@@ -237,10 +240,11 @@ void recording_sync(struct job *job)
                   job->name);
 }
 
-void recording_begin(struct job *job, unsigned slot, const struct control_checkpoint *checkpoint)
+void recording_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint)
 {
     recording_forget(job);
     job->unrecorded = *checkpoint;
+    *checkpoint = (struct control_checkpoint){0};
     job->unrecorded_slot = slot;
     recording_sync(job);
 }

@@ -9,7 +9,8 @@
 
 #include "daemon/job.h"
 
-void recording_begin(struct job *job, unsigned slot, const struct control_checkpoint *checkpoint);
+/** recording_begin() - @checkpoint is taken: none is left there */
+void recording_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint);
 /** recording_sync() - try again if one is waiting */
 void recording_sync(struct job *job);
 void recording_forget(struct job *job);

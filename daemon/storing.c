@@ -169,7 +169,7 @@ static int start(struct storing *storing, const struct job *job,
         .helps = storing->role == STORING_HELPS,
     };
 
-    if (record->shares[0]) { /* our part of it is in our own folder */
+    if (record->shares) { /* our part of it is in our own folder */
         int status = peers_reach(job, &remote, &nodes);
         if (status)
             return status;
@@ -204,7 +204,7 @@ static void begin(struct storing *storing, const struct job *job, enum storing_r
         wake_at(storing, storing->begun_ns + RETRY_AWAY_NS);
         return;
     }
-    if (role == STORING_SENDS && record->shares[0])
+    if (role == STORING_SENDS && record->shares)
         write_record(storing); /* the others help when they see it */
     wake_at(storing, storing->begun_ns + LOOK_NS);
 }
@@ -260,7 +260,6 @@ void storing_sync(struct storing *storing)
 {
     struct daemon *daemon = storing->daemon;
     const char *node = daemon->config->node;
-    AUTO_FREE struct checkpoint_record *record = NULL;
     const struct storing_view view = {.mirror = &daemon->mirror,
                                       .cluster = daemon->config->cluster,
                                       .node = node,
@@ -272,15 +271,13 @@ void storing_sync(struct storing *storing)
          job = job->next) {
         if (!job->spec.checkpoint.object_bucket[0])
             continue;
-        if (!record)
-            record = calloc(1, sizeof(*record));
-        enum storing_role role =
-            record ? storing_choose(&view, job->name, record) : STORING_NOTHING;
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        enum storing_role role = storing_choose(&view, job->name, &record);
         if (!job->store_tried &&
             (role != STORING_NOTHING || (job->plan && storing_will_send(job->plan, node))))
             begin_to_try(storing, job);
         else if (role != STORING_NOTHING && daemon->config->object_store[0])
-            begin(storing, job, role, record);
+            begin(storing, job, role, &record);
     }
 }
 

@@ -21,6 +21,7 @@ static bool read_checkpoint(const struct mirror_entry *entry, struct checkpoint_
 {
     AUTO_JSON json_t *tree = NULL;
 
+    checkpoint_record_done(ret_record); /* of one that was looked at before */
     return entry && !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
            !checkpoint_record_decode(tree, ret_record, NULL);
 }
@@ -126,18 +127,20 @@ static bool must_help(const struct storing_view *view, const char *job,
 enum storing_role storing_choose(const struct storing_view *view, const char *job,
                                  struct checkpoint_record *ret_record)
 {
-    AUTO_FREE struct checkpoint_record *record = calloc(1, sizeof(*record));
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
     enum storing_role role = STORING_NOTHING;
     char key[KV_KEY_MAX];
 
-    if (!record || !mirror_find(view->mirror, keys_job(key, view->cluster, job, "spec")))
+    if (!mirror_find(view->mirror, keys_job(key, view->cluster, job, "spec")))
         return STORING_NOTHING;
-    if (must_send(view, job, record))
+    if (must_send(view, job, &record))
         role = STORING_SENDS;
-    else if (must_help(view, job, record))
+    else if (must_help(view, job, &record))
         role = STORING_HELPS;
-    if (role != STORING_NOTHING)
-        *ret_record = *record;
+    if (role != STORING_NOTHING) {
+        *ret_record = record;
+        record.shares = NULL; /* the caller's now */
+    }
     return role;
 }
 

@@ -32,7 +32,7 @@ struct storing_view {
 };
 
 /** storing_choose() - what is to be done for @job, which names a bucket; the record is of the
- * checkpoint that is meant, unchanged for STORING_NOTHING */
+ * checkpoint that is meant, the caller's to free, unchanged for STORING_NOTHING */
 enum storing_role storing_choose(const struct storing_view *view, const char *job,
                                  struct checkpoint_record *ret_record);
 

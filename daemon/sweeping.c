@@ -52,7 +52,7 @@ static struct sweeping *look(const struct job *job)
         sweeping->steps = calloc(count + 1, sizeof(*sweeping->steps));
     for (size_t i = 0; sweeping && sweeping->steps && i < count; i++) {
         AUTO_JSON json_t *tree = NULL;
-        struct checkpoint_record record;
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (json_parse(entries[i].value, strlen(entries[i].value), entries[i].key, &tree, NULL) ||
             checkpoint_record_decode(tree, &record, NULL)) {
             release(sweeping);

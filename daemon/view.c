@@ -365,7 +365,7 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
 static bool can_be_had(const struct view *view, const struct checkpoint_record *record,
                        const char *unasked, char *ret_nodes, size_t size)
 {
-    const char *needed[] = {record->shares, unasked ? unasked : ""};
+    const char *needed[] = {record->shares, unasked};
 
     for (size_t i = 0; i < ARRAY_COUNT(needed); i++)
         if (!copies_alive(needed[i], view->nodes, view->view.node_count, ret_nodes, size))
@@ -373,8 +373,7 @@ static bool can_be_had(const struct view *view, const struct checkpoint_record *
     return true;
 }
 
-static void take_checkpoint(struct view *view, const struct checkpoint_record *record,
-                            int64_t revision)
+static void take_checkpoint(struct view *view, struct checkpoint_record *record, int64_t revision)
 {
     struct leader_checkpoint *checkpoint = &view->view.checkpoint;
 
@@ -383,7 +382,8 @@ static void take_checkpoint(struct view *view, const struct checkpoint_record *r
     view->checkpoint_revision = revision;
     snprintf(checkpoint->path, sizeof(checkpoint->path), "%s", record->path);
     memcpy(checkpoint->manifest_sha256, record->manifest_sha256, sizeof(record->manifest_sha256));
-    memcpy(checkpoint->shares, record->shares, sizeof(record->shares));
+    checkpoint->shares = view->shares = record->shares;
+    record->shares = NULL; /* the view's now */
 }
 
 /* It may have to be given up for the one before: the plan in force begins from it. */
@@ -395,7 +395,7 @@ static bool is_being_read(const struct view *view)
 
 /* One that is not refused: the newest that can be had is the checkpoint, the next the one before
  * it. False: no more need be looked at. */
-static bool weigh(struct view *view, const struct checkpoint_record *record, int64_t revision,
+static bool weigh(struct view *view, struct checkpoint_record *record, int64_t revision,
                   const char *unasked)
 {
     struct leader_checkpoint *checkpoint = &view->view.checkpoint;
@@ -417,8 +417,8 @@ static bool weigh(struct view *view, const struct checkpoint_record *record, int
 }
 
 /* The newest record that is not refused and whose files are within reach, and what is before it. */
-static void read_checkpoint(struct view *view, const struct mirror *mirror, const char *cluster,
-                            const char *job, const struct refused_checkpoints *refused)
+static int read_checkpoint(struct view *view, const struct mirror *mirror, const char *cluster,
+                           const char *job, const struct refused_checkpoints *refused)
 {
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
@@ -426,16 +426,21 @@ static void read_checkpoint(struct view *view, const struct mirror *mirror, cons
 
     while (count-- > 0) {
         AUTO_JSON json_t *tree = NULL;
-        struct checkpoint_record record;
-        if (parse_entry(&entries[count], &tree, NULL) ||
-            checkpoint_record_decode(tree, &record, NULL))
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        int status = parse_entry(&entries[count], &tree, NULL);
+        if (!status)
+            status = checkpoint_record_decode(tree, &record, NULL);
+        if (status == -ENOMEM) /* not to be taken for one that is not there */
+            return status;
+        if (status)
             continue;
         const char *unasked = refused_unasked(refused, entries[count].mod_revision);
         if (unasked && !unasked[0])
             continue;
         if (!weigh(view, &record, entries[count].mod_revision, unasked))
-            return;
+            return 0;
     }
+    return 0;
 }
 
 static int fill(struct view *view, const struct mirror *mirror, const char *cluster,
@@ -459,11 +464,11 @@ static int fill(struct view *view, const struct mirror *mirror, const char *clus
     if (status)
         return status;
     read_words(view, mirror, cluster, job);
-    read_checkpoint(view, mirror, cluster, job, refused);
+    status = read_checkpoint(view, mirror, cluster, job, refused);
     view->view.spec = &view->spec;
     view->view.plan = view->plan;
     view->view.next = view->next;
-    return 0;
+    return status;
 }
 
 int view_make(const struct mirror *mirror, const char *cluster, const char *job, uint64_t now_ns,
@@ -493,5 +498,6 @@ void view_free(struct view *view)
     plan_free(view->next);
     free(view->nodes);
     free(view->reports);
+    free(view->shares);
     free(view);
 }

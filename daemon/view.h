@@ -17,6 +17,7 @@ struct view {
     int64_t checkpoint_revision;          /* of the record of view.checkpoint */
     struct leader_node *nodes;
     const struct node_report **reports; /* each borrowed from the mirror */
+    char *shares;                       /* of view.checkpoint */
     struct state_record state;          /* empty state: none written yet */
 };
 

@@ -157,10 +157,39 @@ static json_t *encode_checkpoint(const struct control_checkpoint *checkpoint, bo
                   "committed", (int)committed, "kept_from", (json_int_t)checkpoint->kept_from);
     if (tree == NULL ||
         put_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint) < 0 ||
-        (checkpoint->shares[0] != '\0' &&
+        (checkpoint->shares != NULL &&
          json_object_set_new(tree, "shares", json_string(checkpoint->shares)) < 0))
         return NULL;
     return json_incref(tree);
+}
+
+int control_checkpoint_copy(const struct control_checkpoint *checkpoint,
+                            struct control_checkpoint *ret_copy)
+{
+    char *shares = checkpoint->shares != NULL ? strdup(checkpoint->shares) : NULL;
+    if (checkpoint->shares != NULL && shares == NULL)
+        return -ENOMEM;
+    *ret_copy = *checkpoint;
+    ret_copy->shares = shares;
+    return 0;
+}
+
+void control_checkpoint_done(struct control_checkpoint *checkpoint)
+{
+    free(checkpoint->shares);
+    *checkpoint = (struct control_checkpoint){0};
+}
+
+static int decode_shares(const json_t *tree, char **ret_shares, struct error *error)
+{
+    const char *text = json_string_value(json_object_get(tree, "shares"));
+    size_t length = text != NULL ? strlen(text) : 0;
+    if (length == 0 || length >= COPIES_SHARES_SIZE)
+        return error_set(error, -EINVAL, "\"shares\" must be a text of 1 to %u bytes",
+                         COPIES_SHARES_SIZE - 1);
+    *ret_shares = strdup(text);
+    return *ret_shares != NULL ? 0
+                               : error_set(error, -ENOMEM, "no memory for the places of copies");
 }
 
 static int decode_checkpoint(const json_t *tree, struct control_message *message,
@@ -179,13 +208,13 @@ static int decode_checkpoint(const json_t *tree, struct control_message *message
         r = json_get_u64(tree, "size_bytes", INT64_MAX, &checkpoint->size_bytes, error);
     if (r == 0)
         r = json_get_bool(tree, "committed", &message->committed, error);
-    if (r == 0 && json_has(tree, "shares"))
-        r = json_get_text(tree, "shares", checkpoint->shares, sizeof(checkpoint->shares), error);
     if (r == 0 && json_has(tree, "kept_from"))
         r = json_get_u64(tree, "kept_from", INT64_MAX, &checkpoint->kept_from, error);
     if (r == 0)
         r = get_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint,
                         error);
+    if (r == 0 && json_has(tree, "shares"))
+        r = decode_shares(tree, &checkpoint->shares, error);
     return r;
 }
 
@@ -286,7 +315,6 @@ static int decode_sections(const json_t *tree, struct control_message *message, 
     }
     if (r == 0 && carries & CARRIES_TEXT)
         r = json_get_text(tree, "text", message->text, sizeof(message->text), error);
-    /* Last, so that nothing after it can fail and have to free it. */
     if (r == 0 && carries & CARRIES_PLAN) {
         r = json_get_object(tree, "plan", &section, error);
         if (r == 0)
@@ -311,6 +339,7 @@ void control_message_done(struct control_message *message)
 {
     plan_free(message->plan);
     message->plan = NULL;
+    control_checkpoint_done(&message->checkpoint);
 }
 
 int control_unpack(struct bytes *from, struct control_message *ret_message, struct error *error)
@@ -330,8 +359,10 @@ int control_unpack(struct bytes *from, struct control_message *ret_message, stru
     int r = decode(from->data + LENGTH_SIZE, length, message, error);
     if (r == -EBADMSG && error != NULL)
         error->code = r;
-    if (r < 0)
+    if (r < 0) {
+        control_message_done(message);
         return r;
+    }
     bytes_consume(from, LENGTH_SIZE + length);
     *ret_message = *message;
     return 1;

@@ -48,8 +48,8 @@ struct control_checkpoint {
     char manifest_sha256[65];
     uint64_t size_bytes;
     double stall_seconds, write_seconds;
-    char shares[COPIES_SHARES_SIZE]; /* where its copies lie (elastic/copies.h); empty: in one
-                                        folder for all nodes */
+    char *shares; /* owned: where its copies lie (elastic/copies.h); NULL: in one folder for all
+                     nodes */
     uint64_t kept_from; /* in firnd's answer: checkpoints before this step have no record any more
                            and may be removed; 0: nothing is said */
 };
@@ -67,7 +67,13 @@ struct control_message {
                        not) */
 };
 
-/** control_message_done() - frees the plan; the structure may be used again */
+/** control_checkpoint_copy() - *@ret_copy becomes one of its own; -ENOMEM (it is unchanged) */
+int control_checkpoint_copy(const struct control_checkpoint *checkpoint,
+                            struct control_checkpoint *ret_copy) CHECK_RESULT;
+/** control_checkpoint_done() - frees what it owns; it is of step 0 then: none */
+void control_checkpoint_done(struct control_checkpoint *checkpoint);
+
+/** control_message_done() - frees plan and checkpoint; the structure may be used again */
 void control_message_done(struct control_message *message);
 
 /**
@@ -81,7 +87,7 @@ int control_pack(const struct control_message *message, struct bytes *into) CHEC
 
 /**
  * control_unpack() - take one whole message off the front of @from
- * @ret_message: written only with 1; the caller then owns its plan
+ * @ret_message: written only with 1; the caller then owns its plan and its checkpoint
  *
  * Return: 1 a message was taken; 0 more bytes are needed; -EBADMSG (empty, too long, not JSON,
  * wrong keys: the stream cannot be followed any further, close it); -ENOMEM (@from is unchanged,

@@ -51,7 +51,7 @@ static void add_store(struct plan *plan, const char *name, const struct leader_n
  * whether it begins another group. */
 static bool next_place(const char **at, char ret_name[NAME_SIZE], bool *ret_group)
 {
-    size_t length = strcspn(*at, "+ ");
+    size_t length = *at != NULL ? strcspn(*at, "+ ") : 0;
     if (length == 0 || length >= NAME_SIZE)
         return false;
     memcpy(ret_name, *at, length);

@@ -12,19 +12,22 @@
  * the checkpoint that the plan restores.
  *
  * In a commit record the places are a text, a group for each share: "a+b b+c c+a" means that a's
- * share lies on a and b. The one who wrote it comes first.
+ * share lies on a and b. The one who wrote it comes first. The text is as long as it has to be
+ * (1,000 nodes of the longest names with two copies take 128 kB); one that would not fit into a
+ * record is no checkpoint, because without its places it would be taken for one in a folder that
+ * all nodes share. Wherever a text is only read, NULL is one without places.
  */
 #pragma once
 
 #include "elastic/plan.h"
 
 #define COPIES_MAX         PLAN_COPIES_MAX
-#define COPIES_SHARES_SIZE 8192 /* of the text of places, with its zero */
+#define COPIES_SHARES_SIZE (640u << 10) /* the longest text of places, with its zero */
 
 struct leader_node;
 
 /** copies_fill() - give @plan its stores: its workers' nodes (of an empty one its donors'), and
-   those of @shares (may be empty) that are among @nodes, which are alive; -ENOMEM (the plan is
+   those of @shares that are among @nodes, which are alive; -ENOMEM (the plan is
    unchanged) */
 int copies_fill(struct plan *plan, unsigned copies, const char *shares,
                 const struct leader_node *nodes, unsigned node_count) CHECK_RESULT;
@@ -52,12 +55,24 @@ void copies_unasked(const char *shares, const struct plan *plan, char *ret_group
  * copies_add() - note in @shares that @node, too, has what @writer wrote; a group is made where it
  * has none, and a node that is noted stays noted once
  *
+ * @shares: a text of the heap, or NULL; another one may take its place
+ *
  * A group has at most COPIES_MAX places: then one that is no store of @plan (may be NULL) gives
- * way, never the writer, by whom a group is known. Return: 0; -ENOSPC: no room (@shares is
- * unchanged)
+ * way, never the writer, by whom a group is known. Return: 0; -ENOSPC: no room; -ENOMEM (both:
+ * @shares is unchanged)
  */
-int copies_add(char shares[COPIES_SHARES_SIZE], const char *writer, const char *node,
+int copies_add(char **shares, const char *writer, const char *node,
                const struct plan *plan) CHECK_RESULT;
+/**
+ * copies_places() - where the shares of a new checkpoint of @plan lie: a group for each writer
+ * @has: whether the store @keeper has a copy of what the store @writer wrote
+ * @ret_shares: to be freed by the caller
+ *
+ * Return: 0; -ENOSPC: longer than a record may be; -ENOMEM
+ */
+int copies_places(const struct plan *plan,
+                  bool (*has)(const void *context, unsigned keeper, unsigned writer),
+                  const void *context, char **ret_shares) CHECK_RESULT;
 /**
  * copies_missing() - whose shares @node is to make a copy of, so that each has @copies again
  *

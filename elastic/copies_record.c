@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "elastic/copies.h"
 
 /* The store of that name, or -1. */
@@ -20,10 +21,10 @@ static int find_store(const struct plan *plan, const char *name, size_t length)
 }
 
 /* The group that @writer's share has, and its length; NULL: none. */
-static char *find_group(char *shares, const char *writer, size_t *ret_length)
+static const char *find_group(const char *shares, const char *writer, size_t *ret_length)
 {
     size_t name = strlen(writer);
-    for (char *at = shares; *at != '\0'; at += strspn(at, " ")) {
+    for (const char *at = shares; *at != '\0'; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
         if (strncmp(at, writer, name) == 0 && (at[name] == '+' || name == length)) {
             *ret_length = length;
@@ -64,22 +65,29 @@ static unsigned count_places(const char *group, size_t length)
 }
 
 /* [at, at + size) of @shares becomes @text. */
-static int replace(char *shares, size_t at, size_t size, const char *text)
+static int replace(char **shares, size_t at, size_t size, const char *text)
 {
-    size_t all = strlen(shares), length = strlen(text);
+    const char *old = *shares != NULL ? *shares : "";
+    size_t all = strlen(old), length = strlen(text);
     if (all - size + length >= COPIES_SHARES_SIZE)
         return -ENOSPC;
-    memmove(shares + at + length, shares + at + size, all - at - size + 1);
-    memcpy(shares + at, text, length);
+    char *changed = malloc(all - size + length + 1);
+    if (changed == NULL)
+        return -ENOMEM;
+    memcpy(changed, old, at);
+    memcpy(changed + at, text, length);
+    memcpy(changed + at + length, old + at + size, all - at - size + 1);
+    free(*shares);
+    *shares = changed;
     return 0;
 }
 
-int copies_add(char shares[COPIES_SHARES_SIZE], const char *writer, const char *node,
-               const struct plan *plan)
+int copies_add(char **shares, const char *writer, const char *node, const struct plan *plan)
 {
     char text[2 * NAME_SIZE + 3];
-    size_t length = 0, end = strlen(shares);
-    char *group = find_group(shares, writer, &length);
+    const char *now = *shares != NULL ? *shares : "";
+    size_t length = 0, end = strlen(now);
+    const char *group = find_group(now, writer, &length);
     if (group == NULL) {
         bool own = strcmp(writer, node) == 0;
         snprintf(text, sizeof(text), "%s%s%s%s", end > 0 ? " " : "", writer, own ? "" : "+",
@@ -88,7 +96,7 @@ int copies_add(char shares[COPIES_SHARES_SIZE], const char *writer, const char *
     }
     if (group_has(group, length, node))
         return 0;
-    size_t at = (size_t)(group - shares);
+    size_t at = (size_t)(group - now);
     if (count_places(group, length) < COPIES_MAX) {
         snprintf(text, sizeof(text), "+%s", node);
         return replace(shares, at + length, 0, text);
@@ -96,6 +104,35 @@ int copies_add(char shares[COPIES_SHARES_SIZE], const char *writer, const char *
     size_t absent = plan != NULL ? find_absent(group, length, plan) : 0;
     return absent == 0 ? -ENOSPC
                        : replace(shares, at + absent, strcspn(group + absent, "+ "), node);
+}
+
+/* ---- a new checkpoint ---- */
+
+int copies_places(const struct plan *plan,
+                  bool (*has)(const void *context, unsigned keeper, unsigned writer),
+                  const void *context, char **ret_shares)
+{
+    struct bytes text = {0};
+    unsigned count = copies_writer_count(plan);
+    int r = 0;
+    for (unsigned writer = 0; r == 0 && writer < count; writer++) {
+        unsigned places = 1;
+        r = bytes_append_format(&text, "%s%s", writer > 0 ? " " : "", plan->stores[writer].node);
+        for (unsigned i = 0; r == 0 && i < count && places < COPIES_MAX; i++)
+            if (i != writer && has(context, i, writer)) {
+                r = bytes_append_format(&text, "+%s", plan->stores[i].node);
+                places++;
+            }
+    }
+    if (r == 0)
+        r = bytes_append(&text, "", 1);
+    if (r == 0 && text.size_bytes > COPIES_SHARES_SIZE)
+        r = -ENOSPC;
+    if (r == 0)
+        *ret_shares = (char *)text.data;
+    else
+        bytes_done(&text);
+    return r;
 }
 
 /* ---- copies that are missing ---- */
@@ -172,7 +209,7 @@ unsigned copies_missing(const struct plan *plan, unsigned copies, const char *sh
 {
     AUTO_FREE struct mending *mending = calloc(1, sizeof(*mending));
     unsigned found = 0;
-    if (mending == NULL)
+    if (mending == NULL || shares == NULL)
         return 0;
     mending->plan = plan;
     count_loads(mending, shares);

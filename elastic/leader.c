@@ -208,7 +208,7 @@ static int name_stores(struct leader_context *context)
     if (plan == NULL || view->spec->checkpoint.copies < 2)
         return 0;
     bool reads = plan->source == PLAN_SOURCE_CHECKPOINT || plan->worker_count == 0;
-    const char *shares = reads ? view->checkpoint.shares : "";
+    const char *shares = reads ? view->checkpoint.shares : NULL;
     int r = copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);
     if (r < 0) {
         plan_free(plan);

@@ -73,8 +73,8 @@ struct leader_checkpoint {
     uint64_t generation; /* that wrote it; numbers go on after it, also when etcd knows no plan */
     char path[JOB_PATH_SIZE];
     char manifest_sha256[65];
-    char shares[COPIES_SHARES_SIZE]; /* where its copies lie; empty: in one shared folder */
-    char missing[256]; /* a newer one that is out of reach, and the nodes that have it; "": none */
+    const char *shares; /* where its copies lie; NULL: in one shared folder */
+    char missing[256];  /* a newer one that is out of reach, and the nodes that have it; "": none */
     /* Where the plan in force begins from it: */
     uint64_t before_step; /* of the one before it that can be had; 0: none */
     bool before_is_away;  /* there is one before it, whose nodes are away */

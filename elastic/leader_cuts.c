@@ -236,7 +236,7 @@ static bool checkpoint_stays(const struct leader_context *context, const void *a
 {
     const char *shares = context->view->checkpoint.shares;
     (void)argument;
-    return shares[0] == '\0' || copies_left(shares, stays, &context) > 0;
+    return shares == NULL || copies_left(shares, stays, &context) > 0;
 }
 
 static bool any_may_go(const struct leader_context *context, const void *argument)

@@ -49,7 +49,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     plan->resume_step = checkpoint->step;
     plan->disputed = was_disputed(context);
     memcpy(plan->restore_path, checkpoint->path, sizeof(plan->restore_path));
-    if (checkpoint->shares[0] != '\0') /* it lies in several folders, which the stores have */
+    if (checkpoint->shares != NULL) /* it lies in several folders, which the stores have */
         memcpy(plan->restore_sha256, checkpoint->manifest_sha256, sizeof(plan->restore_sha256));
     char layout[LAYOUT_WORDS_SIZE], from[128] = "from step 0 (exact: nothing but time is lost)";
     if (checkpoint->step > 0)

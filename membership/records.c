@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/json.h"
 
 #define SECONDS_MAX 1e9
@@ -408,18 +410,38 @@ static json_t *encode_shares(const char *text)
     return json_incref(shares);
 }
 
-static int decode_group(const json_t *group, char *text, size_t text_size, struct error *error)
+static int decode_group(const json_t *group, struct bytes *text, struct error *error)
 {
-    for (size_t i = 0; i < json_array_size(group); i++) {
+    int status = 0;
+
+    for (size_t i = 0; !status && i < json_array_size(group); i++) {
         const char *node = json_string_value(json_array_get(group, i));
-        size_t used = strlen(text);
         if (!node || !name_valid(node))
             return error_set(error, -EINVAL, "shares: not a node's name");
-        if (used + strlen(node) + 2 > text_size)
-            return error_set(error, -EINVAL, "shares: longer than %zu bytes", text_size);
-        snprintf(text + used, text_size - used, "%s%s", i ? "+" : used ? " " : "", node);
+        status = bytes_append_format(text, "%s%s", i ? "+" : text->size_bytes ? " " : "", node);
     }
+    if (status)
+        return error_set(error, -ENOMEM, "shares: no memory");
+    if (text->size_bytes >= RECORD_SHARES_SIZE)
+        return error_set(error, -EINVAL, "shares: longer than %u bytes", RECORD_SHARES_SIZE - 1);
     return json_array_size(group) ? 0 : error_set(error, -EINVAL, "shares: nobody has one of them");
+}
+
+/* Without groups it would be taken for a checkpoint in a folder that all nodes share. */
+static int decode_shares(const json_t *shares, char **ret_text, struct error *error)
+{
+    struct bytes text = {0};
+    int status = json_array_size(shares) ? 0 : error_set(error, -EINVAL, "shares: there are none");
+
+    for (size_t i = 0; !status && i < json_array_size(shares); i++)
+        status = decode_group(json_array_get(shares, i), &text, error);
+    if (!status && bytes_append(&text, "", 1))
+        status = error_set(error, -ENOMEM, "shares: no memory");
+    if (!status)
+        *ret_text = (char *)text.data;
+    else
+        bytes_done(&text);
+    return status;
 }
 
 static int decode_copies(const json_t *tree, struct checkpoint_record *record, struct error *error)
@@ -432,10 +454,7 @@ static int decode_copies(const json_t *tree, struct checkpoint_record *record, s
     status = json_get_array(tree, "shares", RECORD_SHARES_SIZE, &shares, error);
     if (!status)
         status = json_get_bool(tree, "pinned", &record->pinned, error);
-    for (size_t i = 0; !status && i < json_array_size(shares); i++)
-        status =
-            decode_group(json_array_get(shares, i), record->shares, sizeof(record->shares), error);
-    return status;
+    return status ? status : decode_shares(shares, &record->shares, error);
 }
 
 json_t *checkpoint_record_encode(const struct checkpoint_record *record)
@@ -448,8 +467,8 @@ json_t *checkpoint_record_encode(const struct checkpoint_record *record)
         "unix_ns", (json_int_t)record->unix_ns);
 
     if (!tree ||
-        (record->shares[0] && (json_object_set_new(tree, "shares", encode_shares(record->shares)) ||
-                               json_object_set_new(tree, "pinned", json_boolean(record->pinned)))))
+        (record->shares && (json_object_set_new(tree, "shares", encode_shares(record->shares)) ||
+                            json_object_set_new(tree, "pinned", json_boolean(record->pinned)))))
         return NULL;
     return json_incref(tree);
 }
@@ -482,6 +501,12 @@ int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_r
     if (!status)
         *ret_record = record;
     return status;
+}
+
+void checkpoint_record_done(struct checkpoint_record *record)
+{
+    free(record->shares);
+    record->shares = NULL;
 }
 
 /* ---- objects ---- */

@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/name.h"
+#include "membership/kv.h"
 
 #define RECORD_SLOTS_MAX       64
 #define RECORD_OTHERS_MAX      3 /* kinds of devices of one node, beside the first */
@@ -18,7 +19,7 @@
 #define RECORD_TEXT_SIZE       512
 #define RECORD_PATH_SIZE       1024
 #define RECORD_DIGEST_SIZE     65
-#define RECORD_SHARES_SIZE     8192
+#define RECORD_SHARES_SIZE     (KV_VALUE_MAX / 8 * 5) /* in JSON they are longer */
 #define RECORD_STRAGGLERS_MAX  8
 
 /* What was measured of a node's slots, which are alike, by the second; 0: it was not. */
@@ -96,9 +97,9 @@ struct checkpoint_record {
     char manifest_sha256[RECORD_DIGEST_SIZE];
     double stall_seconds, write_seconds;
     char node[NAME_SIZE]; /* whose firnd recorded it */
-    /* Of a checkpoint with copies: its places as elastic/copies.h has them; empty: it lies in one
-     * folder that all nodes share, at `path`. */
-    char shares[RECORD_SHARES_SIZE];
+    /* Of a checkpoint with copies: its places as elastic/copies.h has them, owned by the record;
+     * NULL: it lies in one folder that all nodes share, at `path`. */
+    char *shares;
     bool pinned; /* of a checkpoint with copies */
 };
 
@@ -114,7 +115,7 @@ struct object_record {
 };
 
 /* Encoders return a new reference, NULL when memory is short; decoders 0 or -EINVAL with the key in
- * @error. */
+ * @error, that of checkpoints also -ENOMEM: then the caller has nothing to free. */
 json_t *node_record_encode(const struct node_record *record);
 int node_record_decode(const json_t *tree, struct node_record *ret_record,
                        struct error *error) CHECK_RESULT;
@@ -130,6 +131,8 @@ int progress_record_decode(const json_t *tree, struct progress_record *ret_recor
 json_t *checkpoint_record_encode(const struct checkpoint_record *record);
 int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_record,
                              struct error *error) CHECK_RESULT;
+/** checkpoint_record_done() - frees its places; the record may be used again */
+void checkpoint_record_done(struct checkpoint_record *record);
 json_t *object_record_encode(const struct object_record *record);
 int object_record_decode(const json_t *tree, struct object_record *ret_record,
                          struct error *error) CHECK_RESULT;

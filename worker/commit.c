@@ -111,24 +111,24 @@ static int name_places(struct commit *commit, struct manifest *manifest, size_t 
     return status ? error_set(&commit->error, status, "no memory for the places of copies") : 0;
 }
 
-/* For the commit record; left out when it would be too long, then only the manifest knows. */
-static void tell_places(struct commit *commit)
+static bool has_copy(const void *receipts, unsigned keeper, unsigned writer)
 {
-    char *text = commit->result.shares;
-    size_t used = 0, size = sizeof(commit->result.shares);
+    return ((const struct spread_receipt *)receipts)[keeper].has[writer];
+}
 
-    for (unsigned store = 0; store < commit->spread->writer_count; store++) {
-        char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
-        unsigned count = places_of(commit, store, nodes);
-        for (unsigned i = 0; i < count && used < size; i++)
-            used += (size_t)snprintf(text + used, size - used, "%s%s",
-                                     i      ? "+"
-                                     : used ? " "
-                                            : "",
-                                     nodes[i]);
-    }
-    if (used >= size)
-        text[0] = '\0';
+/* For the commit record. Before anything has its final name: one without them would say that all is
+ * in a folder of all nodes. */
+static int tell_places(struct commit *commit)
+{
+    int status =
+        copies_places(commit->spread->plan, has_copy, commit->receipts, &commit->result.shares);
+
+    if (status == -ENOSPC)
+        return error_set(&commit->error, status,
+                         "the record of a checkpoint has room for %u bytes of places of copies; "
+                         "those of %u nodes are more: fewer copies or shorter names of nodes fit",
+                         COPIES_SHARES_SIZE, commit->spread->writer_count);
+    return status ? error_set(&commit->error, status, "no memory for the places of copies") : 0;
 }
 
 static void warn_of_missing(struct commit *commit)
@@ -183,9 +183,11 @@ static int commit_copies(struct commit *commit, const struct manifest *manifest)
     struct control_checkpoint *result = &commit->result;
     struct spread_seal seal = {.digest = manifest->state_digest};
     uint64_t deadline_ns;
-    int status =
-        checkpoint_seal(&spread->local, manifest, commit->config, seal.sha256, &commit->error);
+    int status = tell_places(commit);
 
+    if (!status)
+        status =
+            checkpoint_seal(&spread->local, manifest, commit->config, seal.sha256, &commit->error);
     if (!status)
         status = spread_write_seal(spread, &seal, &commit->error);
     deadline_ns = keepers_deadline(0);
@@ -197,7 +199,6 @@ static int commit_copies(struct commit *commit, const struct manifest *manifest)
     if (status)
         return status;
     memcpy(result->manifest_sha256, seal.sha256, sizeof(seal.sha256));
-    tell_places(commit);
     warn_of_missing(commit);
     return 0;
 }
@@ -298,6 +299,7 @@ static void commit_free(struct commit *commit)
     json_decref(commit->spec);
     json_decref(commit->state);
     json_decref(commit->config);
+    control_checkpoint_done(&commit->result);
     free(commit->receipts);
     free(commit);
 }
@@ -355,6 +357,7 @@ int commit_finish(struct commit *commit, struct control_checkpoint *ret_result,
         *error = commit->error;
     if (!status) {
         *ret_result = commit->result;
+        commit->result.shares = NULL; /* the caller's now */
         memcpy(ret_warning, commit->warning, CONTROL_TEXT_SIZE);
     }
     commit_free(commit);

@@ -35,7 +35,8 @@ uint64_t commit_generation(const struct commit *commit);
 /**
  * commit_finish() - wait for the end; frees @commit
  * @ret_warning: fewer copies than asked for: why, for people; else empty
- * Return: 0: *ret_result is to be recorded; else negative with @error
+ * Return: 0: *ret_result is to be recorded, and to be freed by the caller; else negative with
+ * @error
  */
 int commit_finish(struct commit *commit, struct control_checkpoint *ret_result,
                   char ret_warning[CONTROL_TEXT_SIZE], struct error *error);

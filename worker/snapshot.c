@@ -135,6 +135,14 @@ static void forget_copying(struct snapshot *snapshot)
     share_tensors_done(&snapshot->copying_tensors);
 }
 
+static void forget_unsaid(struct snapshot *snapshot)
+{
+    if (snapshot->unsaid)
+        control_checkpoint_done(snapshot->unsaid);
+    free(snapshot->unsaid);
+    snapshot->unsaid = NULL;
+}
+
 static void forget_begun(struct snapshot *snapshot)
 {
     json_decref(snapshot->begun_state);
@@ -151,10 +159,12 @@ static int end_commit(struct snapshot *snapshot, struct error *error)
     int status = commit_finish(snapshot->commit, result ? result : &lost, snapshot->warning, error);
 
     snapshot->commit = NULL;
-    if (!status && !result)
+    if (!status && !result) {
+        control_checkpoint_done(&lost);
         status = error_set(error, -ENOMEM, "no memory to tell of a checkpoint");
+    }
     if (!status) {
-        free(snapshot->unsaid);
+        forget_unsaid(snapshot);
         snapshot->unsaid = result;
         snapshot->committed_step = step;
         snapshot->committed_generation = generation;
@@ -192,7 +202,7 @@ void snapshot_free(struct snapshot *snapshot)
     end_spread(snapshot);
     if (snapshot->commit && end_commit(snapshot, &error))
         log_warning("%s", error.text);
-    free(snapshot->unsaid);
+    forget_unsaid(snapshot);
     retention_free(snapshot->retention);
     checkpoint_writer_stop(snapshot->writer);
     forget_copying(snapshot);

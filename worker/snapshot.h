@@ -104,7 +104,8 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
 
 /**
  * snapshot_take_result() - rank 0: the outcome of a commit
- * Return: 1: *ret_checkpoint is on disk, to be recorded; 0: nothing new; negative: it failed, see
+ * Return: 1: *ret_checkpoint is on disk, to be recorded, and the caller's to free; 0: nothing new;
+ * negative: it failed, see
  * @error
  */
 int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,

@@ -204,5 +204,6 @@ void telling_checkpoint(struct trainer *trainer)
         return;
     message->type = CONTROL_CHECKPOINT;
     control_server_send(trainer->control, message);
+    control_message_done(message);
     telling_alarm(trainer, ALARM_CHECKPOINT, snapshot_warning(trainer->snapshot));
 }

@@ -81,7 +81,7 @@ static void check_one(struct sim *sim, const struct checkpoint_record *record)
 uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step)
 {
     char key[KV_KEY_MAX];
-    struct checkpoint_record record;
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
     const struct sim_store_key *there =
         sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step));
     return there != NULL && decode(there->value, &record)
@@ -104,9 +104,9 @@ void sim_check_copies(struct sim *sim)
     keys_job(prefix, SIM_CLUSTER, SIM_JOB, "checkpoints/");
     size_t length = strlen(prefix);
     for (size_t i = 0; sim->spec.checkpoint.copies > 1 && i < sim->store->key_count; i++) {
-        struct checkpoint_record record;
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (strncmp(sim->store->keys[i].key, prefix, length) == 0 &&
-            decode(sim->store->keys[i].value, &record) && record.shares[0] != '\0' &&
+            decode(sim->store->keys[i].value, &record) && record.shares != NULL &&
             !is_past(sim, record.step))
             check_one(sim, &record);
     }

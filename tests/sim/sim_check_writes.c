@@ -277,7 +277,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
 static void check_record(struct sim *sim, const struct kv_operation *operation)
 {
     char key[KV_KEY_MAX];
-    struct checkpoint_record record;
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
     AUTO_JSON json_t *tree = NULL;
     const struct sim_store_key *generation =
         sim_store_find(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "generation"));
@@ -295,7 +295,7 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
                  (unsigned long long)record.generation, (unsigned long long)plan->generation);
     /* A request that was given up may be carried out very late, and bring back an old record of
      * this generation: nobody reads it, for there are newer ones. */
-    if (record.step > sim_check_newest_record(sim) && record.shares[0] == '\0' &&
+    if (record.step > sim_check_newest_record(sim) && record.shares == NULL &&
         sim_disk_find(sim, record.step) == NULL)
         sim_fail(sim, "the checkpoint of step %llu is recorded, but not on disk",
                  (unsigned long long)record.step);

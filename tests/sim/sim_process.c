@@ -45,6 +45,12 @@ static struct worker_process *process_new(const struct worker_process_options *o
     return process;
 }
 
+static void said_free(struct said *said)
+{
+    control_checkpoint_done(&said->message.checkpoint);
+    free(said);
+}
+
 void worker_process_free(struct worker_process *process)
 {
     if (process == NULL)
@@ -59,7 +65,7 @@ void worker_process_free(struct worker_process *process)
     while (process->said != NULL) {
         struct said *said = process->said;
         process->said = said->next;
-        free(said);
+        said_free(said);
     }
     free(process);
 }
@@ -139,7 +145,7 @@ static void hear(void *context)
             process->said_end = &process->said;
         if (!is_hidden(process, &said->message))
             process->callbacks->message(process->context, SIM_JOB, process->slot, &said->message);
-        free(said);
+        said_free(said);
     }
     if (process->said != NULL)
         process->ears =
@@ -152,6 +158,8 @@ void sim_process_hear(struct worker_process *process, const struct control_messa
     unsigned node = process->worker->node;
     said->due_ns = sim_transit(process->sim, node, node);
     said->message = *message;
+    int r = control_checkpoint_copy(&message->checkpoint, &said->message.checkpoint);
+    assert(r == 0);
     *process->said_end = said;
     process->said_end = &said->next;
     if (process->ears == NULL)

@@ -149,12 +149,13 @@ static void tell_committed(struct sim_worker *worker, uint64_t step, uint64_t ge
     told->generation = generation;
     sim_disk_path(step, told->path, sizeof(told->path));
     if (snapshot->spread != NULL)
-        sim_spread_shares(snapshot->spread, told->shares);
+        told->shares = sim_spread_shares(snapshot->spread);
     else
         generation = sim_disk_find(worker->sim, step)->made_by;
     snprintf(told->manifest_sha256, sizeof(told->manifest_sha256), "%064llx",
              (unsigned long long)generation);
     worker_say(worker, message);
+    control_message_done(message);
 }
 
 static void take_spread(struct sim_worker *worker)

@@ -306,18 +306,18 @@ bool sim_spread_done(const struct sim_spread *spread, int *ret_status)
     return true;
 }
 
-void sim_spread_shares(const struct sim_spread *spread, char ret_text[COPIES_SHARES_SIZE])
+static bool has_copy(const void *context, unsigned keeper, unsigned writer)
 {
-    size_t used = 0;
-    ret_text[0] = '\0';
-    for (unsigned store = 0; store < spread->writer_count; store++) {
-        used += (size_t)snprintf(ret_text + used, COPIES_SHARES_SIZE - used, "%s%s",
-                                 used > 0 ? " " : "", spread->plan->stores[store].node);
-        for (unsigned i = 0; i < spread->writer_count; i++)
-            if ((spread->has[i] >> store & 1) != 0)
-                used += (size_t)snprintf(ret_text + used, COPIES_SHARES_SIZE - used, "+%s",
-                                         spread->plan->stores[i].node);
-    }
+    const struct sim_spread *spread = context;
+    return (spread->has[keeper] >> writer & 1) != 0;
+}
+
+char *sim_spread_shares(const struct sim_spread *spread)
+{
+    char *text;
+    int r = copies_places(spread->plan, has_copy, spread, &text);
+    assert(r == 0);
+    return text;
 }
 
 void sim_spread_stop(struct sim_spread *spread)

@@ -103,12 +103,19 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
     lie(worker, ret_report);
 }
 
+static void keep_checkpoint(struct sim_worker *worker, const struct control_checkpoint *checkpoint)
+{
+    control_checkpoint_done(&worker->kept_checkpoint);
+    int r = control_checkpoint_copy(checkpoint, &worker->kept_checkpoint);
+    assert(r == 0);
+}
+
 void worker_say(struct sim_worker *worker, const struct control_message *message)
 {
     if (message->type == CONTROL_STATUS)
         *worker->kept_status = message->status;
     else if (message->type == CONTROL_CHECKPOINT)
-        worker->kept_checkpoint = message->checkpoint;
+        keep_checkpoint(worker, &message->checkpoint);
     if (worker->process != NULL && worker->accepted)
         sim_process_hear(worker->process, message);
 }
@@ -181,7 +188,7 @@ static void observe(struct sim_worker *worker, const struct sim_order *order)
         if (worker->mesh != NULL && worker->mesh->state == SIM_MESH_OPENING)
             sim_mesh_fail(worker->mesh, -ECANCELED);
     } else if (order->type == CONTROL_CHECKPOINT) {
-        worker->kept_checkpoint.step = 0; /* answered */
+        control_checkpoint_done(&worker->kept_checkpoint); /* answered */
     }
 }
 
@@ -714,6 +721,7 @@ void sim_worker_free(struct sim_worker *worker)
     plan_free(worker->plan);
     plan_free(worker->pending);
     straggler_free(worker->straggler);
+    control_checkpoint_done(&worker->kept_checkpoint);
     free(worker->kept_status);
     free(worker);
 }

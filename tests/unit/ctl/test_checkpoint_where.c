@@ -83,6 +83,7 @@ static void test_what_has_gone_is_not_local(void **state)
     char folder[] = "/tmp/firn-where-XXXXXX", path[RECORD_PATH_SIZE + 32],
          text[CHECKPOINT_WHERE_SIZE];
     struct checkpoint_record record = {.step = 80};
+    char shares[] = "a+b";
 
     assert_non_null(mkdtemp(folder));
     make_checkpoint(folder, &record);
@@ -92,9 +93,9 @@ static void test_what_has_gone_is_not_local(void **state)
     assert_string_equal(checkpoint_where(&job, &record, text), "DAMAGED");
     assert_int_equal(unlink(path), 0);
     assert_string_equal(checkpoint_where(&job, &record, text), "DAMAGED");
-    strcpy(record.shares, "a+b");
+    record.shares = shares;
     assert_string_equal(checkpoint_where(&job, &record, text), "local"); /* others have it */
-    record.shares[0] = '\0';
+    record.shares = NULL;
     record.manifest_sha256[0] ^= 1; /* another checkpoint of the step */
     assert_string_equal(checkpoint_where(&job, &record, text), "DAMAGED");
     snprintf(path, sizeof(path), "%s/manifest.json", record.path);

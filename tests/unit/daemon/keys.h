@@ -61,14 +61,15 @@ static inline void digest_of(uint64_t number, char ret_digest[RECORD_DIGEST_SIZE
 static inline void put_checkpoint(struct mirror *mirror, const char *job, uint64_t step,
                                   const char *node, const char *shares)
 {
-    struct checkpoint_record record = {.step = step, .generation = 1};
+    struct checkpoint_record record = {
+        .step = step, .generation = 1, .shares = shares[0] ? strdup(shares) : NULL};
     char key[KV_KEY_MAX];
 
     snprintf(record.path, sizeof(record.path), "/ck/%s/%llu", job, (unsigned long long)step);
     digest_of(step, record.manifest_sha256);
     snprintf(record.node, sizeof(record.node), "%s", node);
-    snprintf(record.shares, sizeof(record.shares), "%s", shares);
     put_tree(mirror, keys_checkpoint(key, CLUSTER, job, step), checkpoint_record_encode(&record));
+    checkpoint_record_done(&record);
 }
 
 static inline void put_object(struct mirror *mirror, const char *job, uint64_t step,

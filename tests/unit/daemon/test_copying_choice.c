@@ -25,19 +25,21 @@ static int tear_down(void **state)
 {
     (void)state;
     mirror_done(&mirror);
+    checkpoint_record_done(&task.record);
     return 0;
 }
 
 static void put_pinned(uint64_t step, const char *shares)
 {
-    struct checkpoint_record record = {.step = step, .generation = 1, .pinned = true};
+    struct checkpoint_record record = {
+        .step = step, .generation = 1, .pinned = true, .shares = strdup(shares)};
     char key[KV_KEY_MAX];
 
     digest_of(step, record.manifest_sha256);
     snprintf(record.path, sizeof(record.path), "/ck");
     snprintf(record.node, sizeof(record.node), "a");
-    snprintf(record.shares, sizeof(record.shares), "%s", shares);
     put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, step), checkpoint_record_encode(&record));
+    checkpoint_record_done(&record);
 }
 
 static bool choose(const char *node, unsigned copies)

@@ -33,6 +33,7 @@ static int tear_down(void **state)
 {
     (void)state;
     mirror_done(&mirror);
+    checkpoint_record_done(&chosen);
     return 0;
 }
 
@@ -44,6 +45,7 @@ static enum storing_role choose(const char *node, bool leads)
                                       .leads = leads,
                                       .now_ns = NOW,
                                       .memory = &memory};
+    checkpoint_record_done(&chosen);
     return storing_choose(&view, JOB, &chosen);
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/json.h"
 #include "daemon/view.h"
 #include "membership/keys.h"
@@ -416,6 +417,52 @@ static void test_a_checkpoint_that_some_were_not_asked_for(void **state)
     mirror_done(&mirror);
 }
 
+#define MANY 1000
+
+static char *name_of(unsigned node, char ret_name[NAME_SIZE])
+{
+    snprintf(ret_name, NAME_SIZE, "node-of-a-%053u", node % MANY);
+    return ret_name;
+}
+
+/* Whatever the number of its places and the length of their names, it is known where they are: it
+ * would be taken for one in a shared folder, and for gone. */
+static void test_copies_on_a_thousand_nodes_of_long_names(void **state)
+{
+    struct mirror mirror = {0};
+    struct bytes text = {0};
+    struct view *view;
+    char name[NAME_SIZE], next[NAME_SIZE], key[KV_KEY_MAX];
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    for (unsigned i = 0; i < MANY; i++) {
+        put_registered(&mirror, name_of(i, name));
+        assert_int_equal(
+            bytes_append_format(&text, "%s%s+%s", i ? " " : "", name, name_of(i + 1, next)), 0);
+    }
+    assert_int_equal(bytes_append(&text, "", 1), 0);
+    put_checkpoint(&mirror, "demo", 50, name, (const char *)text.data);
+    assert_true(strlen(mirror_find(&mirror, keys_checkpoint(key, CLUSTER, "demo", 50))->value) <
+                KV_VALUE_MAX);
+    view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.checkpoint.step, 50);
+    assert_string_equal(view->view.checkpoint.shares, (const char *)text.data);
+    view_free(view);
+
+    remove_key(&mirror, keys_node(key, CLUSTER, name_of(7, name)));
+    view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.checkpoint.step, 50); /* 8 has what 7 wrote */
+    view_free(view);
+    remove_key(&mirror, keys_node(key, CLUSTER, name_of(8, name)));
+    view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.checkpoint.step, 0);
+    assert_non_null(strstr(view->view.checkpoint.missing, "it has a part of the checkpoint"));
+    view_free(view);
+    bytes_done(&text);
+    mirror_done(&mirror);
+}
+
 /* While it is being read, what is before it matters, too: it may have to be given up for that. */
 static void test_the_checkpoint_before_the_one_that_is_read(void **state)
 {
@@ -551,6 +598,7 @@ int main(void)
         cmocka_unit_test(test_damaged_keys_are_refused),
         cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_a_checkpoint_that_some_were_not_asked_for),
+        cmocka_unit_test(test_copies_on_a_thousand_nodes_of_long_names),
         cmocka_unit_test(test_the_checkpoint_before_the_one_that_is_read),
         cmocka_unit_test(test_slots_of_other_jobs_are_busy),
         cmocka_unit_test(test_over),

@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -14,6 +16,16 @@
 #include "unit/elastic/sample_report.h"
 
 #define TYPES (CONTROL_ALARM + 1)
+
+/* Of more nodes than there is any sense in. */
+static char *sample_places(void)
+{
+    char *text = malloc(COPIES_SHARES_SIZE);
+    assert_non_null(text);
+    memset(text, 'n', COPIES_SHARES_SIZE - 1);
+    text[COPIES_SHARES_SIZE - 1] = '\0';
+    return text;
+}
 
 /* A message of type @type with everything filled that any type carries. */
 static void sample_message(struct control_message *message, enum control_type type)
@@ -44,7 +56,8 @@ static void sample_message(struct control_message *message, enum control_type ty
                                                       .manifest_sha256 = "abcd",
                                                       .size_bytes = 1ull << 40,
                                                       .stall_seconds = 0.001,
-                                                      .write_seconds = 1.5};
+                                                      .write_seconds = 1.5,
+                                                      .shares = sample_places()};
     strcpy(message->text, "layers 0-1 frozen");
     message->committed = true;
 }
@@ -74,7 +87,10 @@ static void check_back(const struct control_message *back, const struct control_
         assert_memory_equal(&back->progress, &sent->progress, sizeof(sent->progress));
         break;
     case CONTROL_CHECKPOINT:
-        assert_memory_equal(&back->checkpoint, &sent->checkpoint, sizeof(sent->checkpoint));
+        assert_string_equal(back->checkpoint.shares, sent->checkpoint.shares);
+        assert_memory_equal(&back->checkpoint, &sent->checkpoint,
+                            offsetof(struct control_checkpoint, shares));
+        assert_int_equal(back->checkpoint.kept_from, sent->checkpoint.kept_from);
         assert_true(back->committed);
         assert_string_equal(back->text, sent->text);
         break;

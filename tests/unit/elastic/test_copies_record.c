@@ -12,16 +12,25 @@
 
 #include "elastic/leader.h"
 
-static char shares[COPIES_SHARES_SIZE];
+static char *shares;
 
 static void begin(const char *text)
 {
-    snprintf(shares, sizeof(shares), "%s", text);
+    free(shares);
+    shares = strdup(text);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(shares);
+    shares = NULL;
+    return 0;
 }
 
 static void add(const char *writer, const char *node, const char *wanted)
 {
-    assert_int_equal(copies_add(shares, writer, node, NULL), 0);
+    assert_int_equal(copies_add(&shares, writer, node, NULL), 0);
     assert_string_equal(shares, wanted);
 }
 
@@ -57,21 +66,90 @@ static void test_a_full_group(void **state)
     struct plan plan = {.stores = stores, .store_count = ARRAY_COUNT(stores)};
     (void)state;
     begin("x n0+n1+n2+n3+n4+n5+n6+n7");
-    assert_int_equal(copies_add(shares, "n0", "n8", NULL), -ENOSPC);
-    assert_int_equal(copies_add(shares, "n0", "n8", &plan), 0);
+    assert_int_equal(copies_add(&shares, "n0", "n8", NULL), -ENOSPC);
+    assert_int_equal(copies_add(&shares, "n0", "n8", &plan), 0);
     assert_string_equal(shares, "x n0+n1+n2+n8+n4+n5+n6+n7"); /* n3 is gone */
     snprintf(stores[0].node, NAME_SIZE, "n8");
-    assert_int_equal(copies_add(shares, "n0", "n9", &plan), -ENOSPC); /* not the writer */
+    assert_int_equal(copies_add(&shares, "n0", "n9", &plan), -ENOSPC); /* not the writer */
     assert_string_equal(shares, "x n0+n1+n2+n8+n4+n5+n6+n7");
 }
 
 static void test_a_full_text(void **state)
 {
     (void)state;
-    memset(shares, 'w', sizeof(shares) - 2);
-    shares[sizeof(shares) - 2] = '\0';
-    assert_int_equal(copies_add(shares, "a", "b", NULL), -ENOSPC);
-    assert_int_equal(strlen(shares), sizeof(shares) - 2);
+    begin("");
+    shares = realloc(shares, COPIES_SHARES_SIZE);
+    memset(shares, 'w', COPIES_SHARES_SIZE - 4);
+    strcpy(shares + COPIES_SHARES_SIZE - 4, " b");
+    assert_int_equal(copies_add(&shares, "b", "cc", NULL), -ENOSPC);
+    assert_int_equal(strlen(shares), COPIES_SHARES_SIZE - 2);
+    shares[COPIES_SHARES_SIZE - 5] = '\0';
+    assert_int_equal(copies_add(&shares, "b", "b", NULL), 0); /* to the last byte */
+    assert_int_equal(strlen(shares), COPIES_SHARES_SIZE - 3);
+}
+
+static void test_the_first_place_of_all(void **state)
+{
+    (void)state;
+    assert_null(shares);
+    add("a", "b", "a+b");
+}
+
+/* ---- a new checkpoint ---- */
+
+#define MANY 1000
+
+/* The next @count - 1 nodes of the ring. */
+static bool has_next(const void *context, unsigned keeper, unsigned writer)
+{
+    const unsigned *count = context;
+    return (keeper + MANY - writer) % MANY < *count;
+}
+
+static struct plan *make_large_plan(void)
+{
+    struct plan *plan = plan_new();
+    plan->worker_count = plan->store_count = MANY;
+    plan->workers = calloc(MANY, sizeof(*plan->workers));
+    plan->stores = calloc(MANY, sizeof(*plan->stores));
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(plan->stores[i].node, NAME_SIZE, "node-of-a-%053u", i);
+        memcpy(plan->workers[i].node, plan->stores[i].node, NAME_SIZE);
+    }
+    return plan;
+}
+
+/* A record without its places would be taken for one of a checkpoint in a shared folder. */
+static void test_places_of_a_thousand_nodes_of_long_names(void **state)
+{
+    struct plan *plan = make_large_plan();
+    unsigned count = 2;
+    (void)state;
+    assert_int_equal(copies_places(plan, has_next, &count, &shares), 0);
+    assert_int_equal(strlen(shares), MANY * 2 * NAME_SIZE - 1);
+    assert_int_equal(copies_fewest(shares), 2);
+    assert_true(copies_has(shares, plan->stores[MANY - 1].node));
+    end(NULL);
+    count = COPIES_MAX;
+    assert_int_equal(copies_places(plan, has_next, &count, &shares), 0);
+    assert_int_equal(copies_fewest(shares), COPIES_MAX);
+    plan_free(plan);
+}
+
+static void test_places_that_no_record_has_room_for(void **state)
+{
+    struct plan_store *stores = calloc(PLAN_STORES_MAX, sizeof(*stores));
+    struct plan_worker last = {.node = "the-last"};
+    struct plan plan = {
+        .stores = stores, .store_count = PLAN_STORES_MAX, .workers = &last, .worker_count = 1};
+    unsigned count = COPIES_MAX;
+    (void)state;
+    for (unsigned i = 0; i < PLAN_STORES_MAX; i++)
+        snprintf(stores[i].node, NAME_SIZE, "node-of-a-%053u", i);
+    snprintf(stores[PLAN_STORES_MAX - 1].node, NAME_SIZE, "the-last");
+    assert_int_equal(copies_places(&plan, has_next, &count, &shares), -ENOSPC);
+    assert_null(shares);
+    free(stores);
 }
 
 /* ---- copies that are missing ---- */
@@ -166,10 +244,13 @@ static void test_other_domains_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places_are_added),
-        cmocka_unit_test(test_names_that_begin_alike),
-        cmocka_unit_test(test_a_full_group),
-        cmocka_unit_test(test_a_full_text),
+        cmocka_unit_test_teardown(test_places_are_added, end),
+        cmocka_unit_test_teardown(test_names_that_begin_alike, end),
+        cmocka_unit_test_teardown(test_a_full_group, end),
+        cmocka_unit_test_teardown(test_a_full_text, end),
+        cmocka_unit_test_teardown(test_the_first_place_of_all, end),
+        cmocka_unit_test_teardown(test_places_of_a_thousand_nodes_of_long_names, end),
+        cmocka_unit_test_teardown(test_places_that_no_record_has_room_for, end),
         cmocka_unit_test(test_nothing_is_missing),
         cmocka_unit_test(test_a_lost_node),
         cmocka_unit_test(test_everything_lies_on_one_node),

@@ -104,7 +104,7 @@ static int await_result(struct fixture *fixture, struct control_checkpoint *ret_
 static void test_checkpoint_is_of_the_boundary_where_it_began(void **state)
 {
     struct fixture *fixture = *state;
-    struct control_checkpoint result;
+    CLEANUP(control_checkpoint_done) struct control_checkpoint result = {0};
     struct manifest manifest;
     struct error error = {0};
 
@@ -128,7 +128,7 @@ static void test_checkpoint_is_of_the_boundary_where_it_began(void **state)
 static void test_share_that_cannot_begin_has_failed(void **state)
 {
     struct fixture *fixture = *state;
-    struct control_checkpoint result;
+    CLEANUP(control_checkpoint_done) struct control_checkpoint result = {0};
     struct error error = {0};
 
     assert_int_equal(begin_at(fixture, 10, &error), 0);
@@ -189,7 +189,7 @@ static void test_rank_is_busy_until_its_share_is_written(void **state)
 static void test_root_of_copies_is_busy_until_they_are_committed(void **state)
 {
     struct fixture *fixture = *state;
-    struct control_checkpoint result;
+    CLEANUP(control_checkpoint_done) struct control_checkpoint result = {0};
     struct error error = {0};
 
     plan_of_one_keeps_copies(fixture->plan);

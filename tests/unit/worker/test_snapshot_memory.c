@@ -47,7 +47,7 @@ static int write_share(void)
 
 static int commit(void)
 {
-    struct control_checkpoint result;
+    CLEANUP(control_checkpoint_done) struct control_checkpoint result = {0};
 
     snapshot_commit(snapshot, step);
     if (snapshot_settled(snapshot))
