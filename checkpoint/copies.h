@@ -32,7 +32,7 @@ struct checkpoint_local {
 
 /**
  * checkpoint_receive_share() - copy the files of @part, which @from has written, into this node's
- * part folder
+ * part folder, which its own share has made (writer.h)
  *
  * Each chunk is compared with its CRC32C as it comes, and asked for once more when it differs;
  * files are new inodes, written, cut to their length and synced. A frozen unit's file that this
@@ -46,7 +46,8 @@ struct checkpoint_local {
 int checkpoint_receive_share(const struct checkpoint_local *local, const char *from,
                              const struct manifest *part, struct error *error) CHECK_RESULT;
 
-/** checkpoint_receive_files() - the same into any folder: @name at the sender, @directory here */
+/** checkpoint_receive_files() - the same into any folder: @name at the sender, @directory here,
+ * made if it is not there */
 int checkpoint_receive_files(const struct checkpoint_local *local, const char *from,
                              const char *name, const char *directory, const struct manifest *part,
                              struct error *error) CHECK_RESULT;

@@ -26,6 +26,7 @@ struct receiving {
     const struct manifest *part;
     struct io_context *context;
     const char *directory, *name; /* the folder: here, and as the sender knows it */
+    bool makes_folder;            /* the one here; else it is somebody else's to make */
     uint8_t *buffer;              /* one chunk */
     bool has_reference;
     struct manifest reference; /* of the newest checkpoint here */
@@ -188,7 +189,8 @@ static void remove_files(struct receiving *receiving)
 static int receive_files(struct receiving *receiving)
 {
     const struct io *io = receiving->local->io;
-    int r = io->make_directory(receiving->context, receiving->directory);
+    int r =
+        receiving->makes_folder ? io->make_directory(receiving->context, receiving->directory) : 0;
     if (r != 0)
         return fail(receiving, r, "make the folder", receiving->directory);
     for (size_t i = 0; r == 0 && i < receiving->part->file_count; i++)
@@ -203,23 +205,17 @@ static int receive_files(struct receiving *receiving)
     return r;
 }
 
-int checkpoint_receive_files(const struct checkpoint_local *local, const char *from,
-                             const char *name, const char *directory, const struct manifest *part,
-                             struct error *error)
+static int receive(struct receiving receiving)
 {
-    struct receiving receiving = {.local = local,
-                                  .from = from,
-                                  .part = part,
-                                  .name = name,
-                                  .directory = directory,
-                                  .error = error};
+    const struct checkpoint_local *local = receiving.local;
     receiving.buffer = aligned_alloc(SAFETENSORS_ALIGN, MANIFEST_CHUNK_BYTES);
     if (receiving.buffer == NULL)
-        return error_set(error, -ENOMEM, "no memory to copy a share of a checkpoint");
+        return error_set(receiving.error, -ENOMEM, "no memory to copy a share of a checkpoint");
     receiving.has_reference =
         folder_newest_before(local->folder, local->step, receiving.reference_path,
                              &receiving.reference) == 0;
-    int r = local->io->open(1, receiving.buffer, MANIFEST_CHUNK_BYTES, &receiving.context, error);
+    int r = local->io->open(1, receiving.buffer, MANIFEST_CHUNK_BYTES, &receiving.context,
+                            receiving.error);
     if (r == 0) {
         r = receive_files(&receiving);
         local->io->close(receiving.context);
@@ -230,6 +226,19 @@ int checkpoint_receive_files(const struct checkpoint_local *local, const char *f
     return r;
 }
 
+int checkpoint_receive_files(const struct checkpoint_local *local, const char *from,
+                             const char *name, const char *directory, const struct manifest *part,
+                             struct error *error)
+{
+    return receive((struct receiving){.local = local,
+                                      .from = from,
+                                      .part = part,
+                                      .name = name,
+                                      .directory = directory,
+                                      .makes_folder = true,
+                                      .error = error});
+}
+
 int checkpoint_receive_share(const struct checkpoint_local *local, const char *from,
                              const struct manifest *part, struct error *error)
 {
@@ -237,6 +246,10 @@ int checkpoint_receive_share(const struct checkpoint_local *local, const char *f
     if (strlen(local->folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", local->folder);
     checkpoint_part_path(local->folder, local->step, local->generation, directory);
-    return checkpoint_receive_files(local, from, strrchr(directory, '/') + 1, directory, part,
-                                    error);
+    return receive((struct receiving){.local = local,
+                                      .from = from,
+                                      .part = part,
+                                      .name = strrchr(directory, '/') + 1,
+                                      .directory = directory,
+                                      .error = error});
 }

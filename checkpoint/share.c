@@ -166,6 +166,7 @@ static int prepare(const struct checkpoint_share *description, struct share *sha
     share->rank = description->rank;
     share->world = description->world;
     memcpy(share->folder, description->folder, sizeof(share->folder));
+    share->home = description->home;
     checkpoint_part_path(description->folder, description->step, description->generation,
                          share->directory);
     share->tensors = calloc(description->tensor_count + 1, sizeof(*share->tensors));

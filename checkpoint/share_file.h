@@ -24,6 +24,7 @@ struct share_file {
 struct share {
     unsigned rank, world;
     char folder[FOLDER_PATH_SIZE];    /* the job's */
+    struct checkpoint_home *home;     /* the same; NULL: it is made whenever it is not there */
     char directory[FOLDER_PATH_SIZE]; /* this share's part folder */
     struct checkpoint_tensor *tensors;
     unsigned tensor_count;

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "checkpoint/home.h"
 #include "checkpoint/share_file.h"
 
 #define PIECE_BYTES ((size_t)128 << 10)
@@ -49,7 +50,12 @@ static int open_file(struct share_file *file, struct staging *staging, struct er
 
 static int open_files(struct share *share, struct staging *staging, struct error *error)
 {
-    int r = staging->io->make_directory(staging->context, share->directory);
+    int r = share->home != NULL
+                ? checkpoint_home_enter(share->home, staging->io, staging->context, error)
+                : 0;
+    if (r != 0)
+        return r;
+    r = staging->io->make_directory(staging->context, share->directory);
     if (r != 0)
         return fail(error, r, "make the folder", share->directory);
     share_link_files(share, staging->io, staging->context);

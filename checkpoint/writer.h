@@ -30,6 +30,7 @@
 #include "checkpoint/io.h"
 #include "checkpoint/manifest.h"
 
+struct checkpoint_home;
 struct checkpoint_writer;
 
 struct checkpoint_writer_options {
@@ -61,6 +62,9 @@ struct checkpoint_share {
     char job[NAME_SIZE];
     uint64_t step, generation;
     char folder[1024]; /* the job's checkpoint folder */
+    /* Of the same folder, borrowed until the share is written, and used by the writer's thread
+     * alone; NULL: whoever calls knows that the folder may be made. */
+    struct checkpoint_home *home;
     unsigned rank,
         world; /* part number; file names say rank + 1 of world (at most CHECKPOINT_WORLD_MAX) */
     const struct checkpoint_tensor *tensors; /* the descriptions are copied, their data is not */

@@ -35,6 +35,7 @@ static const char *hint(int code)
         {-ENOSPC, "make room, or keep fewer checkpoints (checkpoint.keep)"},
         {-EDQUOT, "make room, or keep fewer checkpoints (checkpoint.keep)"},
         {-ENOENT, "make the folder, or mount what belongs there"},
+        {-ENODEV, "mount its disk again, or make the folder if it is to be another one"},
         {-ENOTDIR, "make it a folder"},
         {-EIO, "the disk fails: see the kernel's log, and drain the node"},
         {-ESTALE, "the network's disk has gone: mount it again"},

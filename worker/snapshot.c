@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/home.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/tune.h"
 #include "checkpoint/writable.h"
@@ -58,6 +59,7 @@ struct snapshot {
     const struct io *io;
     struct checkpoint_writer *writer;
     char folder[JOB_PATH_SIZE];
+    struct checkpoint_home home;      /* the same; the writer's once it has started */
     char metrics_path[JOB_PATH_SIZE]; /* rank 0: of this node; else "" */
     bool writing;                     /* a share of `begun_step` is with the writer */
     bool staged;                      /* its memory has been let go */
@@ -95,6 +97,7 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
     snapshot->io = io_probe(&why);
     log_info("checkpoints are written with %s: %s", snapshot->io->name, why);
     snprintf(snapshot->folder, sizeof(snapshot->folder), "%s", options->folder);
+    checkpoint_home_init(&snapshot->home, options->folder);
     snprintf(snapshot->node, sizeof(snapshot->node), "%s", options->node);
     snapshot->timeout_ns = options->timeout_ns;
     const struct io_tuning tuning = choose_tuning(state, snapshot->io, options->folder);
@@ -274,6 +277,7 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan)
         return status;
     snprintf(share.job, sizeof(share.job), "%s", plan->job);
     snprintf(share.folder, sizeof(share.folder), "%s", snapshot->folder);
+    share.home = &snapshot->home;
     share.tensors = tensors.list;
     share.tensor_count = tensors.count;
     return snapshot->copy ? begin_copying(snapshot, &share, &tensors)

@@ -43,6 +43,29 @@ class Tmpfs:
         os.remove(self.path + "/padding")
 
 
+class Bound:
+    """A disk at @path that can be taken away and come back; skips the test where nothing may be mounted."""
+
+    def __init__(self, test, path):
+        self.path, self.disk = path, path + ".disk"
+        os.makedirs(path)
+        os.makedirs(self.disk)
+        if self.mount().returncode:
+            test.skipTest("mounting is not allowed here")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.unmount()
+
+    def mount(self):
+        return subprocess.run(["mount", "--bind", self.disk, self.path], capture_output=True, check=False)
+
+    def unmount(self):
+        subprocess.run(["umount", "--lazy", self.path], check=True)
+
+
 class Input(JobTest):
     def refused(self, words, **changes):
         """A job that no node can run ends as failed, and says why."""
@@ -259,6 +282,22 @@ class Input(JobTest):
         for event in job.events("alarm"):
             said.setdefault(event["node"], []).append(event["text"])
         return said
+
+    def test_disk_is_unmounted(self):
+        """Nothing is written below its mount point; when it is back checkpoints go on."""
+        with Cluster(self.id(), flags=PIPELINE) as cluster, Bound(self, cluster.folder + "/disk") as disk:
+            job = Job(cluster, checkpoint__path=disk.path).submit()
+            cluster.wait("a checkpoint is committed", job.checkpoints)
+            disk.unmount()
+            cluster.note("the disk is gone")
+            cluster.wait("the alarm is shown", lambda: "mount" in job.key("progress").get("alarm", ""))
+            job.wait_step(job.step() + 2 * 40)
+            self.assertEqual(os.listdir(disk.path), [])
+            newest = job.checkpoints()[-1]["step"]
+            disk.mount()
+            cluster.wait("checkpoints are committed again", lambda: job.checkpoints()[-1]["step"] > newest)
+            cluster.wait("the alarm is over", lambda: not job.key("progress").get("alarm"))
+            self.end(job)
 
     def test_disk_is_full_at_the_end(self):
         with Cluster(self.id()) as cluster, Tmpfs(self, cluster.folder + "/disk") as disk:
