@@ -241,6 +241,9 @@ const struct command commands[] = {
      .operands_min = 1,
      .operands_max = 1,
      .summary = "let a drained node work again; also clears its bad slots",
+     .details = "A slot whose workers died again and again is tried again by itself after a while "
+                "(`node list` says\nwhen), one that computed wrongly only by this. It may be said "
+                "while the node is away.",
      .run = run_node_resume},
     {.name = "watch",
      .operands = "JOB",

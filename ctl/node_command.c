@@ -137,8 +137,38 @@ static int write_drain(struct store *store, const char *node, bool drain, uint64
     return store_txn(store, NULL, 0, operations, drain ? 1 : 2, &succeeded, error);
 }
 
-/* -ENOENT: nobody has drained it. A node that is away may be resumed, so that it works when it is
- * back. */
+struct report_search {
+    const char *cluster, *node;
+    bool found;
+};
+
+static int find_report(void *context, const struct kv_result *result, struct error *error)
+{
+    struct report_search *search = context;
+    char job[NAME_SIZE], leaf[128];
+
+    (void)error;
+    for (size_t i = 0; i < result->entry_count && !search->found; i++)
+        search->found = keys_match_said(result->entries[i].key, search->cluster, job, leaf) &&
+                        !strncmp(leaf, "reports/", strlen("reports/")) &&
+                        !strcmp(strrchr(leaf, '/') + 1, search->node);
+    return 0;
+}
+
+/* Has it had a part in a job that is still known? */
+static int find_traces(struct store *store, const char *node, bool *ret_found)
+{
+    struct report_search search = {.cluster = store->cluster, .node = node};
+    char prefix[KV_KEY_MAX];
+    size_t length = strlen(keys_cluster(prefix, store->cluster));
+
+    snprintf(prefix + length, sizeof(prefix) - length, "said/");
+    int status = store_range(store, prefix, true, find_report, &search, NULL);
+    *ret_found = search.found;
+    return status;
+}
+
+/* -ENOENT: nobody knows it. One that is away may be resumed, so that it works when it is back. */
 static int check_resume(struct store *store, const struct cluster *cluster, const char *node,
                         struct error *error)
 {
@@ -146,13 +176,16 @@ static int check_resume(struct store *store, const struct cluster *cluster, cons
     size_t length = strlen(keys_cluster(key, store->cluster));
     const struct kv_compare absent = {.key = key, .target = KV_MOD_REVISION, .value = 0};
     const struct kv_operation nothing = {.type = KV_DELETE, .key = key};
-    bool is_absent;
+    bool is_absent, has_traces;
 
     if (cluster_find_node(cluster, node, error))
         return 0;
     snprintf(key + length, sizeof(key) - length, "drains/%s", node);
     int status = store_txn(store, &absent, 1, &nothing, 1, &is_absent, NULL);
-    return status ? status : is_absent ? -ENOENT : 0;
+    if (status || !is_absent)
+        return status;
+    status = find_traces(store, node, &has_traces);
+    return status ? status : has_traces ? 0 : -ENOENT;
 }
 
 static int change_drain(const struct arguments *arguments, bool drain, struct error *error)

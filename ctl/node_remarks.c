@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/format.h"
+
 struct remarks {
     char *text; /* of NODE_REMARKS_SIZE */
     size_t used;
@@ -28,11 +30,22 @@ static void add(struct remarks *remarks, const char *format, ...)
     va_end(arguments);
 }
 
-static void add_bad_slots(struct remarks *remarks, const struct node_record *record)
+static void add_bad_slots(struct remarks *remarks, const struct cluster_node *node)
 {
-    for (unsigned slot = 0; slot < record->slot_count; slot++)
-        if (record->slots[slot].bad[0])
-            add(remarks, "slot %u is out of service: %s", slot, record->slots[slot].bad);
+    const struct node_record *record = &node->record;
+
+    for (unsigned slot = 0; slot < record->slot_count; slot++) {
+        uint64_t retry_unix_ns = record->slots[slot].retry_unix_ns;
+        char time[FORMAT_SIZE];
+        if (!record->slots[slot].bad[0])
+            continue;
+        if (retry_unix_ns)
+            add(remarks, "slot %u is out of service, and tried again at %s: %s", slot,
+                format_time(retry_unix_ns, time), record->slots[slot].bad);
+        else
+            add(remarks, "slot %u is out of service until firnctl node resume %s: %s", slot,
+                node->name, record->slots[slot].bad);
+    }
 }
 
 static void add_slow(struct remarks *remarks, const struct plan_slow *slow, const char *job)
@@ -109,7 +122,7 @@ void node_remarks(const struct cluster *cluster, const struct cluster_node *node
     struct remarks remarks = {.text = ret_text};
 
     ret_text[0] = '\0';
-    add_bad_slots(&remarks, &node->record);
+    add_bad_slots(&remarks, node);
     add_slow_slots(&remarks, cluster, node);
     add_address(&remarks, cluster, node);
     add_version(&remarks, cluster, node);

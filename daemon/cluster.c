@@ -14,6 +14,7 @@
 #include "daemon/following.h"
 #include "daemon/inventory.h"
 #include "daemon/leading.h"
+#include "daemon/slot_service.h"
 #include "daemon/storing.h"
 #include "daemon/suspicion.h"
 #include "membership/password.h"
@@ -153,6 +154,8 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = earlier_report_new(daemon, &daemon->earlier);
     if (!status)
+        status = slot_service_new(daemon, &daemon->slot_service);
+    if (!status)
         status = following_set(daemon, false);
     return status;
 }
@@ -176,6 +179,7 @@ void cluster_part(struct daemon *daemon)
     suspicion_free(daemon->suspicion);
     fencing_free(daemon->fencing);
     earlier_report_free(daemon->earlier);
+    slot_service_free(daemon->slot_service);
     following_stop(daemon);
     election_stop(daemon->election);
     registry_abandon(daemon->registry);

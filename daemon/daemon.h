@@ -22,6 +22,7 @@
 struct inventory;
 struct job;
 struct leading;
+struct slot_service;
 struct storing;
 struct suspicion;
 struct fencing;
@@ -43,11 +44,10 @@ struct daemon {
     struct earlier_report *earlier;
     struct node_record self;
     struct inventory *inventory;
+    struct slot_service *slot_service;
     uint64_t incarnation;
     bool store_away; /* said once when it goes, once when it is back */
     bool registered;
-    bool excuses_known;             /* the key `excused` has been looked at, as of the revision: */
-    int64_t excused_revision;       /* of an operator's last word that slots are good; 0: none */
     bool stopping;                  /* SIGTERM: drain, then leave */
     uint64_t stop_deadline_unix_ns; /* then it leaves, whatever is left */
     bool abandoning;                /* SIGUSR2: leave at once, workers go on (an upgrade) */

@@ -153,13 +153,20 @@ void inventory_excuse(struct inventory *inventory)
 {
     if (!inventory)
         return;
-    struct node_record *self = &inventory->daemon->self;
-    for (unsigned slot = 0; slot < self->slot_count; slot++)
-        if (self->slots[slot].computes <=
-            RECORD_OTHERS_MAX) /* else: nobody can be told with what */
-            self->slots[slot].bad[0] = '\0';
     for (unsigned i = 0; i < inventory->gpus.count; i++)
         inventory->gpus.gpus[i].xid = 0;
+    for (unsigned slot = 0; slot < inventory->daemon->self.slot_count; slot++)
+        inventory_excuse_slot(inventory, slot);
+}
+
+void inventory_excuse_slot(struct inventory *inventory, unsigned slot)
+{
+    if (!inventory)
+        return;
+    struct node_record *self = &inventory->daemon->self;
+    self->slots[slot].retry_unix_ns = 0;
+    if (self->slots[slot].computes <= RECORD_OTHERS_MAX) /* else: nobody can be told with what */
+        self->slots[slot].bad[0] = '\0';
     if (inventory->nvml)
         gpu_slots_update(&inventory->gpus, self);
 }

@@ -35,5 +35,9 @@ void inventory_describe(const struct inventory *inventory);
  * and differ. The caller publishes the record. NULL allowed */
 void inventory_excuse(struct inventory *inventory);
 
+/** inventory_excuse_slot() - what took @slot out of service is over; not where its GPU is broken,
+ * or nobody knows what it computes with. The caller publishes the record. NULL allowed */
+void inventory_excuse_slot(struct inventory *inventory, unsigned slot);
+
 /** inventory_close() - NULL allowed */
 void inventory_close(struct inventory *inventory);

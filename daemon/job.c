@@ -16,6 +16,7 @@
 #include "daemon/job_folder.h"
 #include "daemon/meanings.h"
 #include "daemon/recording.h"
+#include "daemon/slot_service.h"
 #include "daemon/suspicion.h"
 #include "daemon/sweeping.h"
 #include "daemon/view.h"
@@ -245,7 +246,11 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
                       const char *words)
 {
     struct job *job = context;
-    struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = exit_code};
+    struct agent_event event = {.type = AGENT_WORKER_EXIT,
+                                .slot = slot,
+                                .exit_code = exit_code,
+                                .on_probation =
+                                    slot_service_watches(job->daemon->slot_service, slot)};
     struct event_facts facts =
         facts_of(job, job->statuses[slot].generation, job->statuses[slot].applied_step);
     char text[REPORT_TEXT_SIZE];
@@ -310,7 +315,11 @@ static void spawn(struct job *job, unsigned slot)
     job->progress[slot] =
         (struct control_progress){.validation_loss = NAN, .loss = NAN, .grad_norm = NAN};
     if (worker_process_spawn(&options, &job->processes[slot], &error)) {
-        struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = 1};
+        struct agent_event event = {.type = AGENT_WORKER_EXIT,
+                                    .slot = slot,
+                                    .exit_code = 1,
+                                    .on_probation =
+                                        slot_service_watches(job->daemon->slot_service, slot)};
         snprintf(event.text, sizeof(event.text), "%.*s", (int)sizeof(event.text) - 1, error.text);
         log_error("job %s: %s", job->name, error.text);
         feed(job, &event);
@@ -342,17 +351,20 @@ static void write_report(struct job *job, const struct node_report *report)
         log_error("job %s: no memory for a report", job->name);
 }
 
-static void take_slot_out(struct job *job, unsigned slot, const char *why)
+static void take_slot_out(struct job *job, unsigned slot, const char *why, bool crashed)
 {
-    struct daemon *daemon = job->daemon;
     struct event_facts facts = facts_of(job, 0, 0);
-    char text[REPORT_TEXT_SIZE + 64];
+    char text[REPORT_TEXT_SIZE + 96];
+    uint64_t pause_ns = slot_service_take_out(job->daemon->slot_service, slot, why, crashed);
 
-    snprintf(daemon->self.slots[slot].bad, sizeof(daemon->self.slots[slot].bad), "%.127s",
-             why[0] ? why : "unknown");
-    snprintf(text, sizeof(text), "slot %u is taken out of service: %s", slot, why);
+    if (pause_ns)
+        snprintf(text, sizeof(text), "slot %u is taken out of service for %.3g min: %s", slot,
+                 (double)pause_ns / (60.0 * NS_PER_SECOND), why);
+    else
+        snprintf(text, sizeof(text),
+                 "slot %u is taken out of service until firnctl node resume %s: %s", slot,
+                 job->daemon->config->node, why);
     events_append(job->dir, &facts, "slot", text);
-    daemon_publish_self(daemon);
 }
 
 static void carry_out(struct job *job, const struct agent_action *action)
@@ -380,7 +392,7 @@ static void carry_out(struct job *job, const struct agent_action *action)
         write_report(job, agent_last_report(job->agent));
         break;
     case AGENT_SLOT_BAD:
-        take_slot_out(job, action->slot, action->text);
+        take_slot_out(job, action->slot, action->text, action->crashed);
         break;
     }
 }
@@ -527,9 +539,9 @@ void job_sync(struct job *job)
     rest(job);
 }
 
-void job_mended(struct job *job)
+void job_slot_mended(struct job *job, unsigned slot)
 {
-    struct agent_event event = {.type = AGENT_SLOTS_MENDED};
+    struct agent_event event = {.type = AGENT_SLOT_MENDED, .slot = slot};
 
     if (job->agent)
         feed(job, &event);
@@ -578,6 +590,16 @@ static int write_spec(struct job *job, int64_t created, struct error *error)
     return file_replace(job->spec_path, text, strlen(text), 0644, error);
 }
 
+/* An operator has said so later than @report, perhaps while no firnd was here to hear it. */
+static bool is_excused(const struct daemon *daemon, const struct mirror_entry *report)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *excused = mirror_find(
+        &daemon->mirror, keys_excused(key, daemon->config->cluster, daemon->config->node));
+
+    return excused && excused->mod_revision > report->mod_revision;
+}
+
 /* What an earlier firnd of this node wrote about the plan in force: the agent must not start a
  * worker twice. */
 static void tell_reported(struct job *job)
@@ -598,7 +620,8 @@ static void tell_reported(struct job *job)
     if (!written)
         return;
     AUTO_FREE struct node_report *report = calloc(1, sizeof(*report)); /* more than a megabyte */
-    struct agent_event event = {.type = AGENT_REPORTED, .report = report};
+    struct agent_event event = {
+        .type = AGENT_REPORTED, .report = report, .excused = is_excused(daemon, written)};
     if (!report)
         return;
     if (json_parse(written->value, strlen(written->value), written->key, &tree, &error) ||

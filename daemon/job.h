@@ -60,8 +60,8 @@ void job_close(struct job *job);
 void job_sync(struct job *job);
 /** job_write_progress() - the job's, by what the worker on @slot said last, who is rank 0 */
 void job_write_progress(struct job *job, unsigned slot);
-/** job_mended() - an operator says that this node's slots are good again */
-void job_mended(struct job *job);
+/** job_slot_mended() - @slot of this node is in service again */
+void job_slot_mended(struct job *job, unsigned slot);
 /** job_gone() - its keys were removed: stop what still runs */
 void job_gone(struct job *job);
 bool job_idle(const struct job *job);

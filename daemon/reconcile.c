@@ -7,17 +7,10 @@
 #include "base/log.h"
 #include "daemon/earlier_report.h"
 #include "daemon/fencing.h"
-#include "daemon/inventory.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
+#include "daemon/slot_service.h"
 #include "daemon/storing.h"
-
-static void excuse_slots(struct daemon *daemon)
-{
-    inventory_excuse(daemon->inventory);
-    for (struct job *job = daemon->jobs; job; job = job->next)
-        job_mended(job);
-}
 
 static void set_draining(struct daemon *daemon, bool draining, uint64_t deadline_unix_ns,
                          const char *why)
@@ -29,7 +22,7 @@ static void set_draining(struct daemon *daemon, bool draining, uint64_t deadline
     daemon->self.drain_deadline_unix_ns = deadline_unix_ns;
     log_info("this node is %s: %s", draining ? "draining" : "ready again", why);
     if (!draining)
-        excuse_slots(daemon);
+        slot_service_excuse(daemon->slot_service);
     daemon_publish_self(daemon);
 }
 
@@ -65,24 +58,6 @@ static void sync_drain(struct daemon *daemon)
     const struct mirror_entry *wanted = mirror_find(&daemon->mirror, key);
     set_draining(daemon, wanted || daemon->stopping, drain_deadline(daemon, wanted),
                  daemon->stopping ? "firnd is stopping" : "an operator asked for it");
-}
-
-/* `firnctl node resume` of a node that does not drain leaves no other trace. What was said before
- * this firnd began is no news: it began with a look at its slots of its own. */
-static void sync_excuse(struct daemon *daemon)
-{
-    char key[KV_KEY_MAX];
-    const struct mirror_entry *entry = mirror_find(
-        &daemon->mirror, keys_excused(key, daemon->config->cluster, daemon->config->node));
-    int64_t revision = entry ? entry->mod_revision : 0;
-
-    if (daemon->excuses_known && revision > daemon->excused_revision) {
-        log_info("an operator says that this node's slots are good again");
-        excuse_slots(daemon);
-        daemon_publish_self(daemon);
-    }
-    daemon->excuses_known = true;
-    daemon->excused_revision = revision;
 }
 
 static struct job *find_job(const struct daemon *daemon, const char *name)
@@ -167,7 +142,7 @@ static int on_reconcile(sd_event_source *source, void *context)
     if (daemon->mirror.revision == 0)
         return 0;
     sync_drain(daemon);
-    sync_excuse(daemon);
+    slot_service_sync(daemon->slot_service);
     open_new_jobs(daemon);
     sync_jobs(daemon);
     fencing_look(daemon->fencing);

@@ -255,6 +255,7 @@ static void take_node(struct leader_node *node, const char *name, const struct n
             .speed = record->slots[slot].speed,
             .gpu = strcmp(record->slots[slot].kind, "cuda") == 0,
             .bad = record->slots[slot].bad[0] != '\0',
+            .tried_again = record->slots[slot].retry_unix_ns != 0,
         };
 }
 

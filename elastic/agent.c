@@ -139,6 +139,7 @@ static struct agent_action *emit(struct agent_actions *actions, enum agent_actio
     action->type = type;
     action->slot = slot;
     action->plan = NULL;
+    action->crashed = false;
     action->text[0] = '\0';
     return action;
 }
@@ -219,27 +220,35 @@ static void take_out_of_service(struct agent *agent, unsigned index,
 /* One that was in a generation and said so: what a start anew cannot cure. */
 static bool accused_itself(const struct worker_report *said)
 {
-    return said->phase == WORKER_BAD && said->generation != 0;
+    return said->phase == WORKER_BAD && said->generation != 0 && said->cause != CAUSE_CRASHED;
 }
 
-/* What a daemon before this one said of processes that nobody has found since. */
-static void take_reported(struct agent *agent, const struct node_report *report,
+/* What a daemon before this one said of processes that nobody has found since. It stands until this
+ * one says something else. */
+static void take_reported(struct agent *agent, const struct agent_event *event,
                           struct agent_actions *actions)
 {
+    const struct node_report *report = event->report;
     for (unsigned i = 0; i < report->worker_count; i++) {
         const struct worker_report *said = &report->workers[i];
         struct agent_slot *slot = &agent->slots[said->slot % REPORT_WORKERS_MAX];
-        bool was_in = said->phase == WORKER_RUNNING || said->phase == WORKER_STUCK ||
-                      said->phase == WORKER_FINISHED || said->phase == WORKER_DEAD;
+        bool was_in =
+            said->phase == WORKER_RUNNING || said->phase == WORKER_STUCK ||
+            said->phase == WORKER_FINISHED || said->phase == WORKER_DEAD ||
+            (said->phase == WORKER_BAD && said->cause == CAUSE_CRASHED && said->generation != 0);
         if (slot->process != PROCESS_NONE ||
             (!was_in && !accused_itself(said) && said->phase != WORKER_LEFT))
             continue;
         slot->status = *said;
-        if (accused_itself(said))
+        if (accused_itself(said) && !event->excused)
             take_out_of_service(agent, said->slot % REPORT_WORKERS_MAX, said, actions);
         slot->end = was_in ? END_DEAD : END_LEFT;
         slot->end_generation = report->generation;
     }
+    agent->reported->generation = report->generation;
+    agent->reported->worker_count = report->worker_count;
+    for (unsigned i = 0; i < report->worker_count; i++)
+        worker_report_copy(&report->workers[i], &agent->reported->workers[i]);
 }
 
 static void take_up(struct agent *agent, const struct agent_event *event)
@@ -285,9 +294,11 @@ static void take_out(struct agent_slot *slot, const struct agent_event *event, c
                      unsigned times, struct agent_actions *actions)
 {
     struct agent_action *action = emit(actions, AGENT_SLOT_BAD, event->slot);
-    slot->bad = true;
-    snprintf(action->text, sizeof(action->text), "died %u times %s: %.180s", times, how,
-             event->text);
+    char often[32];
+    slot->bad = slot->crashed = action->crashed = true;
+    snprintf(often, sizeof(often), "%u times", times);
+    snprintf(action->text, sizeof(action->text), "died %s %s: %.180s",
+             event->on_probation ? "again" : often, how, event->text);
     memcpy(slot->text, action->text, sizeof(slot->text));
 }
 
@@ -302,7 +313,7 @@ static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
                                  const struct agent_event *event, struct agent_actions *actions)
 {
     slot->deaths_at_start++;
-    if (slot->deaths_at_start < AGENT_STARTS_MAX)
+    if (slot->deaths_at_start < AGENT_STARTS_MAX && !event->on_probation)
         slot->respawn_at_ns = start_again_at(agent, event->now_ns, slot->deaths_at_start);
     else
         take_out(slot, event, "at start", AGENT_STARTS_MAX, actions);
@@ -313,23 +324,21 @@ static void count_crash(struct agent *agent, struct agent_slot *slot,
                         const struct agent_event *event, struct agent_actions *actions)
 {
     uint64_t long_enough = AGENT_JOINED_TIMEOUTS * agent->failure_timeout_ns;
-    if (slot->joined_at_ns != 0 && event->now_ns >= slot->joined_at_ns + long_enough)
+    bool soon = slot->joined_at_ns == 0 || event->now_ns < slot->joined_at_ns + long_enough;
+    if (!soon)
         slot->crashes = 0;
     slot->crashes++;
-    if (slot->crashes == AGENT_CRASHES_MAX)
+    if (slot->crashes == AGENT_CRASHES_MAX || (soon && event->on_probation))
         take_out(slot, event, "soon after it had joined", AGENT_CRASHES_MAX, actions);
     else if (slot->crashes > 1)
         slot->respawn_at_ns = start_again_at(agent, event->now_ns, slot->crashes - 1);
 }
 
-static void take_mended(struct agent *agent)
+static void take_mended(struct agent_slot *slot)
 {
-    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
-        struct agent_slot *slot = &agent->slots[index];
-        slot->bad = false;
-        slot->crashes = slot->deaths_at_start = 0;
-        slot->respawn_at_ns = 0;
-    }
+    slot->bad = slot->crashed = false;
+    slot->crashes = slot->deaths_at_start = 0;
+    slot->respawn_at_ns = 0;
 }
 
 /* Not one that says PREPARED with its state, between two generations. */
@@ -616,7 +625,7 @@ static void take_event(struct agent *agent, const struct agent_event *event, str
         take_plan(agent, plan);
         break;
     case AGENT_REPORTED:
-        take_reported(agent, event->report, actions);
+        take_reported(agent, event, actions);
         break;
     case AGENT_NEXT:
         take_next(agent, plan);
@@ -630,8 +639,8 @@ static void take_event(struct agent *agent, const struct agent_event *event, str
     case AGENT_WORKER_EXIT:
         take_exit(agent, event, actions);
         break;
-    case AGENT_SLOTS_MENDED:
-        take_mended(agent);
+    case AGENT_SLOT_MENDED:
+        take_mended(&agent->slots[event->slot]);
         break;
     case AGENT_TICK:
         break;

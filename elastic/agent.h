@@ -29,8 +29,8 @@ enum agent_event_type {
     AGENT_NEXT,      /* `plan`: being prepared; NULL: dropped */
     AGENT_WORKER_UP, /* `slot`: connected, its socket works (also: found running by a new firnd) */
     AGENT_WORKER_STATUS, /* `slot`, `status` */
-    AGENT_WORKER_EXIT,  /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
-    AGENT_SLOTS_MENDED, /* an operator says that what took slots out of service is over */
+    AGENT_WORKER_EXIT, /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
+    AGENT_SLOT_MENDED, /* `slot` is in service again: an operator says so, or its pause is over */
     AGENT_TICK,
 };
 
@@ -41,6 +41,8 @@ struct agent_event {
     unsigned slot;
     const struct worker_report *status;
     const struct node_report *report; /* borrowed */
+    bool excused;      /* AGENT_REPORTED: an operator has said since that the slots are good */
+    bool on_probation; /* AGENT_WORKER_EXIT: `slot` was out of service not long ago */
     int exit_code;
     char text[REPORT_TEXT_SIZE];
 };
@@ -52,13 +54,15 @@ enum agent_action_type {
     AGENT_SEND_STOP, /* to `slot`; PREPARE/SWITCH carry `plan` (borrowed from the agent) */
     AGENT_KILL,      /* SIGKILL what runs on `slot` (it ignored STOP, or is fenced) */
     AGENT_REPORT,    /* write agent_last_report() under its generation */
-    AGENT_SLOT_BAD,  /* died again and again: take `slot` out of service with `text` */
+    AGENT_SLOT_BAD,  /* take `slot` out of service with `text` */
 };
 
 struct agent_action {
     enum agent_action_type type;
     unsigned slot;
     const struct plan *plan;
+    bool crashed; /* AGENT_SLOT_BAD: its workers died, which another one may not. Else one has said
+                     that it computes wrongly, or is of another version */
     char text[REPORT_TEXT_SIZE];
 };
 
@@ -76,7 +80,7 @@ struct agent;
  * Restarts after a death at start back off from @failure_timeout_ns / 4, doubling; AGENT_STARTS_MAX
  * deaths before `prepared` mark the slot bad. So do AGENT_CRASHES_MAX deaths in a row of workers
  * that got further but had not run for AGENT_JOINED_TIMEOUTS failure timeouts; a single one, which
- * may be anybody's doing, is replaced at once.
+ * may be anybody's doing, is replaced at once. On probation one death of either kind is enough.
  */
 #define AGENT_STARTS_MAX      5
 #define AGENT_CRASHES_MAX     6

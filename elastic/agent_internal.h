@@ -17,6 +17,7 @@ struct agent_slot {
     uint64_t end_generation;     /* of the plan that was in force then */
     char text[REPORT_TEXT_SIZE]; /* why it ended, is bad or refuses */
     bool bad, refused;
+    bool crashed; /* bad because of deaths */
     unsigned deaths_at_start;
     unsigned crashes;      /* in a row, each soon after the worker had joined */
     uint64_t joined_at_ns; /* 0: this process has not been RUNNING yet */

@@ -29,6 +29,8 @@ static void add_ended(struct node_report *report, unsigned index, const struct a
         entry->generation = slot->status.generation;
     if (phase == WORKER_REFUSED)
         entry->cause = slot->status.cause;
+    else if (phase == WORKER_BAD && slot->crashed)
+        entry->cause = CAUSE_CRASHED;
     memcpy(entry->text, slot->text, sizeof(entry->text));
 }
 

@@ -48,7 +48,8 @@ struct leader_slot {
     size_t memory_bytes;
     double speed;
     bool gpu;
-    bool bad, busy; /* busy: used by another job */
+    bool bad, busy;   /* busy: used by another job */
+    bool tried_again; /* bad, but for a while only */
 };
 
 struct leader_node {

@@ -289,18 +289,24 @@ static void explain_node(const struct leader_context *context, const struct lead
                          const struct leader_node *node, char *ret_why, size_t size)
 {
     const char *refusal = roster_refused(&context->roster, node->name);
-    unsigned bad = 0;
-    for (unsigned i = 0; i < node->slot_count; i++)
+    unsigned bad = 0, waiting = 0; /* of these, for a person */
+    for (unsigned i = 0; i < node->slot_count; i++) {
         bad += node->slots[i].bad;
+        waiting += node->slots[i].bad && !node->slots[i].tried_again;
+    }
     leader_kind_words(kind, node, ret_why, size);
     if (refusal != NULL)
         snprintf(ret_why, size, "node %s refuses: %.60s", node->name, refusal);
     else if (node->draining)
         snprintf(ret_why, size, "node %s is draining", node->name);
+    else if (ret_why[0] == '\0' && waiting > 0)
+        snprintf(ret_why, size,
+                 "%u slot%s of node %s %s out of service until firnctl node resume %s", waiting,
+                 waiting == 1 ? "" : "s", node->name, waiting == 1 ? "is" : "are", node->name);
     else if (ret_why[0] == '\0' && bad > 0)
         snprintf(ret_why, size,
-                 "%u slot%s of node %s %s out of service until firnctl node resume %s", bad,
-                 bad == 1 ? "" : "s", node->name, bad == 1 ? "is" : "are", node->name);
+                 "%u slot%s of node %s %s out of service for a while: firnctl node list", bad,
+                 bad == 1 ? "" : "s", node->name, bad == 1 ? "is" : "are");
 }
 
 void leader_explain_wait(struct leader_context *context, enum job_state state,

@@ -26,6 +26,7 @@ static const char *const causes[] = {
     [CAUSE_CHECKPOINT_AWAY] = "checkpoint_away",
     [CAUSE_STATE_DISPUTED] = "state_disputed",
     [CAUSE_DIVERGED] = "diverged",
+    [CAUSE_CRASHED] = "crashed",
 };
 
 const char *worker_phase_word(enum worker_phase phase)

@@ -25,8 +25,8 @@ enum worker_phase {
     WORKER_DEAD,     /* process gone */
     WORKER_REFUSED,  /* the job itself cannot run on this node (its data is missing, say): `text`
                         says why */
-    WORKER_BAD, /* died at start again and again, or says itself that it computes wrongly or is not
-                   of its firnd's version: the slot is out of service, `text` says why */
+    WORKER_BAD, /* died again and again, or says itself that it computes wrongly or is not of its
+                   firnd's version: the slot is out of service, `text` says why */
 };
 
 /* Why a worker does not go on, where the leader or an agent decides by it. */
@@ -38,6 +38,7 @@ enum worker_cause {
                               moments, and nobody's state of it counts */
     CAUSE_DIVERGED,        /* refused: a step's loss or gradient is no finite number, and no layout
                               computes another one, so the job is over */
+    CAUSE_CRASHED,         /* bad: its processes died, so the slot is tried again some time */
 };
 
 /* Units beside those of the worker's stage: copies of other stages, or left from before. */

@@ -33,6 +33,12 @@ static int get_known(const json_t *object, const char *key, double *ret_value, s
     return json_has(object, key) ? json_get_double(object, key, ret_value, error) : 0;
 }
 
+/* 0 is not said. */
+static int add_number(json_t *object, const char *key, uint64_t value)
+{
+    return value ? json_object_set_new(object, key, json_integer((json_int_t)value)) : 0;
+}
+
 static json_t *encode_slots(const struct node_record *record)
 {
     json_t *slots = json_array();
@@ -43,8 +49,8 @@ static json_t *encode_slots(const struct node_record *record)
                       record->slots[i].device, "threads", (int)record->slots[i].thread_count,
                       "memory_bytes", (json_int_t)record->slots[i].memory_bytes, "speed",
                       record->slots[i].speed, "bad", record->slots[i].bad);
-        unsigned computes = record->slots[i].computes;
-        if (computes && slot && json_object_set_new(slot, "computes", json_integer(computes))) {
+        if (slot && (add_number(slot, "computes", record->slots[i].computes) ||
+                     add_number(slot, "retry_unix_ns", record->slots[i].retry_unix_ns))) {
             json_decref(slot);
             slot = NULL;
         }
@@ -169,6 +175,9 @@ static int decode_slot(const json_t *tree, struct node_record *record, unsigned 
     if (!status)
         status = json_get_text(tree, "bad", record->slots[index].bad,
                                sizeof(record->slots[index].bad), error);
+    if (!status && json_has(tree, "retry_unix_ns"))
+        status = json_get_u64(tree, "retry_unix_ns", INT64_MAX, &record->slots[index].retry_unix_ns,
+                              error);
     if (!status && !(record->slots[index].speed > 0 && record->slots[index].speed < SECONDS_MAX))
         status = error_set(error, -EINVAL, "speed: must be above 0");
     return status;

@@ -56,6 +56,7 @@ struct node_record {
         unsigned
             computes;  /* 0: with `arithmetic`, i: with other_arithmetic[i - 1]; more: unknown */
         char bad[128]; /* why it is out of service; empty: it is in service */
+        uint64_t retry_unix_ns; /* when it is tried again, for people; 0: not by itself */
     } slots[RECORD_SLOTS_MAX];
 };
 

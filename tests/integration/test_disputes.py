@@ -5,6 +5,7 @@ import unittest
 from cluster import Cluster
 from doom import DOOMED, Flip
 from job import CHECKPOINT_EVERY, Job, JobTest
+from test_checkpoints import firnctl
 
 NAN_BITS = 0x7fc00000
 
@@ -12,7 +13,7 @@ NAN_BITS = 0x7fc00000
 class Disputes(JobTest):
     def test_whoever_is_wrong_leaves(self):
         """Of three replicas the one that the others outvote, which its firnd, away just then, hears later and
-        does not forget; of two nobody knows, and both try again."""
+        does not forget before an operator has said so; of two nobody knows, and both try again."""
         with Cluster(self.id(), slots=1, flags=DOOMED) as cluster:
             job = Job(cluster).submit()
             job.wait_running(3)
@@ -32,7 +33,7 @@ class Disputes(JobTest):
             cluster.wait("the next firnd knows it, too", lambda: len(job.events("slot")) == 2)
             told = [event["text"] for event in job.events("slot")]
             self.assertEqual(len(set(told)), 1)
-            self.assertIn("slot 0 is taken out of service: step", told[0])
+            self.assertIn("slot 0 is taken out of service until firnctl node resume", told[0])
             self.assertIn("node b, slot 0: other gradients of unit 0 than most of its 3 holders", told[0])
             job.wait_running(2)
             self.assertIn("lost b/0: 3 slots -> 2", job.plan()["reason_text"])
@@ -46,6 +47,12 @@ class Disputes(JobTest):
             self.assertEqual(len(job.events("slot")), 2)
             cluster.wait("there is a checkpoint that the undisturbed run has, too", lambda: any(
                 record["step"] % CHECKPOINT_EVERY == 0 for record in job.checkpoints()))
+            node.kill_daemon()
+            code, text = firnctl(cluster, "node", "resume", "b")
+            self.assertEqual(code, 0, text)
+            node.launch()
+            job.wait_running(3)
+            self.assertEqual(len(job.events("slot")), 2)
             self.end(job)
 
     def test_what_was_made_with_a_wrong_parameter_is_made_again(self):

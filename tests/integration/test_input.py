@@ -315,9 +315,9 @@ class Input(JobTest):
         with Cluster(self.id(), nodes=2) as cluster:
             node = cluster.nodes["b"]
             node.kill_daemon()
-            mortal = cluster.folder + "/mortal-worker"  # says what it computes with, and no more
+            mortal = cluster.folder + "/mortal-worker"  # says what it computes with and speaks, and no more
             with open(mortal, "w", encoding="utf-8") as script:
-                script.write(f'#!/bin/sh\n[ "$1" = identity ] && exec {BIN}/firn-worker "$@"\nexit 1\n')
+                script.write(f'#!/bin/sh\ncase $1 in identity|protocol) exec {BIN}/firn-worker "$@"; esac\nexit 1\n')
             os.chmod(mortal, 0o755)
             node.flags = ("--worker", mortal)
             node.launch()
@@ -336,6 +336,7 @@ class Input(JobTest):
             code, text = firnctl(cluster, "node", "resume", "b")  # which does not drain
             self.assertEqual(code, 0, text)
             cluster.wait("both slots are in service", lambda: not any(reasons()))
+            job.wait_running(4)
             self.end(job)
 
 

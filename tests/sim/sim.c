@@ -71,6 +71,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_AWAY_AS_LOST] = "away-as-lost",
     [BUG_UNHEARD_NOTICE] = "unheard-notice",
     [BUG_SILENT_KEEPER] = "silent-keeper",
+    [BUG_FORGOTTEN_SLOT] = "forgotten-slot",
 };
 
 static void describe_job(struct sim *sim)
@@ -340,7 +341,7 @@ bool sim_run(struct sim *sim)
         complete = sim_check_liveness(sim, calm_since_ns);
     }
     if (!sim->failed) {
-        sim_run_until(sim, sim->now_ns + AFTERMATH_NS);
+        sim_run_until(sim, MAX(sim->now_ns + AFTERMATH_NS, sim->faults->slots_back_ns));
         sim_check_end(sim);
     }
     if (sim->failed && sim->trace)

@@ -71,6 +71,7 @@ enum sim_bug {
     BUG_AWAY_AS_LOST,
     BUG_UNHEARD_NOTICE,
     BUG_SILENT_KEEPER,
+    BUG_FORGOTTEN_SLOT,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -525,9 +525,24 @@ static uint64_t stall_max_ns(const struct sim *sim)
     return sim_cuts_pairs_apart(sim) ? 3 * STALL_MAX_NS : STALL_MAX_NS;
 }
 
+static unsigned slots_out(const struct sim *sim)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        const struct sim_firnd *firnd = sim->nodes[i].firnd;
+        for (unsigned slot = 0; firnd != NULL && slot < firnd->daemon.self.slot_count; slot++)
+            count += firnd->daemon.self.slots[slot].bad[0] != '\0';
+    }
+    return count;
+}
+
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
 {
     struct sim_check *check = sim->check;
+    /* A job may need slots that nobody puts back into service before their time. */
+    if (slots_out(sim) > 0)
+        check->slots_out_ns = MIN(sim->now_ns, sim->faults->slots_back_ns);
+    calm_since_ns = MAX(calm_since_ns, check->slots_out_ns);
     uint64_t last_ns = MAX(check->committed_ns, calm_since_ns);
     if (is_complete(sim))
         return true;
@@ -548,6 +563,8 @@ bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
 
 void sim_check_end(struct sim *sim)
 {
+    if (slots_out(sim) > 0)
+        sim_fail(sim, "%u slots stay out of service", slots_out(sim));
     if (sim_check_newest_record(sim) != sim->spec.train.steps)
         sim_fail(sim, "the job is complete, but its last checkpoint is of step %llu",
                  (unsigned long long)sim_check_newest_record(sim));

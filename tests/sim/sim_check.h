@@ -39,6 +39,7 @@ struct sim_check {
     uint64_t committed_ns;              /* when a step was committed last */
     uint64_t commits;                   /* how many, repetitions included */
     uint64_t longest_wait_ns;           /* for a commit, when all faults were over */
+    uint64_t slots_out_ns;              /* when slots were out of service, and rightly so, last */
     uint64_t generation, generation_ns; /* the newest plan, and when it was written */
     uint64_t newest_record;
     bool records_changed;                     /* by the transaction that is being carried out */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "elastic/probation.h"
 #include "membership/keys.h"
 #include "membership/records.h"
 #include "sim/sim_check.h"
@@ -16,6 +17,7 @@
 #define FLAP_DOWN_MS  100
 #define LATE_LEAST_MS 3200 /* longer than a leader's lease */
 #define LATE_MOST_MS  9000
+#define SLOTS_BACK_NS (PROBATION_TIMEOUTS_MIN * SIM_FAILURE_TIMEOUT + NS_PER_SECOND)
 
 /* ---- workers ---- */
 
@@ -376,20 +378,38 @@ static void come_back(struct sim *sim, const struct sim_fault *fault)
     wish_no_scale(sim, fault);
 }
 
-static bool fail_starts(struct sim *sim, struct sim_fault *fault)
-{
-    sim_node_disturb(&sim->nodes[fault->node]);
-    sim->nodes[fault->node].starts_fail = fault->node != 0;
-    return true;
-}
-
-static void let_start(struct sim *sim, const struct sim_fault *fault)
+static bool fail_workers(struct sim *sim, struct sim_fault *fault)
 {
     struct sim_node *node = &sim->nodes[fault->node];
     sim_node_disturb(node);
-    node->starts_fail = false;
-    sim_firnd_end(node, true); /* an operator puts its slots back into service */
-    sim_firnd_start(node);
+    node->starts_fail = fault->node != 0 && fault->amount % 2 == 0;
+    node->steps_fail = fault->node != 0 && fault->amount % 2 == 1;
+    return true;
+}
+
+static void write_excuse(struct sim *sim, const struct sim_node *node)
+{
+    char key[KV_KEY_MAX];
+    sim_store_put(sim->store, keys_excused(key, SIM_CLUSTER, node->name), "{}");
+}
+
+/* Its slots are put back into service by a new firnd, by an operator, or by themselves. */
+static void let_live(struct sim *sim, const struct sim_fault *fault)
+{
+    struct sim_node *node = &sim->nodes[fault->node];
+    sim_node_disturb(node);
+    node->starts_fail = node->steps_fail = false;
+    switch (fault->amount / 2 % 3) {
+    case 0:
+        sim_firnd_end(node, true);
+        sim_firnd_start(node);
+        break;
+    case 1:
+        write_excuse(sim, node);
+        break;
+    default:
+        sim->faults->slots_back_ns = sim->now_ns + SLOTS_BACK_NS;
+    }
 }
 
 /*
@@ -518,7 +538,7 @@ const struct sim_fault_kind sim_fault_kinds[] = {
     {"the disk is broken", 500, 8000, break_disk, mend_disk, false},
     {"a checkpoint is lost", 0, 0, lose_checkpoint, NULL, false},
     {"a firnd goes at a switch", 2000, 28000, leave_at_switch, come_back, false},
-    {"workers die at start", 300, 3000, fail_starts, let_start, false},
+    {"workers die", 300, 15000, fail_workers, let_live, false},
     {"a node drains", 500, 10000, drain, drain_no_more, false},
     {"another scale is asked for", 1000, 15000, wish_scale, wish_no_scale, false},
     {"a pause is asked for", 500, 10000, wish_pause, wish_running, false},

@@ -71,9 +71,16 @@ static void spring(void *context)
         sim_worker_pause(worker, sim->now_ns + 3 * SIM_FAILURE_TIMEOUT);
 }
 
+static void fall(void *context)
+{
+    sim_worker_kill(context);
+}
+
 void sim_faults_at(struct sim_worker *worker)
 {
     struct sim_trap *trap = &worker->sim->faults->trap;
+    if (worker->point == POINT_STEP && worker->sim->nodes[worker->node].steps_fail)
+        sim_post(worker->sim, worker->sim->now_ns, NULL, fall, worker);
     bool switches = worker->point < POINT_STEP || worker->first_commit;
     if (!trap->armed || worker->point != trap->point || (trap->in_switch && !switches) ||
         trap->skips-- > 0)

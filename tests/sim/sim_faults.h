@@ -57,6 +57,8 @@ struct sim_faults {
     struct sim_trap trap;
     struct sim_fault *ambush; /* waits for a planned change with its node in it; NULL: none */
     unsigned wish, devices;
+    uint64_t
+        slots_back_ns;  /* slots that are out of service, and left to themselves, are back then */
     uint64_t outage_ns; /* since when nothing is disturbed but the store, which is away; or 0 */
 };
 

@@ -10,8 +10,10 @@
 #include "daemon/earlier_report.h"
 #include "daemon/fencing.h"
 #include "daemon/following.h"
+#include "daemon/inventory.h"
 #include "daemon/job.h"
 #include "daemon/leading.h"
+#include "daemon/slot_service.h"
 #include "daemon/suspicion.h"
 #include "sim/sim_node.h"
 #include "sim/sim_worker.h"
@@ -95,13 +97,40 @@ void daemon_publish_self(struct daemon *daemon)
     assert(r == 0);
 }
 
+/* ---- daemon/inventory.h: slots that are never broken ---- */
+
+struct inventory {
+    struct node_record *self;
+};
+
+static struct inventory *inventory_new(struct daemon *daemon)
+{
+    struct inventory *inventory = sim_allocate(1, sizeof(*inventory));
+    inventory->self = &daemon->self;
+    return inventory;
+}
+
+void inventory_excuse_slot(struct inventory *inventory, unsigned slot)
+{
+    if (sim_now->bug == BUG_FORGOTTEN_SLOT)
+        return;
+    inventory->self->slots[slot].bad[0] = '\0';
+    inventory->self->slots[slot].retry_unix_ns = 0;
+}
+
+void inventory_excuse(struct inventory *inventory)
+{
+    for (unsigned slot = 0; slot < inventory->self->slot_count; slot++)
+        inventory_excuse_slot(inventory, slot);
+}
+
 static void set_draining(struct daemon *daemon, bool draining)
 {
     if (daemon->self.draining == draining)
         return;
     daemon->self.draining = draining;
-    for (unsigned slot = 0; !draining && slot < daemon->self.slot_count; slot++)
-        daemon->self.slots[slot].bad[0] = '\0';
+    if (!draining)
+        slot_service_excuse(daemon->slot_service);
     daemon_publish_self(daemon);
 }
 
@@ -146,6 +175,7 @@ static void reconcile(void *context)
     if (firnd->daemon.mirror.revision == 0)
         return;
     sync_drain(&firnd->daemon);
+    slot_service_sync(firnd->daemon.slot_service);
     sync_job(&firnd->daemon);
     fencing_look(firnd->daemon.fencing);
     leading_run(firnd->daemon.leading);
@@ -257,6 +287,8 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
     if (r == 0)
         r = earlier_report_new(daemon, &daemon->earlier);
     if (r == 0)
+        r = slot_service_new(daemon, &daemon->slot_service);
+    if (r == 0)
         r = following_set(daemon, false);
     return r;
 }
@@ -284,6 +316,7 @@ void sim_firnd_start(struct sim_node *node)
                                       .now_ns = loop_now};
     node->incarnation = daemon->incarnation =
         1 + sim_random(sim, STREAM_SETUP, REGISTRY_INCARNATION_MAX - 1);
+    daemon->inventory = inventory_new(daemon);
     describe_self(firnd);
     int r = start_membership(firnd, takeover);
     assert(r == 0);
@@ -305,12 +338,14 @@ void sim_firnd_end(struct sim_node *node, bool gently)
     earlier_report_free(daemon->earlier);
     job_close(daemon->jobs);
     fencing_free(daemon->fencing);
+    slot_service_free(daemon->slot_service);
     election_stop(daemon->election);
     registry_abandon(daemon->registry);
     outbox_free(daemon->outbox);
     sim_client_done(&firnd->client);
     mirror_done(&daemon->mirror);
     sim_cancel(node->sim, firnd->reconcile);
+    free(daemon->inventory);
     free(firnd);
     node->firnd = NULL;
 }

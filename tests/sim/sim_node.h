@@ -31,7 +31,8 @@ struct sim_node {
     unsigned index, slot_count;
     unsigned links; /* protocol of the workers that it starts */
     char name[NAME_SIZE];
-    bool up, starts_fail;
+    bool up;
+    bool starts_fail, steps_fail; /* whatever is started here dies: at once, or when it trains */
     uint64_t incarnation;         /* of the last daemon, from its data folder */
     struct sim_firnd *firnd;      /* NULL: none runs */
     struct sim_pause firnd_pause; /* SIGSTOP */

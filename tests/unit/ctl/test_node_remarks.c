@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "ctl/format.h"
 #include "ctl/node_remarks.h"
 
 #define NODES 3
@@ -74,7 +75,14 @@ static void test_bad_slots_and_versions(void **state)
     (void)state;
     strcpy(nodes[2].record.slots[1].bad, "burnt");
     strcpy(nodes[2].record.version, "1.1.0");
-    expect(2, "slot 1 is out of service: burnt; runs firn 1.1.0, and the leader 1.0.0");
+    expect(2,
+           "slot 1 is out of service until firnctl node resume c: burnt; runs firn 1.1.0, and the "
+           "leader 1.0.0");
+    char time[FORMAT_SIZE], words[64];
+    nodes[2].record.slots[1].retry_unix_ns = 1500000000000000000;
+    snprintf(words, sizeof(words), "slot 1 is out of service, and tried again at %s: burnt;",
+             format_time(nodes[2].record.slots[1].retry_unix_ns, time));
+    expect(2, words);
     cluster.leader[0] = '\0'; /* just now nobody leads */
     expect(0, NULL);
 }
@@ -86,7 +94,7 @@ static void test_too_much_is_cut_off(void **state)
     nodes[0].record.slot_count = RECORD_SLOTS_MAX;
     for (unsigned slot = 0; slot < RECORD_SLOTS_MAX; slot++)
         memset(nodes[0].record.slots[slot].bad, 'x', sizeof(nodes[0].record.slots[slot].bad) - 1);
-    expect(0, "slot 0 is out of service: xxx");
+    expect(0, "slot 0 is out of service until firnctl node resume a: xxx");
 }
 
 int main(void)

@@ -53,7 +53,10 @@ static void put_node(struct mirror *mirror, const char *name, bool draining)
         snprintf(record.other_arithmetic[1], sizeof(record.other_arithmetic[1]), "L40");
         record.slots[1].computes = 2;
     }
-    snprintf(record.slots[1].bad, sizeof(record.slots[1].bad), "%s", draining ? "broken" : "");
+    for (unsigned slot = 0; slot < 2; slot++)
+        snprintf(record.slots[slot].bad, sizeof(record.slots[slot].bad), "%s",
+                 draining ? "broken" : "");
+    record.slots[1].retry_unix_ns = draining ? 5 : 0;
     put_tree(mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
 }
 
@@ -188,8 +191,8 @@ static void test_nodes(void **state)
     assert_true(nodes[0].measured.memory_bytes_per_second == 0.0);
     assert_true(nodes[1].measured.link_bytes_per_second == 0.0);
     assert_true(nodes[1].draining);
-    assert_false(nodes[1].slots[0].bad);
-    assert_true(nodes[1].slots[1].bad);
+    assert_true(nodes[1].slots[0].bad && !nodes[1].slots[0].tried_again);
+    assert_true(nodes[1].slots[1].bad && nodes[1].slots[1].tried_again);
     assert_string_equal(nodes[0].other_arithmetic[0], "");
     assert_int_equal(nodes[0].slots[1].computes, 0);
     assert_string_equal(nodes[1].other_arithmetic[1], "L40");

@@ -168,7 +168,10 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
         node->protocol = from->protocol;
         node->slot_count = from->slot_count;
         for (unsigned s = 0; s < from->slot_count; s++)
-            node->slots[s] = (struct leader_slot){.index = s, .speed = 1, .bad = from->slot_bad[s]};
+            node->slots[s] = (struct leader_slot){.index = s,
+                                                  .speed = 1,
+                                                  .bad = from->slot_bad[s],
+                                                  .tried_again = from->slot_tried_again[s]};
         snprintf(node->other_arithmetic[0], PLAN_ARITHMETIC_SIZE, "%s", from->other_arithmetic);
         node->slots[from->slot_count - 1].computes = from->other_arithmetic[0] != '\0';
     }

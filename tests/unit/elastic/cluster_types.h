@@ -69,7 +69,7 @@ struct fake_node {
     uint64_t drain_deadline_ns;
     uint64_t lease_until_ns, incarnation;
     unsigned slot_count;
-    bool slot_bad[CLUSTER_SLOTS];
+    bool slot_bad[CLUSTER_SLOTS], slot_tried_again[CLUSTER_SLOTS];
     double slowness[CLUSTER_SLOTS]; /* times slower than its peers; 0: as fast as they are */
     struct agent *agent;
     uint64_t agent_wake_ns, sync_at_ns;

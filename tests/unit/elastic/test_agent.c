@@ -18,11 +18,13 @@ static struct agent_actions actions;
 static struct worker_report said;
 static struct node_report last_report; /* what was written last */
 static uint64_t now_ns;
+static bool on_probation;
 
 static int setup(void **state)
 {
     (void)state;
     now_ns = NS_PER_SECOND;
+    on_probation = false;
     agent = agent_new("job", "a", LINKS, TIMEOUT_NS);
     memset(&last_report, 0, sizeof(last_report));
     return agent == NULL;
@@ -50,6 +52,15 @@ static unsigned count_of(enum agent_action_type type, unsigned slot)
     for (unsigned i = 0; i < actions.count; i++)
         count += actions.list[i].type == type && actions.list[i].slot == slot;
     return count;
+}
+
+static const struct agent_action *find(enum agent_action_type type)
+{
+    for (unsigned i = 0; i < actions.count; i++)
+        if (actions.list[i].type == type)
+            return &actions.list[i];
+    fail();
+    return NULL;
 }
 
 static const struct worker_report *entry_of(unsigned slot)
@@ -116,7 +127,8 @@ static void feed_up(unsigned slot)
 
 static void feed_exit(unsigned slot, int code)
 {
-    struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = code};
+    struct agent_event event = {
+        .type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = code, .on_probation = on_probation};
     snprintf(event.text, sizeof(event.text), "the last words");
     step(event);
 }
@@ -222,8 +234,45 @@ static void crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
     feed_tick(now_ns + 1000 * TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
     /* Until somebody has looked at it. */
-    step((struct agent_event){.type = AGENT_SLOTS_MENDED});
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
+/* The first death after its pause, soon or at start, and not one that came later. */
+static void on_probation_one_death_is_enough(void **state)
+{
+    (void)state;
+    on_probation = true;
+    live(1, AGENT_JOINED_TIMEOUTS * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    live(2, TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_string_equal(entry_of(0)->text, "died again soon after it had joined: the last words");
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    feed_plan(AGENT_PLAN, make_plan(3, false, 1, (unsigned[]){0}, NULL));
+    feed_exit(0, 1);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_string_equal(entry_of(0)->text, "died again at start: the last words");
+}
+
+static void only_deaths_are_said_to_pass(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    for (unsigned death = 1; death <= AGENT_STARTS_MAX; death++) {
+        if (death > 1)
+            feed_tick(actions.wake_at_ns);
+        feed_exit(0, 1);
+    }
+    assert_true(find(AGENT_SLOT_BAD)->crashed);
+    assert_int_equal(entry_of(0)->cause, CAUSE_CRASHED);
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    feed_up(0);
+    feed_status(0, 7, WORKER_BAD, 1);
+    assert_false(find(AGENT_SLOT_BAD)->crashed);
+    assert_reported(0, WORKER_BAD);
+    assert_int_equal(entry_of(0)->cause, CAUSE_NONE);
 }
 
 static void a_worker_that_ran_for_long_is_forgiven(void **state)
@@ -558,20 +607,60 @@ static void a_new_daemon_knows_who_accused_itself(void **state)
     (void)state;
     static struct node_report before;
     before.generation = 5;
-    before.worker_count = 2;
+    before.worker_count = 3;
     before.workers[0] = (struct worker_report){
         .slot = 0, .instance = 10, .phase = WORKER_BAD, .generation = 4, .text = "wrong"};
     before.workers[1] =
         (struct worker_report){.slot = 1, .phase = WORKER_BAD, .text = "restart firnd"};
+    before.workers[2] = (struct worker_report){
+        .slot = 2, .instance = 12, .phase = WORKER_BAD, .generation = 4, .cause = CAUSE_CRASHED};
     step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
     assert_int_equal(count_of(AGENT_SLOT_BAD, 1), 0);
-    feed_plan(AGENT_PLAN, make_plan(5, false, 2, (unsigned[]){0, 1}, NULL));
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 2), 0);
+    feed_plan(AGENT_PLAN, make_plan(5, false, 3, (unsigned[]){0, 1, 2}, NULL));
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
     assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
+    assert_int_equal(count_of(AGENT_SPAWN, 2), 0); /* nobody enters generation 5 twice */
+    assert_reported(2, WORKER_DEAD);
     assert_reported(0, WORKER_BAD);
     assert_string_equal(entry_of(0)->text, "wrong");
     assert_int_equal(entry_of(0)->generation, 4); /* for the one after this */
+}
+
+/* Perhaps while no firnd was there to hear it. */
+static void an_operator_has_excused_since_who_accused_itself(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    before.generation = 4;
+    before.worker_count = 1;
+    before.workers[0] = (struct worker_report){
+        .slot = 0, .instance = 10, .phase = WORKER_BAD, .generation = 4, .text = "wrong"};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before, .excused = true});
+    assert_int_equal(actions.count, 0);
+    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
+/* Else the leader would go by it as long as the plan lasts. */
+static void what_a_daemon_before_said_is_taken_back(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    before.generation = 5;
+    before.worker_count = 1;
+    before.workers[0] =
+        (struct worker_report){.slot = 0, .phase = WORKER_BAD, .cause = CAUSE_CRASHED};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    struct plan *elsewhere = make_plan(5, false, 1, (unsigned[]){0}, NULL);
+    snprintf(elsewhere->workers[0].node, NAME_SIZE, "b");
+    feed_plan(AGENT_PLAN, elsewhere);
+    assert_int_equal(count_of(AGENT_REPORT, 0), 1);
+    assert_int_equal(last_report.generation, 5);
+    assert_int_equal(last_report.worker_count, 0);
+    feed_tick(now_ns);
+    assert_int_equal(count_of(AGENT_REPORT, 0), 0);
 }
 
 static void a_stranger_on_the_slot_is_stopped(void **state)
@@ -632,7 +721,7 @@ static void a_worker_takes_its_slot_out_of_service(void **state)
     feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
     feed_tick(now_ns + 100 * TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
-    step((struct agent_event){.type = AGENT_SLOTS_MENDED});
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
 }
 
@@ -689,7 +778,8 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
     assert_false(agent_rests(agent));
     feed_plan(AGENT_PLAN, make_plan(3, false, 0, NULL, NULL));
     assert_false(agent_rests(agent)); /* of slot 1, for every later plan */
-    step((struct agent_event){.type = AGENT_SLOTS_MENDED});
+    step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 0});
+    step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 1});
     assert_true(agent_rests(agent));
 }
 
@@ -763,6 +853,8 @@ int main(void)
         TEST(a_dead_worker_is_reported_without_state_and_not_replaced),
         TEST(one_that_died_between_plans_is_still_missed),
         TEST(crashes_soon_after_joining_back_off_and_end_the_slot),
+        TEST(on_probation_one_death_is_enough),
+        TEST(only_deaths_are_said_to_pass),
         TEST(a_worker_that_ran_for_long_is_forgiven),
         TEST(preparing_starts_what_is_missing_and_touches_nobody_else),
         TEST(a_dropped_plan_takes_its_workers_along),
@@ -783,6 +875,8 @@ int main(void)
         TEST(a_new_daemon_misses_who_was_reported_and_is_not_found),
         TEST(whoever_was_in_a_generation_is_missed),
         TEST(a_new_daemon_knows_who_accused_itself),
+        TEST(an_operator_has_excused_since_who_accused_itself),
+        TEST(what_a_daemon_before_said_is_taken_back),
         TEST(a_stranger_on_the_slot_is_stopped),
         TEST(a_refusal_is_final_and_told),
         TEST(a_worker_takes_its_slot_out_of_service),

@@ -154,16 +154,25 @@ static void too_few_new_slots_are_not_moved_to(void **state)
     cluster_free(cluster);
 }
 
-static void slots_out_of_service_are_named(void **state)
+static void expect_wait_for_slot(bool tried_again, const char *text)
 {
-    (void)state;
     struct cluster *cluster = cluster_new(1, 2, 2);
     cluster->spec.elastic.devices_min = 4;
     cluster->nodes[1].slot_bad[0] = true;
+    cluster->nodes[1].slot_tried_again[0] = tried_again;
     cluster_run(cluster, 1);
-    assert_string_equal(cluster->text, "waits for slots: wants at least 4, 3 are free (1 slot of "
-                                       "node b is out of service until firnctl node resume b)");
+    assert_string_equal(cluster->text, text);
     cluster_free(cluster);
+}
+
+static void slots_out_of_service_are_named(void **state)
+{
+    (void)state;
+    expect_wait_for_slot(false,
+                         "waits for slots: wants at least 4, 3 are free (1 slot of node b is "
+                         "out of service until firnctl node resume b)");
+    expect_wait_for_slot(true, "waits for slots: wants at least 4, 3 are free (1 slot of node b is "
+                               "out of service for a while: firnctl node list)");
 }
 
 /* It leads, and keeps copies of checkpoints. */

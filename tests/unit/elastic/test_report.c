@@ -42,7 +42,7 @@ static void test_worker_round_trip(void **state)
 static void test_every_cause_has_a_word(void **state)
 {
     static const char *const words[] = {"checkpoint_lost", "checkpoint_away", "state_disputed",
-                                        "diverged"};
+                                        "diverged", "crashed"};
     struct error error = {0};
 
     (void)state;
