@@ -90,6 +90,19 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
     telling_status(trainer, WORKER_PREPARED, "");
 }
 
+/* Where a commit has announced the pending plan, all go there: what was made to take its place
+ * while it seemed held up comes too late. */
+static bool takes_over(const struct trainer *trainer, const struct plan *plan)
+{
+    const struct plan *pending = trainer->pending;
+
+    if (!pending)
+        return true;
+    bool comes_too_late =
+        pending->generation == trainer->awaited && plan->planned && !plan->breaks_off;
+    return plan->generation > pending->generation && !comes_too_late;
+}
+
 static void handle_message(struct trainer *trainer, struct control_message *message)
 {
     switch (message->type) {
@@ -101,8 +114,7 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
     case CONTROL_SWITCH:
         /* A planned plan takes over at a boundary, which one that is stuck will not come to. */
         if (message->plan && !(message->plan->planned && trainer->phase == WORKER_STUCK) &&
-            message->plan->generation > trainer->generation &&
-            (!trainer->pending || message->plan->generation > trainer->pending->generation)) {
+            message->plan->generation > trainer->generation && takes_over(trainer, message->plan)) {
             plan_free(trainer->pending);
             trainer->pending = message->plan;
             message->plan = NULL;
@@ -164,9 +176,11 @@ const struct plan *orders_announced_plan(struct trainer *trainer, uint64_t gener
 {
     uint64_t deadline_ns = deadline_after(trainer, ANNOUNCED_TIMEOUTS);
 
+    trainer->awaited = generation;
     while (!orders_stopping(trainer) && !has_plan_from(trainer, generation) &&
            clock_monotonic_ns() < deadline_ns)
         orders_take(trainer, deadline_ns);
+    trainer->awaited = 0;
     return has_plan_from(trainer, generation) ? trainer->pending : NULL;
 }
 

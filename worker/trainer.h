@@ -56,6 +56,7 @@ struct trainer {
 
     struct plan *plan;    /* of the generation that runs, or ran last; NULL before the first */
     struct plan *pending; /* newer than plan; NULL when none has come */
+    uint64_t awaited;     /* the generation that a commit has announced; 0: none */
     struct engine *engine;
     uint64_t prepared;                   /* generation of the last plan that PREPARE named */
     bool first_commit;                   /* of this generation is still to come */

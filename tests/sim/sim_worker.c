@@ -224,6 +224,17 @@ void sim_worker_order(struct sim_worker *worker, struct sim_order *order)
         worker->order_pump = sim_post(worker->sim, due_ns, &worker->pause, take_orders, worker);
 }
 
+/* Not from the one that a commit has announced just now. */
+static bool takes_over(const struct sim_worker *worker, const struct plan *plan)
+{
+    const struct plan *pending = worker->pending;
+    if (pending == NULL)
+        return true;
+    bool comes_too_late = worker->point == POINT_ANNOUNCED && plan->planned && !plan->breaks_off &&
+                          pending->generation == worker->round.down.switch_generation;
+    return plan->generation > pending->generation && !comes_too_late;
+}
+
 static void handle(struct sim_worker *worker, struct sim_order *order)
 {
     switch (order->type) {
@@ -239,8 +250,7 @@ static void handle(struct sim_worker *worker, struct sim_order *order)
         break;
     case CONTROL_SWITCH:
         if (!(order->plan->planned && worker->phase == WORKER_STUCK) &&
-            order->plan->generation > worker->generation &&
-            (worker->pending == NULL || order->plan->generation > worker->pending->generation)) {
+            order->plan->generation > worker->generation && takes_over(worker, order->plan)) {
             plan_free(worker->pending);
             worker->pending = order->plan;
             order->plan = NULL;

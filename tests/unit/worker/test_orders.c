@@ -15,6 +15,7 @@
 
 static uint64_t coming[4]; /* generations of the plans that firnd tells of, in order */
 static unsigned come_count, coming_count;
+static bool breaks_off; /* what follows the announced one does not wait for rank 0 */
 
 int control_server_take(struct control_server *server, uint64_t deadline_ns,
                         struct control_message *ret_message)
@@ -28,6 +29,7 @@ int control_server_take(struct control_server *server, uint64_t deadline_ns,
     assert_non_null(ret_message->plan);
     ret_message->plan->generation = coming[come_count++];
     ret_message->plan->planned = true;
+    ret_message->plan->breaks_off = breaks_off && ret_message->plan->generation > FOLLOWING;
     return 1;
 }
 
@@ -93,6 +95,19 @@ static void test_a_newer_plan_is_taken(void **state)
     assert_int_equal(generation_after(told, 1, 0), FOLLOWING + 1);
 }
 
+/* All the others go to the announced one; the leader makes another plan of what they have there. */
+static void test_what_was_to_supersede_the_announced_plan_comes_too_late(void **state)
+{
+    (void)state;
+    const uint64_t told[] = {FOLLOWING, FOLLOWING + 1};
+
+    assert_int_equal(generation_after(told, 2, 0), FOLLOWING);
+    assert_int_equal(generation_after(told, 2, 1), FOLLOWING);
+    breaks_off = true;
+    assert_int_equal(generation_after(told, 2, 0), FOLLOWING + 1);
+    breaks_off = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +115,7 @@ int main(void)
         cmocka_unit_test(test_a_plan_that_was_superseded_is_not_the_announced_one),
         cmocka_unit_test(test_without_the_announced_plan_there_is_none),
         cmocka_unit_test(test_a_newer_plan_is_taken),
+        cmocka_unit_test(test_what_was_to_supersede_the_announced_plan_comes_too_late),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
