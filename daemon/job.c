@@ -242,15 +242,20 @@ static void on_message(void *context, const char *name, unsigned slot,
     }
 }
 
+static struct agent_event exit_event(const struct job *job, unsigned slot, int exit_code,
+                                     const char *text)
+{
+    struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = exit_code};
+
+    event.on_probation = slot_service_watches(job->daemon->slot_service, slot);
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    return event;
+}
+
 static void on_exited(void *context, const char *name, unsigned slot, int exit_code,
                       const char *words)
 {
     struct job *job = context;
-    struct agent_event event = {.type = AGENT_WORKER_EXIT,
-                                .slot = slot,
-                                .exit_code = exit_code,
-                                .on_probation =
-                                    slot_service_watches(job->daemon->slot_service, slot)};
     struct event_facts facts =
         facts_of(job, job->statuses[slot].generation, job->statuses[slot].applied_step);
     char text[REPORT_TEXT_SIZE];
@@ -260,7 +265,7 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
         snprintf(text, sizeof(text), "killed by signal %d (%s)", -exit_code, strsignal(-exit_code));
     else
         snprintf(text, sizeof(text), "exit code %d: %.200s", exit_code, words);
-    snprintf(event.text, sizeof(event.text), "%s", text);
+    struct agent_event event = exit_event(job, slot, exit_code, text);
     bool told =
         job->statuses[slot].phase == WORKER_REFUSED || job->statuses[slot].phase == WORKER_BAD;
     if (exit_code && !job->killed[slot] && !told) {
@@ -315,14 +320,10 @@ static void spawn(struct job *job, unsigned slot)
     job->progress[slot] =
         (struct control_progress){.validation_loss = NAN, .loss = NAN, .grad_norm = NAN};
     if (worker_process_spawn(&options, &job->processes[slot], &error)) {
-        struct agent_event event = {.type = AGENT_WORKER_EXIT,
-                                    .slot = slot,
-                                    .exit_code = 1,
-                                    .on_probation =
-                                        slot_service_watches(job->daemon->slot_service, slot)};
-        snprintf(event.text, sizeof(event.text), "%.*s", (int)sizeof(event.text) - 1, error.text);
         log_error("job %s: %s", job->name, error.text);
-        feed(job, &event);
+        snprintf(job->unstarted_text, sizeof(job->unstarted_text), "%.*s",
+                 (int)sizeof(job->unstarted_text) - 1, error.text);
+        job->unstarted |= (uint64_t)1 << slot;
     }
 }
 
@@ -397,30 +398,29 @@ static void carry_out(struct job *job, const struct agent_action *action)
     }
 }
 
-static void look_again(struct job *job)
-{
-    const struct loop *loop = &job->daemon->loop.loop;
-
-    log_error("job %s: no memory to follow what happened; looking again soon", job->name);
-    if (loop->timer_set(loop->context, job->tick, loop->now_ns(loop->context) + NS_PER_SECOND / 10))
-        log_error("a timer failed");
-}
-
+/* Takes no memory: what has happened must not be lost. */
 static void step_agent(struct job *job, struct agent_event *event)
 {
     const struct loop *loop = &job->daemon->loop.loop;
-    AUTO_FREE struct agent_actions *actions = malloc(sizeof(*actions)); /* large, and hardly used */
 
     event->now_ns = loop->now_ns(loop->context);
-    if (!actions) {
-        look_again(job);
-        return;
-    }
-    agent_step(job->agent, event, actions);
-    for (unsigned i = 0; i < actions->count; i++)
-        carry_out(job, &actions->list[i]);
-    if (loop->timer_set(loop->context, job->tick, actions->wake_at_ns))
+    agent_step(job->agent, event, job->actions);
+    for (unsigned i = 0; i < job->actions->count; i++)
+        carry_out(job, &job->actions->list[i]);
+    if (loop->timer_set(loop->context, job->tick, job->actions->wake_at_ns))
         log_error("job %s: its timer failed", job->name);
+}
+
+/* A worker that could not be started has ended, to the agent; only when all else that it wanted is
+ * done can it be told. */
+static void tell_unstarted(struct job *job)
+{
+    while (job->unstarted) {
+        unsigned slot = (unsigned)__builtin_ctzll(job->unstarted);
+        struct agent_event event = exit_event(job, slot, 1, job->unstarted_text);
+        job->unstarted &= ~((uint64_t)1 << slot);
+        step_agent(job, &event);
+    }
 }
 
 /*
@@ -429,6 +429,16 @@ static void step_agent(struct job *job, struct agent_event *event)
  * this node does without, until a plan names it: also one that ends the job, which waits for its
  * word.
  */
+static void lull(struct job *job)
+{
+    agent_free(job->agent);
+    job->agent = NULL;
+    free(job->actions);
+    job->actions = NULL;
+    free(job->statuses);
+    job->statuses = NULL;
+}
+
 static bool rouse(struct job *job)
 {
     const struct daemon *daemon = job->daemon;
@@ -438,12 +448,12 @@ static bool rouse(struct job *job)
     if (job->agent)
         return true;
     job->statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->statuses));
-    job->agent = job->statuses ? agent_new(job->name, daemon->config->node, daemon->self.links,
-                                           daemon->config->failure_timeout_ns)
-                               : NULL;
+    job->actions = calloc(1, sizeof(*job->actions));
+    if (job->statuses && job->actions)
+        job->agent = agent_new(job->name, daemon->config->node, daemon->self.links,
+                               daemon->config->failure_timeout_ns);
     if (!job->agent) {
-        free(job->statuses);
-        job->statuses = NULL;
+        lull(job);
         return false;
     }
     if (job->plan)
@@ -460,19 +470,29 @@ static void rest(struct job *job)
     if (!job->agent || !job_idle(job) || !agent_rests(job->agent) ||
         loop->timer_set(loop->context, job->tick, UINT64_MAX))
         return;
-    agent_free(job->agent);
-    job->agent = NULL;
-    free(job->statuses);
-    job->statuses = NULL;
+    lull(job);
     job->alone_generation = 0;
+}
+
+/* Without memory for an agent nothing is lost: it begins with the plans, and this node has had no
+ * part in them yet. */
+static void look_again(struct job *job)
+{
+    const struct loop *loop = &job->daemon->loop.loop;
+
+    log_error("job %s: no memory to follow what happened; looking again soon", job->name);
+    if (loop->timer_set(loop->context, job->tick, loop->now_ns(loop->context) + NS_PER_SECOND / 10))
+        log_error("a timer failed");
 }
 
 static void feed(struct job *job, struct agent_event *event)
 {
-    if (rouse(job))
-        step_agent(job, event);
-    else
+    if (!rouse(job)) {
         look_again(job);
+        return;
+    }
+    step_agent(job, event);
+    tell_unstarted(job);
 }
 
 static void on_tick(void *context)
@@ -602,7 +622,7 @@ static bool is_excused(const struct daemon *daemon, const struct mirror_entry *r
 
 /* What an earlier firnd of this node wrote about the plan in force: the agent must not start a
  * worker twice. */
-static void tell_reported(struct job *job)
+static int tell_reported(struct job *job, struct error *error)
 {
     struct daemon *daemon = job->daemon;
     char key[KV_KEY_MAX];
@@ -614,21 +634,23 @@ static void tell_reported(struct job *job)
                                                         plan->generation, daemon->config->node))
              : NULL;
     AUTO_JSON json_t *tree = NULL;
-    struct error error = {0};
+    struct error why = {0};
 
     plan_free(plan);
     if (!written)
-        return;
+        return 0;
     AUTO_FREE struct node_report *report = calloc(1, sizeof(*report)); /* more than a megabyte */
     struct agent_event event = {
         .type = AGENT_REPORTED, .report = report, .excused = is_excused(daemon, written)};
     if (!report)
-        return;
-    if (json_parse(written->value, strlen(written->value), written->key, &tree, &error) ||
-        node_report_decode(tree, report, &error))
-        log_warning("job %s: %s", job->name, error.text);
+        return error_set(error, -ENOMEM, "no memory for what this node has said of job %s",
+                         job->name);
+    if (json_parse(written->value, strlen(written->value), written->key, &tree, &why) ||
+        node_report_decode(tree, report, &why))
+        log_warning("job %s: %s", job->name, why.text);
     else
         feed(job, &event);
+    return 0;
 }
 
 static void adopt_workers(struct job *job)
@@ -679,11 +701,12 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
                                              &job->record_retry);
     if (!status)
         status = write_spec(job, created, error);
+    if (!status)
+        status = tell_reported(job, error);
     if (status) {
         job_close(job);
         return status;
     }
-    tell_reported(job);
     adopt_workers(job);
     *ret_job = job;
     return 0;
@@ -701,9 +724,8 @@ void job_close(struct job *job)
         worker_process_free(job->processes[slot]);
     job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->tick);
     job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->record_retry);
-    agent_free(job->agent);
+    lull(job);
     plan_free(job->plan);
     plan_free(job->prepared);
-    free(job->statuses);
     free(job);
 }

@@ -19,8 +19,9 @@ struct job {
     char dir[CONFIG_TEXT_SIZE], spec_path[CONFIG_TEXT_SIZE];
     char checkpoint_dir[JOB_PATH_SIZE + NAME_SIZE + 2];
     struct job_spec spec;
-    struct agent *agent;          /* NULL while the job rests here, `statuses` too */
-    struct plan *plan, *prepared; /* keys `generation` and `next` as last seen; NULL: absent */
+    struct agent *agent;           /* NULL while the job rests here, the next two as well */
+    struct agent_actions *actions; /* what it wants now */
+    struct plan *plan, *prepared;  /* keys `generation` and `next` as last seen; NULL: absent */
     int64_t plan_revision, prepared_revision;
     char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan before, which a planned one lets go on */
     struct loop_timer *tick;
@@ -33,6 +34,8 @@ struct job {
     unsigned alone_slot;             /* of its root */
     bool killed[REPORT_WORKERS_MAX]; /* on our order: its end is no event */
     struct worker_report *statuses;  /* by slot: what each worker said last */
+    uint64_t unstarted;              /* slots, by bit, whose worker could not be started just now */
+    char unstarted_text[REPORT_TEXT_SIZE]; /* why, of the last of them */
     struct control_progress progress[REPORT_WORKERS_MAX];
     struct slot_alarms alarms;
     uint64_t progress_written_ns;
