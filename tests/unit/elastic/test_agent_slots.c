@@ -1,0 +1,235 @@
+/* When an agent takes a slot out of service, what it says of it, and how it comes back. */
+#include "unit/elastic/agent_rig.h"
+
+static void deaths_at_start_back_off_and_end_the_slot(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    for (unsigned death = 1; death < AGENT_STARTS_MAX; death++) {
+        feed_exit(0, 1);
+        assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+        assert_reported(0, WORKER_STARTING);
+        assert_true(actions.wake_at_ns == now_ns + (TIMEOUT_NS / 4 << (death - 1)));
+        feed_tick(actions.wake_at_ns - 1);
+        assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+        feed_tick(now_ns + 1);
+        assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    }
+    feed_exit(0, 1);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_non_null(strstr(entry_of(0)->text, "the last words"));
+    feed_tick(now_ns + 1000 * TIMEOUT_NS);
+    assert_int_equal(actions.count, 0);
+}
+
+/* One life of a worker that the plan of @generation wants; it has been RUNNING for @runs_ns. */
+static void live(unsigned generation, uint64_t runs_ns)
+{
+    feed_plan(AGENT_PLAN, make_plan(generation, false, 1, (unsigned[]){0}, NULL));
+    if (count_of(AGENT_SPAWN, 0) == 0)
+        feed_tick(actions.wake_at_ns);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    feed_up(0);
+    feed_status(0, 100 + generation, WORKER_STARTING, 0);
+    feed_status(0, 100 + generation, WORKER_PREPARED, generation);
+    feed_status(0, 100 + generation, WORKER_RUNNING, generation);
+    now_ns += runs_ns;
+    feed_exit(0, -11);
+}
+
+static void crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
+{
+    (void)state;
+    for (unsigned life = 1; life < AGENT_CRASHES_MAX; life++) {
+        uint64_t begun_ns = now_ns;
+        live(life, TIMEOUT_NS);
+        /* The first is replaced at once; then there are pauses that double. */
+        uint64_t pause_ns = life > 2 ? TIMEOUT_NS / 4 << (life - 3) : 0;
+        assert_true(now_ns == begun_ns + pause_ns + TIMEOUT_NS);
+        assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+        assert_reported(0, WORKER_DEAD);
+    }
+    live(AGENT_CRASHES_MAX, TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_non_null(strstr(entry_of(0)->text, "soon after it had joined: the last words"));
+    feed_plan(AGENT_PLAN, make_plan(AGENT_CRASHES_MAX + 1, false, 1, (unsigned[]){0}, NULL));
+    feed_tick(now_ns + 1000 * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    /* Until somebody has looked at it. */
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
+/* The first death after its pause, soon or at start, and not one that came later. */
+static void on_probation_one_death_is_enough(void **state)
+{
+    (void)state;
+    on_probation = true;
+    live(1, AGENT_JOINED_TIMEOUTS * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    live(2, TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_string_equal(entry_of(0)->text, "died again soon after it had joined: the last words");
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    feed_plan(AGENT_PLAN, make_plan(3, false, 1, (unsigned[]){0}, NULL));
+    feed_exit(0, 1);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_string_equal(entry_of(0)->text, "died again at start: the last words");
+}
+
+static void only_deaths_are_said_to_pass(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    for (unsigned death = 1; death <= AGENT_STARTS_MAX; death++) {
+        if (death > 1)
+            feed_tick(actions.wake_at_ns);
+        feed_exit(0, 1);
+    }
+    assert_true(find(AGENT_SLOT_BAD)->crashed);
+    assert_int_equal(entry_of(0)->cause, CAUSE_CRASHED);
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    feed_up(0);
+    feed_status(0, 7, WORKER_BAD, 1);
+    assert_false(find(AGENT_SLOT_BAD)->crashed);
+    assert_reported(0, WORKER_BAD);
+    assert_int_equal(entry_of(0)->cause, CAUSE_NONE);
+}
+
+static void a_worker_that_ran_for_long_is_forgiven(void **state)
+{
+    (void)state;
+    for (unsigned life = 1; life <= 3 * AGENT_CRASHES_MAX; life++) {
+        live(life, AGENT_JOINED_TIMEOUTS * TIMEOUT_NS);
+        assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    }
+}
+
+/* A firnd before this one heard it, and the process is gone: the slot is as bad as before. One that
+ * never trained may find a cure in the start anew. */
+static void a_new_daemon_knows_who_accused_itself(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    before.generation = 5;
+    before.worker_count = 3;
+    before.workers[0] = (struct worker_report){
+        .slot = 0, .instance = 10, .phase = WORKER_BAD, .generation = 4, .text = "wrong"};
+    before.workers[1] =
+        (struct worker_report){.slot = 1, .phase = WORKER_BAD, .text = "restart firnd"};
+    before.workers[2] = (struct worker_report){
+        .slot = 2, .instance = 12, .phase = WORKER_BAD, .generation = 4, .cause = CAUSE_CRASHED};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 1), 0);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 2), 0);
+    feed_plan(AGENT_PLAN, make_plan(5, false, 3, (unsigned[]){0, 1, 2}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
+    assert_int_equal(count_of(AGENT_SPAWN, 2), 0); /* nobody enters generation 5 twice */
+    assert_reported(2, WORKER_DEAD);
+    assert_reported(0, WORKER_BAD);
+    assert_string_equal(entry_of(0)->text, "wrong");
+    assert_int_equal(entry_of(0)->generation, 4); /* for the one after this */
+}
+
+/* Perhaps while no firnd was there to hear it. */
+static void an_operator_has_excused_since_who_accused_itself(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    before.generation = 4;
+    before.worker_count = 1;
+    before.workers[0] = (struct worker_report){
+        .slot = 0, .instance = 10, .phase = WORKER_BAD, .generation = 4, .text = "wrong"};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before, .excused = true});
+    assert_int_equal(actions.count, 0);
+    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
+/* Else the leader would go by it as long as the plan lasts. */
+static void what_a_daemon_before_said_is_taken_back(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    before.generation = 5;
+    before.worker_count = 1;
+    before.workers[0] =
+        (struct worker_report){.slot = 0, .phase = WORKER_BAD, .cause = CAUSE_CRASHED};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    struct plan *elsewhere = make_plan(5, false, 1, (unsigned[]){0}, NULL);
+    snprintf(elsewhere->workers[0].node, NAME_SIZE, "b");
+    feed_plan(AGENT_PLAN, elsewhere);
+    assert_int_equal(count_of(AGENT_REPORT, 0), 1);
+    assert_int_equal(last_report.generation, 5);
+    assert_int_equal(last_report.worker_count, 0);
+    feed_tick(now_ns);
+    assert_int_equal(count_of(AGENT_REPORT, 0), 0);
+}
+
+static void a_worker_takes_its_slot_out_of_service(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    feed_up(0);
+    feed_status(0, 7, WORKER_RUNNING, 1);
+    memset(&said, 0, sizeof(said));
+    said.instance = 7;
+    said.phase = WORKER_BAD;
+    said.generation = 1;
+    said.held_unit_count = 4;
+    snprintf(said.text, sizeof(said.text), "other gradients");
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said});
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1);
+    assert_reported(0, WORKER_BAD);
+    assert_string_equal(entry_of(0)->text, "other gradients");
+    assert_int_equal(entry_of(0)->held_unit_count, 0); /* nobody may take it */
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said}); /* said again */
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    feed_exit(0, 0);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    feed_tick(now_ns + 100 * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
+static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
+{
+    (void)state;
+    run_two();
+    feed_exit(0, 1); /* soon after it had joined */
+    struct plan *elsewhere = make_plan(2, false, 1, (unsigned[]){0}, NULL);
+    snprintf(elsewhere->workers[0].node, NAME_SIZE, "b");
+    feed_plan(AGENT_PLAN, elsewhere);
+    feed_status(1, 11, WORKER_BAD, 2);
+    feed_exit(1, 0);
+    assert_false(agent_rests(agent));
+    feed_plan(AGENT_PLAN, make_plan(3, false, 0, NULL, NULL));
+    assert_false(agent_rests(agent)); /* of slot 1, for every later plan */
+    step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 0});
+    step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 1});
+    assert_true(agent_rests(agent));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(deaths_at_start_back_off_and_end_the_slot),
+        TEST(crashes_soon_after_joining_back_off_and_end_the_slot),
+        TEST(on_probation_one_death_is_enough),
+        TEST(only_deaths_are_said_to_pass),
+        TEST(a_worker_that_ran_for_long_is_forgiven),
+        TEST(a_new_daemon_knows_who_accused_itself),
+        TEST(an_operator_has_excused_since_who_accused_itself),
+        TEST(what_a_daemon_before_said_is_taken_back),
+        TEST(a_worker_takes_its_slot_out_of_service),
+        TEST(it_does_not_rest_while_it_knows_ill_of_a_slot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
