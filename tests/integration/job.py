@@ -254,7 +254,7 @@ class Reference:
         steps = (max(steps, STEPS_LEAST) + CHECKPOINT_EVERY - 1) // CHECKPOINT_EVERY * CHECKPOINT_EVERY
         with Cluster("the undisturbed run", nodes=1, slots=1) as cluster:
             job = Job(cluster, train__steps=steps, checkpoint__keep=1000).submit()
-            job.wait_completed(seconds=300)
+            job.wait_completed(seconds=300 + steps / 20)
             lines, digests = job.exact(), job.digests()
         if len(lines) != steps or lines[:len(self.lines)] != self.lines or not digests:
             raise AssertionError(f"not a run to compare with: {len(lines)} steps, checkpoints of {sorted(digests)}")
