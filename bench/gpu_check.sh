@@ -196,7 +196,7 @@ part_build() {
     [ -z "$missing" ] || say "MISSING here: $missing(cmake/packages.txt); or bring a kit along: make gpu-kit, $kit"
     run 120 cmake --preset cuda --log-level=NOTICE "${architectures[@]}" || return
     mapfile -t programs < <(ninja -C $build -t targets all |
-        sed -nE 's!^(parity_test_[a-z0-9_]+|unit_kernels_test_[a-z0-9_]+|unit_daemon_test_gpus_here|engine_test_[a-z0-9_]+|integration_test_(gpu_slots|layouts|restore|shadow)): phony$!\1!p')
+        sed -nE 's!^(parity_test_[a-z0-9_]+|unit_kernels_test_[a-z0-9_]+|unit_daemon_test_gpus_here|engine_test_[a-z0-9_]+|integration_test_(gpu_slots|layouts|restore|shadow|torch_steps)): phony$!\1!p')
     run "$([ $has_gpu = 1 ] && echo 480 || echo 3600)" cmake --build $build --parallel \
         --target firn-cuda firn-worker bench-device bench-checkpoint "${programs[@]}" -- -k 0
 }
@@ -207,7 +207,7 @@ part_kit() {
     folder=$(mktemp -d) || return
     mkdir -p "$folder/cuda/bin" "$folder/cuda/tests" "$folder/cuda/lib"
     cp $build/bin/{firn-worker,bench-device,bench-checkpoint,libfirn-cuda.so} "$folder/cuda/bin" || fail "kit: build first"
-    cp $build/tests/{parity_test_*,unit_daemon_test_gpus_here,integration_test_{gpu_slots,layouts,restore,shadow},libfirn-cuda-emulated.so} \
+    cp $build/tests/{parity_test_*,unit_daemon_test_gpus_here,integration_test_{gpu_slots,layouts,restore,shadow,torch_steps},libfirn-cuda-emulated.so} \
         "$folder/cuda/tests" || fail "kit: build first"
     ldd "$folder"/cuda/bin/{firn-worker,bench-checkpoint} "$folder"/cuda/tests/* 2>/dev/null |
         sed -nE 's!^\s.* => (/[^ ]+) .*!\1!p' | sort -u |
@@ -290,8 +290,21 @@ part_steps() {
     torch_step "GPT-2 124M" "$ours_small" "${small[@]}"
     torch_step "GPT-2 1.5B" "$ours_large" "${large[@]}"
 }
+# A test that starts PyTorch by itself gets it with the libraries that it brings.
+beside_torch() {
+    say "" "twenty steps of GPT-2 124M beside PyTorch's, in each precision"
+    if ! LD_LIBRARY_PATH=$path_before "$python" -c 'import torch, transformers' 2>/dev/null; then
+        say "no PyTorch with transformers here: left out"
+        return
+    fi
+    printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' "$path_before" "$(command -v "$python")" >build/torch-python
+    chmod +x build/torch-python
+    run 300 env CREW_DEVICE=cuda:0 CREW_LARGE=1 FIRN_PYTHON="$PWD/build/torch-python" $build/tests/integration_test_torch_steps
+}
+
 part_jobs() {
     [ $has_gpu = 1 ] || return 0
+    beside_torch
     say "" "whole jobs on GPU 0: workers share it over host links, some die; each test asserts equal bits"
     for job in gpu_slots restore shadow layouts; do # the last is the longest: every worker asks cuDNN anew
         run 420 env CREW_DEVICE=cuda:0 CREW_LARGE=1 $build/tests/integration_test_$job
