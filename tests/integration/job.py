@@ -130,12 +130,17 @@ class Job:
                 except FileNotFoundError:  # just put aside, for a job of that name that begins anew
                     continue
                 file_id = os.fstat(file.fileno()).st_ino  # another one when a history has been put before it
-                known = self.read.setdefault((path, file_id), [0, []])  # bytes, and the lines in them
-                file.seek(known[0])
+                known = self.read.setdefault((path, file_id), [0, [], b""])  # bytes, lines in them, the last of these
+                file.seek(known[0] - len(known[2]))
+                if file.read(len(known[2])) != known[2]:  # a history put before it, twice: of the first one's number
+                    known[:] = [0, [], b""]
+                    file.seek(0)
                 whole = file.read().rpartition(b"\n")
             if whole[1]:
+                texts = whole[0].split(b"\n")
                 known[0] += len(whole[0]) + 1
-                known[1] += [json.loads(text) for text in whole[0].split(b"\n")]
+                known[1] += [json.loads(text) for text in texts]
+                known[2] = texts[-1] + b"\n"
             for line in known[1]:
                 yield path, line
 
