@@ -365,13 +365,14 @@ part_sanitize() {
         say "compute-sanitizer was not found: its checks are left out"
         return
     fi
-    sanitize memcheck "${device_tests[@]}"
+    sanitize memcheck linear attention model layernorm rmsnorm cross_entropy embedding adamw gelu swiglu rotary sums
     sanitize racecheck attention embedding cross_entropy layernorm linear sums
     sanitize synccheck attention embedding cross_entropy sums
     sanitize initcheck model
+    sanitize memcheck real_sizes
 }
 
-device_tests=(linear attention model layernorm rmsnorm cross_entropy embedding adamw gelu swiglu rotary sums)
+device_tests=(linear attention real_sizes model layernorm rmsnorm cross_entropy embedding adamw gelu swiglu rotary sums)
 path_before=${LD_LIBRARY_PATH:-} # PyTorch brings all of its own
 find_python
 find_libraries

@@ -5,7 +5,7 @@
 
 /* To be raised with every change of our own kernels that changes a result. */
 #define KERNEL_ARITHMETIC      2 /* kernels/cpu */
-#define KERNEL_CUDA_ARITHMETIC 4 /* kernels/cuda */
+#define KERNEL_CUDA_ARITHMETIC 5 /* kernels/cuda */
 
 /** kernel_cpu_identity() - "OpenBLAS 0.3.21 SkylakeX, kernels 2": equal where results are equal
  *

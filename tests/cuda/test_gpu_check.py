@@ -13,8 +13,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1))
-TESTS = ("linear", "attention", "model", "layernorm", "rmsnorm", "cross_entropy", "embedding", "adamw", "gelu", "swiglu",
-         "rotary", "sums")
+TESTS = ("linear", "attention", "real_sizes", "model", "layernorm", "rmsnorm", "cross_entropy", "embedding", "adamw",
+         "gelu", "swiglu", "rotary", "sums")
 STEP = "echo 'step: 10.00 ms, 5000 tokens/s, 61.0 % of the product; loss 11.0000 -> 10.9000 (0x1.5p+3)'"
 SMI = 'case "$*" in *compute_cap*) echo 9.0;; *) echo "GPU 0: pretended";; esac'
 

@@ -122,7 +122,7 @@ static void test_products_that_no_library_knows(void **state)
 {
     (void)state;
     const struct kernel_linear shape = {9, 12, 16, KERNEL_WEIGHT_OUT_IN, 0};
-    const struct kernel *kernel = firn_cuda_backend()->f32, *table;
+    const struct kernel *kernel = firn_cuda_backend()->tf32, *table;
     struct kernel_device *device = opened(kernel);
     struct tensor input = tensor_random(9 * 12, 1, 1), weight = tensor_random(12 * 16, 2, 1);
     struct tensor bias = tensor_random(16, 3, 1), output = tensor_poison(9 * 16);
@@ -146,6 +146,30 @@ static void test_products_that_no_library_knows(void **state)
     tensor_free(&output);
     tensor_free(&before);
     kernel->close(device);
+}
+
+/* Whether cuBLASLt has GELU or not: how exact it is there nobody promises. */
+static void test_gelu_of_f32_is_ours(void **state)
+{
+    (void)state;
+    const struct kernel_linear shape = {9, 16, 16, KERNEL_WEIGHT_OUT_IN, 0};
+    const struct kernel *tables[] = {firn_cuda_backend()->f32, firn_cuda_backend()->bf16};
+
+    for (unsigned in_bf16 = 0; in_bf16 < 2; in_bf16++) {
+        struct kernel_device *device = opened(tables[in_bf16]);
+        const struct kernel *table = adapter_around(tables[in_bf16], device);
+        float values[16 * 16] = {0}, sums[16 * 16] = {0};
+        char text[512];
+
+        table->linear_gelu_forward(device, values, sums, values, values, values, shape);
+        table->linear_gelu_backward(device, sums, sums, sums, values, values, values, values,
+                                    shape);
+        tables[in_bf16]->describe(device, text, sizeof(text));
+        assert_int_equal(strstr(text, "flags 4d") != NULL, in_bf16); /* bias and GELU */
+        assert_int_equal(strstr(text, "flags 6c") != NULL, in_bf16); /* its derivative */
+        assert_int_equal(strstr(text, "flags 21") != NULL, !in_bf16);
+        tables[in_bf16]->close(device);
+    }
 }
 
 static void test_a_failure_sticks(void **state)
@@ -221,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_rounding_is_philox),
         cmocka_unit_test(test_each_queue_has_a_connection_of_its_own),
         cmocka_unit_test(test_products_that_no_library_knows),
+        cmocka_unit_test(test_gelu_of_f32_is_ours),
         cmocka_unit_test(test_a_failure_sticks),
         cmocka_unit_test(test_shapes_that_are_refused),
         cmocka_unit_test(test_no_gpu),
