@@ -1,8 +1,8 @@
 /*
  * Operations at the sizes of GPT-2 1.5B and of Llama's heads, against the CPU's, which the other
  * tests here hold to the oracle. On a GPU they are what training meets: other algorithms of a
- * library than small shapes take, grids of millions of threads, elements past 2^31 bytes. The
- * emulator computes the same on small ones, so that the test itself is tested.
+ * library than small shapes take, and grids that fill the device many times over. The emulator
+ * computes the same on small ones, so that the test itself is tested.
  */
 #include <setjmp.h>
 #include <stdarg.h>
