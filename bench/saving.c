@@ -29,7 +29,7 @@ void saving_begin(struct saving *saving)
 {
     struct error error = {0};
 
-    if (snapshot_begin(saving->snapshot, saving->rig->plan, 0, &error))
+    if (snapshot_begin(saving->snapshot, saving->rig->plan, 0, NULL, &error))
         measure_die("%s", error.text);
 }
 

@@ -27,7 +27,7 @@
 
 #define FRAME_MAGIC 0x6e726966u /* "firn" */
 #ifndef FRAME_VERSION           /* a test builds a worker that speaks another one */
-#define FRAME_VERSION 5
+#define FRAME_VERSION 6
 #endif
 #define FRAME_HEADER_SIZE 40
 #define FRAME_SEGMENT_MAX (1u << 20)

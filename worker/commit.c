@@ -29,6 +29,7 @@ struct commit {
     char job[NAME_SIZE];
     uint64_t step, generation;
     unsigned world, tensor_count;
+    bool *left_out;
     json_t *spec, *state, *config;
     uint64_t began_ns, stall_ns;
     struct spread *spread;
@@ -212,6 +213,8 @@ static int merge_parts(struct commit *commit, struct manifest *into)
     for (unsigned rank = 0; !status && rank < commit->world; rank++) {
         struct manifest part = {0};
         size_t first_file = into->file_count;
+        if (commit->left_out[rank])
+            continue;
         status = commit->spread ? spread_part(commit->spread, rank, &part, &commit->error)
                                 : read_part(commit, rank, &part);
         if (!status)
@@ -301,6 +304,7 @@ static void commit_free(struct commit *commit)
     json_decref(commit->config);
     control_checkpoint_done(&commit->result);
     free(commit->receipts);
+    free(commit->left_out);
     free(commit);
 }
 
@@ -326,7 +330,10 @@ struct commit *commit_start(const struct commit_options *options)
     snprintf(commit->folder, sizeof(commit->folder), "%s", options->folder);
     snprintf(commit->metrics_path, sizeof(commit->metrics_path), "%s", options->metrics_path);
     snprintf(commit->job, sizeof(commit->job), "%s", options->spec->name);
-    if (!pthread_create(&commit->thread, NULL, run_commit, commit))
+    commit->left_out = calloc(commit->world, sizeof(*commit->left_out));
+    if (commit->left_out)
+        memcpy(commit->left_out, options->left_out, commit->world * sizeof(*commit->left_out));
+    if (commit->left_out && !pthread_create(&commit->thread, NULL, run_commit, commit))
         return commit;
     commit_free(commit);
     return NULL;

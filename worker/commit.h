@@ -22,6 +22,7 @@ struct commit_options {
     const struct job_spec *spec; /* borrowed until it has started */
     uint64_t step, generation;
     unsigned world, tensor_count;
+    const bool *left_out;   /* (world,): ranks that wrote nothing; copied */
     json_t *state, *config; /* borrowed references */
     uint64_t began_ns, stall_ns;
     struct spread *spread; /* borrowed until commit_finish(); NULL: one folder for all nodes */

@@ -8,12 +8,14 @@
 
 /*
  * A message is a count of words, so many words, and the record. Every message has the words digest
- * or switch, durable, failed, dispute, busy, and upwards the readiness and a count of digests; then
- * come rows: upwards (unit, digest of its state), so many, and (rank, ns) of times, downwards
- * (rank, its time, the fastest's) for each stage.
+ * or switch, durable, failed, dispute, busy, who is unable, and upwards the readiness and a count
+ * of digests; then come rows: upwards (unit, digest of its state), so many, and (rank, ns) of
+ * times, downwards (rank, its time, the fastest's) for each stage.
  */
-#define DOWN_WORDS 5u
-#define UP_WORDS   (9u + EXCHANGE_LACKING_MAX)
+#define UNABLE     5u /* where their count and ranks are */
+#define DOWN_WORDS (UNABLE + 1u + WRITERS_UNABLE_MAX)
+#define READINESS  DOWN_WORDS
+#define UP_WORDS   (READINESS + 4u + EXCHANGE_LACKING_MAX)
 #define UP_DIGESTS (UP_WORDS - 1u) /* where their count is */
 #define UP_ROW     2u
 #define DOWN_ROW   3u
@@ -108,6 +110,27 @@ static int receive_message(const struct round *round, unsigned peer, uint64_t ta
     return step_record_unpack(data + 8 * (count + 1), size_bytes - 8 * (count + 1), ret_record);
 }
 
+static void pack_unable(const struct writers_unable *unable, uint64_t *words)
+{
+    words[UNABLE] = unable->count;
+    memcpy(words + UNABLE + 1, unable->ranks, sizeof(unable->ranks));
+}
+
+/* -EBADMSG: it names a rank that there is not. */
+static int unpack_unable(const struct round *round, struct writers_unable *ret_unable)
+{
+    const uint64_t *words = round->words + UNABLE;
+
+    if (words[0] > round->plan->worker_count)
+        return -EBADMSG;
+    ret_unable->count = words[0];
+    memcpy(ret_unable->ranks, words + 1, sizeof(ret_unable->ranks));
+    for (uint64_t i = 0; i < MIN(words[0], (uint64_t)WRITERS_UNABLE_MAX); i++)
+        if (words[1 + i] >= round->plan->worker_count)
+            return -EBADMSG;
+    return 0;
+}
+
 static const char *worker_name(const struct plan *plan, unsigned rank)
 {
     return plan->workers[rank].node;
@@ -126,10 +149,11 @@ static unsigned pack_up(const struct round *round, const struct exchange_up *up,
     head[2] = up->checkpoint_failed;
     head[3] = round->dispute;
     head[4] = up->checkpoint_busy;
-    head[5] = readiness->announced_min;
-    head[6] = readiness->announced_max;
-    head[7] = readiness->lacking_count;
-    memcpy(head + 8, readiness->lacking, sizeof(readiness->lacking));
+    pack_unable(&up->unable, head);
+    head[READINESS] = readiness->announced_min;
+    head[READINESS + 1] = readiness->announced_max;
+    head[READINESS + 2] = readiness->lacking_count;
+    memcpy(head + READINESS + 3, readiness->lacking, sizeof(readiness->lacking));
     head[UP_DIGESTS] = 0;
     for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++)
         if (up->digests.known[unit]) {
@@ -182,18 +206,30 @@ static int unpack_times(const struct round *round, unsigned count, uint64_t *bus
 /* The same. */
 static int unpack_readiness(const struct round *round, struct exchange_readiness *ret_readiness)
 {
-    const uint64_t *head = round->words;
+    const uint64_t *words = round->words + READINESS;
 
-    ret_readiness->announced_min = head[5];
-    ret_readiness->announced_max = head[6];
-    ret_readiness->lacking_count = head[7];
-    memcpy(ret_readiness->lacking, head + 8, sizeof(ret_readiness->lacking));
-    if (head[7] > round->plan->worker_count)
+    ret_readiness->announced_min = words[0];
+    ret_readiness->announced_max = words[1];
+    ret_readiness->lacking_count = words[2];
+    memcpy(ret_readiness->lacking, words + 3, sizeof(ret_readiness->lacking));
+    if (words[2] > round->plan->worker_count)
         return -EBADMSG;
-    for (uint64_t i = 0; i < MIN(head[7], (uint64_t)EXCHANGE_LACKING_MAX); i++)
+    for (uint64_t i = 0; i < MIN(words[2], (uint64_t)EXCHANGE_LACKING_MAX); i++)
         if (ret_readiness->lacking[i] >= round->plan->worker_count)
             return -EBADMSG;
     return 0;
+}
+
+/* Of the newest step that failed. */
+static void merge_failed(struct exchange_up *sum, uint64_t failed_step,
+                         const struct writers_unable *unable)
+{
+    if (failed_step > sum->checkpoint_failed) {
+        sum->checkpoint_failed = failed_step;
+        sum->unable = *unable;
+    } else if (failed_step == sum->checkpoint_failed) {
+        writers_merge(&sum->unable, unable);
+    }
 }
 
 static int merge_child(struct round *round, unsigned child, struct exchange_up *sum,
@@ -201,6 +237,7 @@ static int merge_child(struct round *round, unsigned child, struct exchange_up *
 {
     AUTO_FREE struct step_record *record = malloc(sizeof(*record));
     struct exchange_readiness readiness;
+    struct writers_unable unable;
     const uint64_t *head = round->words;
     unsigned count;
     int status =
@@ -208,6 +245,8 @@ static int merge_child(struct round *round, unsigned child, struct exchange_up *
 
     if (!status)
         status = unpack_readiness(round, &readiness);
+    if (!status)
+        status = unpack_unable(round, &unable);
     if (!status)
         status = merge_digests(round, count, &sum->digests);
     if (!status)
@@ -221,7 +260,7 @@ static int merge_child(struct round *round, unsigned child, struct exchange_up *
             "every node",
             worker_name(round->plan, child), worker_name(round->plan, round->rank));
     sum->checkpoint_durable = MIN(sum->checkpoint_durable, head[1]);
-    sum->checkpoint_failed = MAX(sum->checkpoint_failed, head[2]);
+    merge_failed(sum, head[2], &unable);
     merge_readiness(&sum->readiness, &readiness);
     if (head[3] > DISPUTE_STATE || head[4] > 1)
         return -EBADMSG;
@@ -248,6 +287,7 @@ static unsigned pack_down(const struct round *round, const struct exchange_down 
     words[2] = down->checkpoint_failed;
     words[3] = down->dispute;
     words[4] = down->checkpoint_busy;
+    pack_unable(&down->unable, words);
     for (unsigned stage = 0; stage < slowest_count(round); stage++) {
         words[count++] = down->slowest[stage].rank;
         words[count++] = down->slowest[stage].lane_ns;
@@ -261,7 +301,7 @@ static int unpack_down(const struct round *round, unsigned count, struct exchang
     const uint64_t *words = round->words;
 
     if (count != DOWN_WORDS + DOWN_ROW * slowest_count(round) || words[3] > DISPUTE_STATE ||
-        words[4] > 1)
+        words[4] > 1 || unpack_unable(round, &ret_down->unable))
         return -EBADMSG;
     ret_down->switch_generation = words[0];
     ret_down->checkpoint_durable = words[1];
@@ -338,6 +378,7 @@ static int conclude(const struct round *round, const struct exchange_up *sum,
     ret_down->switch_generation = root->switch_generation;
     ret_down->checkpoint_durable = sum->checkpoint_durable;
     ret_down->checkpoint_failed = sum->checkpoint_failed;
+    ret_down->unable = sum->unable;
     ret_down->checkpoint_busy = sum->checkpoint_busy;
     ret_down->readiness = sum->readiness;
     if (!round->closing)

@@ -20,6 +20,7 @@
 #include "elastic/straggler.h"
 #include "worker/dispute.h"
 #include "worker/state_check.h"
+#include "worker/writers.h"
 
 /*
  * Who has the plan that comes next. A rank without it cannot follow a switch: its firnd is away, so
@@ -33,10 +34,11 @@ struct exchange_readiness {
 };
 
 struct exchange_up {
-    uint64_t data_digest;        /* low word of dataset_digest() */
-    uint64_t checkpoint_durable; /* the newest step whose share is durable on all ranks below */
-    uint64_t checkpoint_failed;  /* the newest step whose share failed on any of them; 0: none */
-    bool checkpoint_busy;        /* one of them cannot begin another checkpoint yet */
+    uint64_t data_digest;         /* low word of dataset_digest() */
+    uint64_t checkpoint_durable;  /* the newest step whose share is durable on all ranks below */
+    uint64_t checkpoint_failed;   /* the newest step whose share failed on any of them; 0: none */
+    struct writers_unable unable; /* to write that step */
+    bool checkpoint_busy;         /* one of them cannot begin another checkpoint yet */
     struct exchange_readiness readiness;
     uint64_t busy_ns; /* what this rank computed by itself in the step; 0: not known */
     struct unit_digests
@@ -48,6 +50,7 @@ struct exchange_down {
     enum dispute_about dispute;                            /* then nothing else counts */
     uint64_t switch_generation;                            /* 0: go on */
     uint64_t checkpoint_durable, checkpoint_failed;        /* over all ranks */
+    struct writers_unable unable;                          /* the same */
     bool checkpoint_busy;                                  /* the same */
     struct exchange_readiness readiness;                   /* over all ranks; at the root only */
     uint64_t busy_ns[JOB_DEVICES_MAX];                     /* of each rank; at the root only */

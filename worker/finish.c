@@ -38,8 +38,11 @@ static int closing_round(struct trainer *trainer, uint64_t durable, struct excha
     step_record_init(&up->record, trainer->state->applied_step, 0, 0);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = durable;
-    up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
-    return session_agree(trainer, true, up, &root, down, error);
+    session_word_on_checkpoint(trainer, up);
+    int status = session_agree(trainer, true, up, &root, down, error);
+    if (!status)
+        session_hear_of_checkpoint(trainer, down);
+    return status;
 }
 
 /* This rank's share, durable or failed; never a reason to stop. */
@@ -56,8 +59,7 @@ static void write_share(struct trainer *trainer)
     do {                         /* a share of an earlier boundary may still be on its way */
         status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
-            status =
-                snapshot_begin(trainer->snapshot, trainer->plan, trainer->engine->rank, &error);
+            status = session_begin_checkpoint(trainer, &error);
     } while (status == -EBUSY && !orders_stopping(trainer));
     while (!status && snapshot_durable_step(trainer->snapshot) != state->applied_step &&
            !orders_stopping(trainer))
@@ -147,6 +149,7 @@ static int finish_round(struct trainer *trainer, bool *ret_recorded, struct erro
 
     if (!down)
         return -ENOMEM;
+    writers_begin(&trainer->writers, trainer->plan, trainer->state->applied_step);
     write_share(trainer);
     state_check_run(engine->check, engine->plan, engine->rank, true);
     status = trainer->kernel->synchronize(trainer->device, error);

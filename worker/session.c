@@ -80,6 +80,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = make_engine(trainer, rank, error);
     trainer->first_commit = true;
     memset(&trainer->readiness, 0, sizeof(trainer->readiness));
+    memset(&trainer->writers, 0, sizeof(trainer->writers));
     return status;
 }
 
@@ -94,23 +95,44 @@ void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
                       "events says why)");
 }
 
+void session_word_on_checkpoint(const struct trainer *trainer, struct exchange_up *up)
+{
+    up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
+    up->unable = (struct writers_unable){0};
+    if (snapshot_unable(trainer->snapshot))
+        up->unable = (struct writers_unable){.count = 1, .ranks = {trainer->engine->rank}};
+}
+
+void session_hear_of_checkpoint(struct trainer *trainer, const struct exchange_down *down)
+{
+    writers_hear(&trainer->writers, down->checkpoint_failed, &down->unable,
+                 down->checkpoint_durable);
+}
+
+int session_begin_checkpoint(struct trainer *trainer, struct error *error)
+{
+    return snapshot_begin(trainer->snapshot, trainer->plan, trainer->engine->rank,
+                          trainer->writers.left_out, error);
+}
+
 static void look_after_checkpoint(struct trainer *trainer, const struct exchange_down *down)
 {
     const struct state *state = trainer->state;
     struct error error = {0};
 
+    session_hear_of_checkpoint(trainer, down);
     session_give_up_checkpoint(trainer, down->checkpoint_failed);
     snapshot_commit(trainer->snapshot, down->checkpoint_durable);
     if (trainer->engine->rank == 0)
         telling_checkpoint(trainer);
     else if (down->checkpoint_durable > down->checkpoint_failed &&
-             snapshot_settled(trainer->snapshot))
+             snapshot_settled(trainer->snapshot) && !snapshot_sits_out(trainer->snapshot))
         telling_alarm(trainer, ALARM_CHECKPOINT, "");
     if (!snapshot_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
-    int status = down->checkpoint_busy ? -EBUSY
-                                       : snapshot_begin(trainer->snapshot, trainer->plan,
-                                                        trainer->engine->rank, &error);
+    if (!down->checkpoint_busy)
+        writers_begin(&trainer->writers, trainer->plan, state->applied_step);
+    int status = down->checkpoint_busy ? -EBUSY : session_begin_checkpoint(trainer, &error);
     if (status == -EBUSY)
         log_warning("the checkpoint of step %" PRIu64
                     " is left out: the one before is still being written",
@@ -267,7 +289,7 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
         telling_checkpoint_alarm(trainer, &share_error);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
-    up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
+    session_word_on_checkpoint(trainer, up);
     up->checkpoint_busy = snapshot_busy(trainer->snapshot);
     exchange_readiness_init(&up->readiness, trainer->engine->rank,
                             announced > trainer->generation ? announced : 0);

@@ -25,6 +25,13 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
 int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
                   const struct exchange_root *root, struct exchange_down *ret_down,
                   struct error *error) CHECK_RESULT;
+/** session_word_on_checkpoint() - what this rank says of a share that failed */
+void session_word_on_checkpoint(const struct trainer *trainer, struct exchange_up *up);
+/** session_hear_of_checkpoint() - of all ranks', every time that it comes */
+void session_hear_of_checkpoint(struct trainer *trainer, const struct exchange_down *down);
+/** session_begin_checkpoint() - snapshot_begin() by the writers that were chosen last; its errors
+ */
+int session_begin_checkpoint(struct trainer *trainer, struct error *error) CHECK_RESULT;
 /** session_give_up_checkpoint() - some worker could not do its part in the one of @failed_step:
  * what this one wrote of it goes. Whose part it was has raised its own alarm; the job's is rank 0's
  */

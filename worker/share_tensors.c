@@ -7,8 +7,8 @@
 
 struct division {
     const struct state *state;
-    unsigned replica, replica_count;
-    uint64_t *bytes; /* a replica: what it has so far */
+    unsigned replica, replica_count; /* of those that write */
+    uint64_t *bytes;                 /* a replica: what it has so far */
     struct share_tensors *own;
     unsigned room;
 };
@@ -59,20 +59,32 @@ static int divide(void *context, const struct canonical_tensor *at)
     return 0;
 }
 
-int share_tensors_of(const struct state *state, const struct plan *plan, unsigned rank,
-                     struct share_tensors *ret_tensors)
+/* How many replicas of @stage that write come before replica @end. */
+static unsigned count_writers(const struct plan *plan, unsigned stage, unsigned end,
+                              const bool *left_out)
 {
+    unsigned count = 0;
+
+    for (unsigned replica = 0; replica < end; replica++)
+        count += !left_out || !left_out[replica * plan->stage_count + stage];
+    return count;
+}
+
+int share_tensors_of(const struct state *state, const struct plan *plan, unsigned rank,
+                     const bool *left_out, struct share_tensors *ret_tensors)
+{
+    unsigned stage = rank % plan->stage_count;
     AUTO_FREE uint64_t *bytes = calloc(plan->replica_count, sizeof(*bytes));
     struct share_tensors own = {0};
     struct division division = {
         .state = state,
-        .replica = rank / plan->stage_count,
-        .replica_count = plan->replica_count,
+        .replica = count_writers(plan, stage, rank / plan->stage_count, left_out),
+        .replica_count = count_writers(plan, stage, plan->replica_count, left_out),
         .bytes = bytes,
         .own = &own,
         .room = canonical_count(state),
     };
-    const unsigned *first = &plan->stage_first_unit[rank % plan->stage_count];
+    const unsigned *first = &plan->stage_first_unit[stage];
 
     own.list = calloc((size_t)division.room + 1, sizeof(*own.list));
     if (!bytes || !own.list) {

@@ -70,6 +70,9 @@ struct snapshot {
     unsigned rank, world;
     json_t *begun_state, *begun_config; /* of the manifest, as they were at the boundary */
     unsigned begun_tensor_count;
+    bool *left_out;                /* (world,): ranks that write nothing of begun_step */
+    char left_out_node[NAME_SIZE]; /* one of theirs; "": nobody's */
+    uint64_t unable_step;          /* failed because this node could not write its part */
     uint64_t durable_step, failed_step, committed_step, abandoned_step;
     uint64_t committed_generation; /* another one's commit of the same step was not recorded */
     uint64_t began_ns, stall_ns;
@@ -153,6 +156,15 @@ static void forget_begun(struct snapshot *snapshot)
     snapshot->begun_state = snapshot->begun_config = NULL;
 }
 
+static void warn_of_left_out(struct snapshot *snapshot)
+{
+    if (!snapshot->warning[0] && snapshot->left_out_node[0])
+        snprintf(snapshot->warning, sizeof(snapshot->warning),
+                 "node %s cannot write its part of checkpoints (firnctl job events says why): "
+                 "others write it, and the node is tried again now and then",
+                 snapshot->left_out_node);
+}
+
 /* A commit's end, whatever it was; what went through is told at the next occasion. */
 static int end_commit(struct snapshot *snapshot, struct error *error)
 {
@@ -171,6 +183,7 @@ static int end_commit(struct snapshot *snapshot, struct error *error)
         snapshot->unsaid = result;
         snapshot->committed_step = step;
         snapshot->committed_generation = generation;
+        warn_of_left_out(snapshot);
         return 0;
     }
     free(result);
@@ -211,6 +224,7 @@ void snapshot_free(struct snapshot *snapshot)
     forget_copying(snapshot);
     share_copy_free(snapshot->copy);
     forget_begun(snapshot);
+    free(snapshot->left_out);
     free(snapshot);
 }
 
@@ -234,7 +248,7 @@ void snapshot_reset(struct snapshot *snapshot)
     }
     end_spread(snapshot);
     snapshot->begun_step = snapshot->durable_step = snapshot->failed_step = 0;
-    snapshot->kept_step = 0;
+    snapshot->kept_step = snapshot->unable_step = 0;
     forget_begun(snapshot);
 }
 
@@ -271,7 +285,8 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan)
         .rank = snapshot->rank,
         .world = snapshot->world,
     };
-    int status = share_tensors_of(snapshot->state, plan, snapshot->rank, &tensors);
+    int status =
+        share_tensors_of(snapshot->state, plan, snapshot->rank, snapshot->left_out, &tensors);
 
     if (status)
         return status;
@@ -291,7 +306,7 @@ int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigne
 
     if (!snapshot->copy)
         return 0;
-    if (share_tensors_of(snapshot->state, plan, rank, &tensors))
+    if (share_tensors_of(snapshot->state, plan, rank, NULL, &tensors))
         return error_set(error, -ENOMEM, "no memory for checkpoints");
     if (share_copy_fits(snapshot->copy, tensors.size_bytes, tensors.count))
         return 0;
@@ -314,6 +329,7 @@ static int begin_spread(struct snapshot *snapshot, const struct plan *plan, stru
 {
     const struct spread_options options = {
         .plan = plan,
+        .left_out = snapshot->left_out,
         .node = snapshot->node,
         .folder = snapshot->folder,
         .io = snapshot->io,
@@ -322,7 +338,24 @@ static int begin_spread(struct snapshot *snapshot, const struct plan *plan, stru
     };
 
     end_spread(snapshot);
-    return plan->copies ? spread_new(&options, &snapshot->spread, error) : 0;
+    return plan->copies && !snapshot_sits_out(snapshot)
+               ? spread_new(&options, &snapshot->spread, error)
+               : 0;
+}
+
+static int note_left_out(struct snapshot *snapshot, const struct plan *plan, const bool *left_out)
+{
+    bool *copy = calloc(plan->worker_count, sizeof(*copy));
+
+    free(snapshot->left_out);
+    snapshot->left_out = copy;
+    snapshot->left_out_node[0] = '\0';
+    for (unsigned rank = 0; copy && rank < plan->worker_count; rank++) {
+        copy[rank] = left_out && left_out[rank];
+        if (copy[rank])
+            memcpy(snapshot->left_out_node, plan->workers[rank].node, NAME_SIZE);
+    }
+    return copy ? 0 : -ENOMEM;
 }
 
 /* What the manifest says of the boundary beside its tensors. */
@@ -343,13 +376,17 @@ static int describe_boundary(struct snapshot *snapshot, const struct plan *plan,
 }
 
 static int begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
-                 struct error *error)
+                 const bool *left_out, struct error *error)
 {
-    if (describe_boundary(snapshot, plan, rank))
+    if (note_left_out(snapshot, plan, left_out) || describe_boundary(snapshot, plan, rank))
         return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
     int status = begin_spread(snapshot, plan, error);
     if (status)
         return status;
+    if (snapshot_sits_out(snapshot)) {
+        snapshot->durable_step = snapshot->begun_step;
+        return 0;
+    }
     status = begin_share(snapshot, plan);
     return status ? error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
                               snapshot->begun_step, strerror(-status))
@@ -360,6 +397,11 @@ static bool is_committed(const struct snapshot *snapshot)
 {
     return snapshot->begun_step == snapshot->committed_step &&
            snapshot->begun_generation == snapshot->committed_generation;
+}
+
+bool snapshot_sits_out(const struct snapshot *snapshot)
+{
+    return snapshot->left_out && snapshot->left_out[snapshot->rank];
 }
 
 /* What was written of it is removed already: that its files are gone is no news to anybody. */
@@ -382,12 +424,12 @@ bool snapshot_busy(const struct snapshot *snapshot)
 }
 
 int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
-                   struct error *error)
+                   const bool *left_out, struct error *error)
 {
     if (snapshot->writing || snapshot->keeper || (snapshot->spread && snapshot->commit))
         return -EBUSY;
-    int status = begin(snapshot, plan, rank, error);
-    snapshot->writing = !status;
+    int status = begin(snapshot, plan, rank, left_out, error);
+    snapshot->writing = !status && !snapshot_sits_out(snapshot);
     snapshot->staged = false;
     if (status) /* the others have begun theirs: it fails as one that fails later */
         snapshot->failed_step = snapshot->begun_step;
@@ -418,6 +460,24 @@ static int write_part(const struct snapshot *snapshot, const struct manifest *pa
     return part_file_write(directory, snapshot->rank, part, error);
 }
 
+/* Others could write it, then. Not what other nodes or want of memory may be the cause of. */
+static bool is_of_the_disk(int code)
+{
+    static const int codes[] = {-ENOSPC, -EDQUOT, -EROFS, -EIO, -EACCES, -EPERM, -ESTALE, -ENODEV};
+
+    for (size_t i = 0; i < ARRAY_COUNT(codes); i++)
+        if (codes[i] == code)
+            return true;
+    return false;
+}
+
+static void note_failure(struct snapshot *snapshot, int code)
+{
+    snapshot->failed_step = snapshot->begun_step;
+    if (is_of_the_disk(code) && !is_abandoned(snapshot))
+        snapshot->unable_step = snapshot->begun_step;
+}
+
 /* This node's part in a checkpoint with copies has come to its end. */
 static int poll_keeper(struct snapshot *snapshot, struct error *error)
 {
@@ -426,7 +486,7 @@ static int poll_keeper(struct snapshot *snapshot, struct error *error)
     int status = keeper_finish(snapshot->keeper, error);
     snapshot->keeper = NULL;
     if (status)
-        snapshot->failed_step = snapshot->begun_step;
+        note_failure(snapshot, status);
     return status;
 }
 
@@ -469,7 +529,7 @@ static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct er
     }
     manifest_done(&part);
     if (status < 0)
-        snapshot->failed_step = snapshot->begun_step;
+        note_failure(snapshot, status);
     return status < 0 && !is_abandoned(snapshot) ? status : 0;
 }
 
@@ -495,6 +555,11 @@ uint64_t snapshot_failed_step(const struct snapshot *snapshot)
     return snapshot->failed_step;
 }
 
+bool snapshot_unable(const struct snapshot *snapshot)
+{
+    return snapshot->unable_step && snapshot->unable_step == snapshot->failed_step;
+}
+
 bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
 {
     struct error error = {0};
@@ -517,6 +582,7 @@ void snapshot_forget(struct snapshot *snapshot)
     end_spread(snapshot);
     snapshot->begun_step = snapshot->durable_step = 0;
     snapshot->failed_step = snapshot->abandoned_step = snapshot->kept_step = 0;
+    snapshot->unable_step = 0;
     forget_begun(snapshot);
 }
 
@@ -531,6 +597,7 @@ static bool start_commit(struct snapshot *snapshot)
         .generation = snapshot->begun_generation,
         .world = snapshot->world,
         .tensor_count = snapshot->begun_tensor_count,
+        .left_out = snapshot->left_out,
         .state = snapshot->begun_state,
         .config = snapshot->begun_config,
         .began_ns = snapshot->began_ns,

@@ -55,11 +55,13 @@ int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigne
 
 /**
  * snapshot_begin() - start writing this rank's share of the state at applied_step
+ * @left_out: (plan->worker_count,), the same at all ranks: who writes nothing, as if it had done so
+ * already (worker/writers.h); copied. NULL: nobody
  * Return: 0; -EBUSY (the one before is still being written: this one is left out); others with
  * @error, and the step counts as failed: the checkpoint before it is not committed any more either
  */
 int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
-                   struct error *error) CHECK_RESULT;
+                   const bool *left_out, struct error *error) CHECK_RESULT;
 
 /** snapshot_release() - wait until the parameters may change; before the optimizer step and before
  * dropping units */
@@ -75,6 +77,10 @@ int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns,
 uint64_t snapshot_durable_step(
     const struct snapshot *snapshot); /* this rank's, in this generation */
 uint64_t snapshot_failed_step(const struct snapshot *snapshot);
+/** snapshot_unable() - whether that step failed because of this node's disk */
+bool snapshot_unable(const struct snapshot *snapshot);
+/** snapshot_sits_out() - whether the step begun last is one that others write for this rank */
+bool snapshot_sits_out(const struct snapshot *snapshot);
 /**
  * snapshot_busy() - whether snapshot_begin() is too early here; all ranks begin a step, or none
  * does
@@ -112,7 +118,7 @@ int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *r
                          struct error *error) CHECK_RESULT;
 
 /** snapshot_warning() - what an operator should know of the commit told last: fewer copies than
- * asked for; else empty */
+ * asked for, or a node that could not write; else empty */
 const char *snapshot_warning(const struct snapshot *snapshot);
 
 /**

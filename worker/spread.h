@@ -23,6 +23,7 @@
 
 struct spread_options {
     const struct plan *plan; /* copied; with copies */
+    const bool *left_out;    /* ranks of nodes that have no part in it; NULL: none */
     const char *node;        /* this one */
     const char *folder;      /* the job's checkpoint folder here */
     const struct io *io;
@@ -30,7 +31,7 @@ struct spread_options {
 };
 
 struct spread {
-    struct plan *plan;
+    struct plan *plan; /* its stores: only those that have a part in it */
     char node[NAME_SIZE];
     char folder[JOB_PATH_SIZE];
     unsigned self, writer_count; /* stores */
@@ -40,7 +41,8 @@ struct spread {
     atomic_bool stop;
 };
 
-/** spread_new() - for one checkpoint; the node is a store of the plan; -ENOMEM, -EINVAL (no key) */
+/** spread_new() - for one checkpoint; the node is a store of the plan, not left out; -ENOMEM,
+ * -EINVAL (no key) */
 int spread_new(const struct spread_options *options, struct spread **ret_spread,
                struct error *error) CHECK_RESULT;
 void spread_free(struct spread *spread); /* NULL allowed; no thread uses it any more */
@@ -49,7 +51,7 @@ void spread_free(struct spread *spread); /* NULL allowed; no thread uses it any 
 int spread_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_bool *stop,
                   struct checkpoint_remote **ret_remote, struct error *error) CHECK_RESULT;
 
-/** spread_store() - which store rank @rank writes to */
+/** spread_store() - which store rank @rank, which is not left out, writes to */
 unsigned spread_store(const struct spread *spread, unsigned rank);
 /** spread_path() - of a file in this node's part folder */
 void spread_path(const struct spread *spread, const char *file, char ret_path[JOB_PATH_SIZE + 64]);

@@ -61,6 +61,7 @@ struct trainer {
     uint64_t prepared;                   /* generation of the last plan that PREPARE named */
     bool first_commit;                   /* of this generation is still to come */
     struct exchange_readiness readiness; /* rank 0: as of the last commit */
+    struct writers writers;              /* who can write checkpoints, the same at all ranks */
     struct straggler *straggler;         /* rank 0, if stragglers are evicted; else NULL */
     struct dispute_memory disputes;
     uint64_t agreed_step;   /* the last boundary at which all units were compared, and were equal */

@@ -269,13 +269,13 @@ int __wrap_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void 
 /* ---- the life of a checkpoint ---- */
 
 int __real_snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
-                          struct error *error);
+                          const bool *left_out, struct error *error);
 int __wrap_snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
-                          struct error *error);
+                          const bool *left_out, struct error *error);
 int __wrap_snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
-                          struct error *error)
+                          const bool *left_out, struct error *error)
 {
-    int status = __real_snapshot_begin(snapshot, plan, rank, error);
+    int status = __real_snapshot_begin(snapshot, plan, rank, left_out, error);
 
     if (!status)
         pass("saving");

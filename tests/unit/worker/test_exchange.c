@@ -85,6 +85,7 @@ static void set_up(struct rank *ranks, struct world *world, const struct plan *p
         ranks[i].up.data_digest = 77;
         ranks[i].up.checkpoint_durable = 100 + i;
         ranks[i].up.checkpoint_failed = i;
+        ranks[i].up.unable = (struct writers_unable){.count = 1, .ranks = {i}};
         ranks[i].up.checkpoint_busy = step % 2 == 0 && i + 1 == world->count;
         ranks[i].up.busy_ns = busy_ns(i);
         ranks[i].up.digests.known[i % 3] = true; /* several know it, and agree */
@@ -138,6 +139,8 @@ static void check_committed(const struct rank *rank, unsigned count, uint64_t st
         assert_memory_equal(&record->lane_losses[lane], &(double){lane_loss(lane)}, 8);
     assert_int_equal(rank->down.checkpoint_durable, 100);
     assert_int_equal(rank->down.checkpoint_failed, count - 1);
+    assert_int_equal(rank->down.unable.count, 1); /* of that step, not of those before */
+    assert_int_equal(rank->down.unable.ranks[0], count - 1);
     assert_int_equal(rank->down.checkpoint_busy, step % 2 == 0);
     assert_int_equal(rank->down.slowest[0].rank, count > RANKS / 2 ? RANKS / 2 : count - 1);
     assert_int_equal(rank->down.slowest[0].lane_ns, busy_ns(rank->down.slowest[0].rank));
@@ -228,11 +231,16 @@ static void test_closing(void **state)
         fixture.ranks[i].closing = true;
         step_record_init(&fixture.ranks[i].up.record, 5, UNITS, LANES);
     }
+    fixture.ranks[0].up.unable.count = 0;
+    fixture.ranks[1].up.checkpoint_failed = 2;
     run_all(fixture.ranks, 3);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(fixture.ranks[i].status, 0);
         assert_int_equal(fixture.ranks[i].down.checkpoint_durable, 100);
         assert_int_equal(fixture.ranks[i].down.checkpoint_failed, 2);
+        assert_int_equal(fixture.ranks[i].down.unable.count, 2);
+        assert_int_equal(
+            fixture.ranks[i].down.unable.ranks[0] + fixture.ranks[i].down.unable.ranks[1], 3);
     }
     fixture_done(&fixture);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -75,7 +76,7 @@ static int end(void **state)
 static int begin_at(struct fixture *fixture, uint64_t step, struct error *error)
 {
     fixture->tiny.state->applied_step = step;
-    return snapshot_begin(fixture->snapshot, fixture->plan, 0, error);
+    return snapshot_begin(fixture->snapshot, fixture->plan, 0, NULL, error);
 }
 
 static void await_share(struct fixture *fixture, uint64_t step)
@@ -185,6 +186,50 @@ static void test_rank_is_busy_until_its_share_is_written(void **state)
     assert_false(snapshot_busy(fixture->snapshot)); /* what follows needs nothing of this rank */
 }
 
+/* Another replica writes its part: it has nothing to do, and holds nobody up. */
+static void test_rank_that_sits_out_writes_nothing(void **state)
+{
+    const bool left_out[] = {true};
+    struct fixture *fixture = *state;
+    struct error error = {0};
+
+    fixture->tiny.state->applied_step = 10;
+    assert_int_equal(snapshot_begin(fixture->snapshot, fixture->plan, 0, left_out, &error), 0);
+    assert_true(snapshot_sits_out(fixture->snapshot));
+    assert_int_equal(snapshot_durable_step(fixture->snapshot), 10);
+    assert_true(snapshot_settled(fixture->snapshot));
+    assert_false(snapshot_busy(fixture->snapshot));
+    snapshot_release(fixture->snapshot);
+    assert_int_equal(rmdir(fixture->folder), 0);
+    assert_int_equal(mkdir(fixture->folder, 0700), 0);
+
+    assert_int_equal(begin_at(fixture, 20, &error), 0);
+    assert_false(snapshot_sits_out(fixture->snapshot));
+    await_share(fixture, 20);
+}
+
+static void test_failure_of_the_disk_is_told_as_such(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_NS;
+    struct error error = {0};
+
+    assert_int_equal(rmdir(fixture->folder), 0); /* as if it had been unmounted */
+    assert_int_equal(begin_at(fixture, 10, &error), 0);
+    assert_int_equal(snapshot_poll(fixture->snapshot, deadline_ns, &error), -ENODEV);
+    assert_int_equal(snapshot_failed_step(fixture->snapshot), 10);
+    assert_true(snapshot_unable(fixture->snapshot));
+    assert_int_equal(mkdir(fixture->folder, 0700), 0);
+    snapshot_abandon(fixture->snapshot, 10);
+    assert_int_equal(begin_at(fixture, 20, &error), 0);
+    await_share(fixture, 20);
+
+    fixture->plan->job[0] = '\0'; /* no name of a job */
+    assert_true(begin_at(fixture, 30, &error) < 0);
+    assert_int_equal(snapshot_failed_step(fixture->snapshot), 30);
+    assert_false(snapshot_unable(fixture->snapshot));
+}
+
 /* Others would begin while this one still has to commit with them. */
 static void test_root_of_copies_is_busy_until_they_are_committed(void **state)
 {
@@ -213,6 +258,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_checkpoint_is_of_the_boundary_where_it_began, begin,
                                         end),
         cmocka_unit_test_setup_teardown(test_share_that_cannot_begin_has_failed, begin, end),
+        cmocka_unit_test_setup_teardown(test_rank_that_sits_out_writes_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(test_failure_of_the_disk_is_told_as_such, begin, end),
         cmocka_unit_test_setup_teardown(test_share_of_an_abandoned_checkpoint_fails_in_silence,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_rank_is_busy_until_its_share_is_written, begin, end),

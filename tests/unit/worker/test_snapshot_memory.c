@@ -37,7 +37,7 @@ static int say(int status)
 static int write_share(void)
 {
     tiny.state->applied_step = step;
-    int status = say(snapshot_begin(snapshot, plan, 0, &failure));
+    int status = say(snapshot_begin(snapshot, plan, 0, NULL, &failure));
 
     snapshot_release(snapshot);
     while (!status && snapshot_durable_step(snapshot) != step)
