@@ -287,8 +287,9 @@ struct kernel {
     void (*residual)(struct kernel_device *device, void *output, const void *a, const void *b,
                      size_t count);
 
-    /* losses (N) f32 from logits (N,V), targets (N) i32; the rows of the logits begin @stride >= V
-       elements apart, and what lies between two rows is neither read nor written */
+    /* losses (N) f32 from logits (N,V), targets (N) i32, of which -1 stands for none: its row's
+       loss is 0, and its gradient below is 0, whatever the logits are; the rows of the logits begin
+       @stride >= V elements apart, and what lies between two rows is neither read nor written */
     void (*cross_entropy_forward)(struct kernel_device *device, float *losses, const void *logits,
                                   const int32_t *targets, size_t rows, size_t vocab, size_t stride);
     /* the same, and logits become their own gradient times @scale, in place */

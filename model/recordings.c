@@ -66,7 +66,7 @@ void recordings_free(struct recordings *r)
 static bool same(const struct recording_key *a, const struct recording_key *b)
 {
     return a->weights == b->weights && a->gradient == b->gradient &&
-           a->loss_scale == b->loss_scale && a->want_input_gradient == b->want_input_gradient;
+           a->want_input_gradient == b->want_input_gradient;
 }
 
 static struct entry *find(const struct recordings *r, const struct recording_key *key)

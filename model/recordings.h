@@ -23,7 +23,6 @@ struct recording_key {
     unsigned place; /* below the count of recordings_new(): few keys share one */
     const void *weights;
     const float *gradient;
-    float loss_scale;
     bool want_input_gradient;
 };
 

@@ -74,12 +74,13 @@ void *stage_input_gradient(struct stage *stage);
  * stage_forward() - run the stage's units on slot @slot
  * @weights: weights[i] is the flat device array of unit first_unit + i
  * @tokens, @targets: host memory, (B,T) i32 in [0, V), copied; needed by the embedding and the head
- *   only. With the embedding in the stage, tokens are kept for backward. @targets may be NULL when
- *   @keep is false: then no loss is computed, only logits.
+ *   only. A target of -1 does not count: its token has no loss and no gradient. With the embedding
+ *   in the stage, tokens are kept for backward. @targets may be NULL when @keep is false: then no
+ *   loss is computed, only logits.
  * @keep: false for evaluation: nothing is kept for backward
- * @loss_scale: what the loss sum is multiplied with (1 / tokens of the whole step); the head makes
- *   the gradient of its logits in place, here, so that the logits are stored and read only once.
- *   Ignored when @keep is false or the stage does not end with the head.
+ * @loss_scale: what the loss sum is multiplied with (1 / tokens of the whole step that count); the
+ *   head makes the gradient of its logits in place, here, so that the logits are stored and read
+ *   only once. Ignored when @keep is false or the stage does not end with the head.
  */
 void stage_forward(struct stage *stage, unsigned slot, void *const *weights, const int32_t *tokens,
                    const int32_t *targets, bool keep, float loss_scale);

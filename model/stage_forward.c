@@ -123,18 +123,17 @@ static void forward_head(const struct forward *f)
                               NULL, stage_head_shape(s));
 }
 
-/* The losses; with @keep the logits become their gradient. */
-static void forward_loss(const struct forward *f, const int32_t *targets, bool keep,
-                         float loss_scale)
+/* The losses; where the slot is kept the logits become their gradient. */
+static void forward_loss(const struct stage *s, const struct stage_slot *slot, float loss_scale)
 {
-    const struct stage *s = f->stage;
+    const struct activations *head = stage_activations(s, slot, s->unit_count - 1);
 
-    if (keep)
-        s->kernel->cross_entropy_fused(s->device, f->kept->losses, f->kept->logits, targets,
+    if (slot->kept)
+        s->kernel->cross_entropy_fused(s->device, head->losses, head->logits, slot->targets,
                                        loss_scale, s->rows, s->spec.vocab,
                                        model_logits_stride(&s->spec));
     else
-        s->kernel->cross_entropy_forward(s->device, f->kept->losses, f->kept->logits, targets,
+        s->kernel->cross_entropy_forward(s->device, head->losses, head->logits, slot->targets,
                                          s->rows, s->spec.vocab, model_logits_stride(&s->spec));
 }
 
@@ -150,7 +149,7 @@ void stage_compute_again(struct stage *stage, const struct stage_slot *slot, uns
 }
 
 static void forward_units(const struct stage *stage, const struct stage_slot *slot,
-                          void *const *weights, bool has_loss, float loss_scale)
+                          void *const *weights)
 {
     struct forward f = forward_of(stage, slot, 0, weights[0]), above;
 
@@ -171,8 +170,6 @@ static void forward_units(const struct stage *stage, const struct stage_slot *sl
             break;
         case UNIT_HEAD:
             forward_head(&f);
-            if (has_loss)
-                forward_loss(&f, slot->targets, slot->kept, loss_scale);
             break;
         }
     }
@@ -189,6 +186,19 @@ static void follow_weights(struct stage *stage, void *const *weights)
         }
 }
 
+static void forward_recorded(struct stage *stage, unsigned slot_index,
+                             const struct stage_slot *slot, void *const *weights)
+{
+    const struct recording_key key = {.place = stage_forward_place(stage, slot_index),
+                                      .weights = weights[0]};
+
+    follow_weights(stage, weights);
+    while (recordings_next(stage->recordings, &key))
+        forward_units(stage, slot, weights);
+}
+
+/* The losses are no part of a recording: where a mask says which tokens count, their scale is
+ * another one in every step. */
 void stage_forward(struct stage *stage, unsigned slot_index, void *const *weights,
                    const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale)
 {
@@ -202,14 +212,10 @@ void stage_forward(struct stage *stage, unsigned slot_index, void *const *weight
     if (has_loss)
         stage->kernel->upload(stage->device, slot->targets, targets, stage->rows * sizeof(int32_t));
     slot->kept = keep;
-    if (!keep) { /* evaluation is rare */
-        forward_units(stage, slot, weights, has_loss, loss_scale);
-        return;
-    }
-    follow_weights(stage, weights);
-    const struct recording_key key = {.place = stage_forward_place(stage, slot_index),
-                                      .weights = weights[0],
-                                      .loss_scale = loss_scale};
-    while (recordings_next(stage->recordings, &key))
-        forward_units(stage, slot, weights, has_loss, loss_scale);
+    if (keep)
+        forward_recorded(stage, slot_index, slot, weights);
+    else /* evaluation is rare */
+        forward_units(stage, slot, weights);
+    if (has_loss)
+        forward_loss(stage, slot, loss_scale);
 }

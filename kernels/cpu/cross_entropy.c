@@ -8,6 +8,8 @@
  * highest element; the other passes find it in the cache. The fused form stores the exponentials in
  * the row while it adds them, so each is computed once.
  */
+#include <string.h>
+
 #include "base/logarithm.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/row.h"
@@ -39,12 +41,20 @@ static float sum_block(float *exponentials, const float *row, float highest, siz
     return vec_sum(sum);
 }
 
+/* Nobody asks for the row's token. */
+static void ignored_row(const struct cross_entropy *ce, size_t row)
+{
+    ce->losses[row] = 0.0f;
+    if (ce->gradients)
+        memset(ce->gradients + row * ce->stride, 0, ce->vocab * sizeof(float));
+}
+
 static void entropy_row(const struct cross_entropy *ce, size_t row)
 {
     const float *logits = ce->logits + row * ce->stride;
     float *gradients = ce->gradients ? ce->gradients + row * ce->stride : NULL;
     int32_t target = ce->targets[row];
-    assert(target >= 0 && (size_t)target < ce->vocab);
+    assert((size_t)target < ce->vocab);
 
     float target_logit = logits[target];
     float highest = row_highest(logits, ce->vocab), sum = 0.0f;
@@ -62,8 +72,13 @@ static void entropy_share(const void *context, size_t begin, size_t end,
                           struct device_scratch *scratch)
 {
     (void)scratch;
+    const struct cross_entropy *ce = context;
+
     for (size_t row = begin; row < end; row++)
-        entropy_row(context, row);
+        if (ce->targets[row] < 0)
+            ignored_row(ce, row);
+        else
+            entropy_row(ce, row);
 }
 
 void OPERATION(cross_entropy_forward)(struct kernel_device *device, float *losses,

@@ -7,7 +7,8 @@
  * Blocks are as large as they can be: two fit a multiprocessor, and the rows at work on an H100 are
  * then 26 MB of bf16 at a vocabulary of 50,257, of 50 MB that the cache has.
  *
- * A NaN among the logits makes the sum, and so the loss, NaN.
+ * A NaN among the logits makes the sum, and so the loss, NaN. A row whose target is negative counts
+ * for nothing: its logits are not read, and its gradient is written as zeros.
  */
 #include "kernels/cuda/operations.cuh"
 
@@ -31,6 +32,16 @@ __device__ inline void take(const float (&x)[COUNT], float *highest, float *sum)
     *highest = after;
 }
 
+/* The part of a block in a row that does not count. */
+template <typename T, bool ALIGNED> __device__ inline void clear_row(T *x, size_t vocab)
+{
+    constexpr int LANES = lanes_of<T>::count;
+    const float zeros[LANES] = {};
+
+    for (size_t c = threadIdx.x * LANES; c < vocab; c += ROW_THREADS * LANES)
+        store_pack<T, ALIGNED>(x + c, zeros, vocab - c);
+}
+
 template <typename T, bool ALIGNED, bool GRADIENT>
 __global__ void __launch_bounds__(ROW_THREADS)
     cross_entropy_kernel(float *losses, T *logits, const int32_t *targets, float scale,
@@ -41,6 +52,14 @@ __global__ void __launch_bounds__(ROW_THREADS)
     size_t row = blockIdx.x, target = (size_t)targets[row];
     T *x = logits + row * stride;
     float v[LANES], highest = -INFINITY, sum = 0.0f;
+
+    if (targets[row] < 0) { /* the same for all threads of the block */
+        if (threadIdx.x == 0)
+            losses[row] = 0.0f;
+        if (GRADIENT)
+            clear_row<T, ALIGNED>(x, vocab);
+        return;
+    }
     float target_logit = to_float(x[target]);
 
 #pragma unroll 2

@@ -49,7 +49,7 @@ def main(folder):
     tokens = read(folder, "tokens", numpy.int32, batch).long()
     targets = read(folder, "targets", numpy.int32, batch).long()
     logits = model(tokens).logits
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
     loss.backward()
 
     equal = compare("logits", read(folder, "logits", numpy.float32, (*batch, model.config.vocab_size)), logits)

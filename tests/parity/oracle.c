@@ -143,6 +143,9 @@ void oracle_cross_entropy(double *losses, const double *logits, const int32_t *t
 {
     for (size_t n = 0; n < rows; n++) {
         const double *x = logits + n * vocab;
+        losses[n] = 0;
+        if (targets[n] < 0)
+            continue;
         double highest = -INFINITY, sum = 0;
         for (size_t v = 0; v < vocab; v++)
             highest = fmax(highest, x[v]);

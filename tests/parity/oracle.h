@@ -35,6 +35,7 @@ void oracle_gelu(double *output, const double *input, size_t count);
 
 void oracle_swiglu(double *output, const double *gate_up, size_t rows, size_t width);
 
+/* a target of -1: the row has no loss */
 void oracle_cross_entropy(double *losses, const double *logits, const int32_t *targets, size_t rows,
                           size_t vocab);
 

@@ -90,6 +90,50 @@ static void check_shape(const struct backend *backend, size_t rows, size_t vocab
     free(targets);
 }
 
+/* Rows that do not count have no loss and no gradient, whatever lies there; the others are as if
+ * those were not. */
+static void check_ignored(const struct backend *backend, size_t vocab, size_t stride)
+{
+    enum { ROWS = 6 };
+    int32_t targets[ROWS] = {3, -1, 0, -1, -1, 2};
+    struct entropy e = {.rows = ROWS,
+                        .vocab = vocab,
+                        .stride = stride,
+                        .targets = targets,
+                        .scale = 0.5f,
+                        .logits = tensor_random(ROWS * vocab, 3, 1),
+                        .losses = tensor_poison(ROWS)};
+    struct tensor spread = spread_logits(&e);
+
+    spread.f32[3 * stride] = NAN;
+    spread.f32[4 * stride + vocab - 1] = INFINITY;
+    backend->kernel->cross_entropy_forward(backend->device, e.losses.f32, e.logits.f32, targets,
+                                           ROWS, vocab, vocab);
+    loss(&e);
+    assert_tensor(&e.losses, 1e-6);
+    backend->kernel->cross_entropy_fused(backend->device, e.losses.f32, e.logits.f32, targets,
+                                         e.scale, ROWS, vocab, vocab);
+    assert_gradient(loss, &e, e.logits.f64, e.logits.f32, NULL, ROWS * vocab, 1, 1e-6);
+    check_apart(backend, &e, &spread);
+    for (size_t row = 0; row < ROWS; row++) {
+        if (targets[row] >= 0)
+            continue;
+        assert_true(e.losses.f32[row] == 0.0f);
+        for (size_t column = 0; column < vocab; column++)
+            assert_true(e.logits.f32[row * vocab + column] == 0.0f);
+    }
+    tensor_free(&spread);
+    tensor_free(&e.logits);
+    tensor_free(&e.losses);
+}
+
+static void check_rows_that_do_not_count(const struct backend *backend)
+{
+    check_ignored(backend, 37, 37);
+    check_ignored(backend, 40, 64);
+    check_ignored(backend, 501, 504);
+}
+
 static void check_entropy(const struct backend *backend)
 {
     check_shape(backend, 1, 1, 1, 1, 1);
@@ -115,6 +159,12 @@ static void test_entropy(void **state)
     backend_each(check_entropy);
 }
 
+static void test_rows_that_do_not_count(void **state)
+{
+    (void)state;
+    backend_each(check_rows_that_do_not_count);
+}
+
 static void test_not_a_number_shows_in_the_loss(void **state)
 {
     (void)state;
@@ -125,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_entropy),
+        cmocka_unit_test(test_rows_that_do_not_count),
         cmocka_unit_test(test_not_a_number_shows_in_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
