@@ -30,10 +30,14 @@ static int make_absolute(const char *folder, const char *key, char path[JOB_PATH
 static int make_paths_absolute(const char *folder, struct job_spec *spec, struct error *error)
 {
     int r = 0;
-    for (unsigned i = 0; r == 0 && i < spec->data.path_count; i++)
-        r = make_absolute(folder, "data.path", spec->data.paths[i], error);
+    for (unsigned i = 0; r == 0 && i < spec->data.path.count; i++)
+        r = make_absolute(folder, "data.path", spec->data.path.paths[i], error);
+    for (unsigned i = 0; r == 0 && i < spec->data.mask.count; i++)
+        r = make_absolute(folder, "data.mask", spec->data.mask.paths[i], error);
     if (r == 0)
         r = make_absolute(folder, "data.validation", spec->data.validation_path, error);
+    if (r == 0)
+        r = make_absolute(folder, "data.validation_mask", spec->data.validation_mask, error);
     if (r == 0)
         r = make_absolute(folder, "checkpoint.path", spec->checkpoint.path, error);
     if (r == 0)

@@ -102,10 +102,14 @@ static void warn_missing_path(const char *path)
 
 static void warn_missing_data(const struct job_spec *spec)
 {
-    for (unsigned i = 0; i < spec->data.path_count; i++)
-        warn_missing_path(spec->data.paths[i]);
+    for (unsigned i = 0; i < spec->data.path.count; i++)
+        warn_missing_path(spec->data.path.paths[i]);
+    for (unsigned i = 0; i < spec->data.mask.count; i++)
+        warn_missing_path(spec->data.mask.paths[i]);
     if (spec->data.validation_path[0])
         warn_missing_path(spec->data.validation_path);
+    if (spec->data.validation_mask[0])
+        warn_missing_path(spec->data.validation_mask);
 }
 
 /* What the cluster cannot give now is no reason to refuse; nor is a picture that does not come. */

@@ -139,11 +139,28 @@ static void check_eviction(struct job_problems *problems, const struct job_spec 
                     factor, EVICT_FACTOR_MIN);
 }
 
+/* A loss over answers beside one over everything compares nothing. */
+static void check_masks(struct job_problems *problems, const struct job_spec *spec)
+{
+    bool own_validation = spec->data.validation_path[0] != '\0';
+    bool own_mask = spec->data.validation_mask[0] != '\0';
+    bool masked = spec->data.mask.count > 0;
+    if (masked && own_validation && !own_mask)
+        job_problem(problems, "data.validation_mask",
+                    "is missing: data.mask says which tokens of data.path count in the loss, and "
+                    "data.validation is a path of its own");
+    else if (own_mask && !(masked && own_validation))
+        job_problem(problems, "data.validation_mask",
+                    "belongs to data.mask and a path at data.validation; a share of data.path has "
+                    "that one's mask");
+}
+
 void job_rules_check(struct job_problems *problems, const struct job_spec *spec)
 {
     check_model(problems, spec);
     check_sizes(problems, spec);
     check_eviction(problems, spec);
+    check_masks(problems, spec);
     if (spec->elastic.devices_min > spec->elastic.devices_max)
         job_problem(problems, "elastic.devices.min", "%u is more than elastic.devices.max %u",
                     spec->elastic.devices_min, spec->elastic.devices_max);

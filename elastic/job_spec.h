@@ -31,6 +31,12 @@ enum job_rope { JOB_ROPE_PLAIN, JOB_ROPE_LINEAR, JOB_ROPE_LLAMA3 }; /* model.rop
 /* What becomes of a step whose loss or gradient is no finite number (step_record_finite()). */
 enum job_nan { JOB_NAN_STOP, JOB_NAN_SKIP };
 
+/* In YAML one text or a list; absolute after submission. */
+struct job_paths {
+    char paths[JOB_PATHS_MAX][JOB_PATH_SIZE];
+    unsigned count;
+};
+
 struct job_spec {
     char name[NAME_SIZE];
     struct {
@@ -48,11 +54,11 @@ struct job_spec {
     } model;
     struct {
         enum job_format format;
-        char paths[JOB_PATHS_MAX]
-                  [JOB_PATH_SIZE]; /* YAML: one text or a list; absolute after submission */
-        unsigned path_count;
+        struct job_paths path;
+        struct job_paths mask;               /* which tokens count in the loss; none: all */
         double validation_share;             /* YAML `validation`: a share ... */
         char validation_path[JOB_PATH_SIZE]; /* ... or a path; empty when a share */
+        char validation_mask[JOB_PATH_SIZE]; /* of that path's tokens; empty: all count */
     } data;
     struct {
         uint64_t steps;

@@ -65,19 +65,20 @@ static bool decode_name(const json_t *value, char *ret_name)
            decode_text(value, 1, NAME_SIZE, ret_name);
 }
 
-static bool decode_paths(const json_t *value, struct job_spec *spec)
+static bool decode_paths(const struct schema_key *key, const json_t *value,
+                         struct job_paths *ret_paths)
 {
     if (json_is_string(value)) {
-        spec->data.path_count = 1;
-        return decode_text(value, 1, JOB_PATH_SIZE, spec->data.paths[0]);
+        ret_paths->count = 1;
+        return decode_text(value, 1, JOB_PATH_SIZE, ret_paths->paths[0]);
     }
-    size_t count = json_array_size(value); /* 0 for what is no list */
-    if (count == 0 || count > JOB_PATHS_MAX)
+    size_t count = json_array_size(value), count_min = schema_required(key) ? 1 : 0;
+    if (!json_is_array(value) || count < count_min || count > JOB_PATHS_MAX)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (!decode_text(json_array_get(value, i), 1, JOB_PATH_SIZE, spec->data.paths[i]))
+        if (!decode_text(json_array_get(value, i), 1, JOB_PATH_SIZE, ret_paths->paths[i]))
             return false;
-    spec->data.path_count = (unsigned)count;
+    ret_paths->count = (unsigned)count;
     return true;
 }
 
@@ -145,7 +146,7 @@ bool job_value_decode(const struct schema_key *key, const json_t *value, struct 
     case SCHEMA_BUCKET:
         return decode_bucket(value, at);
     case SCHEMA_PATHS:
-        return decode_paths(value, spec);
+        return decode_paths(key, value, at);
     case SCHEMA_SHARE_OR_PATH:
         return decode_share_or_path(key, value, spec);
     case SCHEMA_UNSIGNED:
@@ -167,11 +168,11 @@ bool job_value_decode(const struct schema_key *key, const json_t *value, struct 
     return false;
 }
 
-static json_t *encode_paths(const struct job_spec *spec)
+static json_t *encode_paths(const struct job_paths *paths)
 {
     AUTO_JSON json_t *array = json_array();
-    for (unsigned i = 0; i < spec->data.path_count; i++)
-        if (json_array_append_new(array, json_string(spec->data.paths[i])) < 0)
+    for (unsigned i = 0; i < paths->count; i++)
+        if (json_array_append_new(array, json_string(paths->paths[i])) < 0)
             return NULL;
     return json_incref(array);
 }
@@ -186,7 +187,7 @@ json_t *job_value_encode(const struct schema_key *key, const struct job_spec *sp
     case SCHEMA_WORD:
         return json_string(at);
     case SCHEMA_PATHS:
-        return encode_paths(spec);
+        return encode_paths(at);
     case SCHEMA_SHARE_OR_PATH:
         if (spec->data.validation_path[0] != '\0')
             return json_string(spec->data.validation_path);

@@ -169,16 +169,20 @@ static double sum_in_order(const double *values, unsigned count)
     return sum;
 }
 
+/* Of no token the sum is 0, and so is the mean. */
+static double mean(const double *sums, unsigned count, uint64_t tokens)
+{
+    return step_record_known(sum_in_order(sums, count) / (double)MAX(tokens, (uint64_t)1));
+}
+
 double step_record_loss(const struct step_record *record, uint64_t tokens)
 {
-    return step_record_known(sum_in_order(record->lane_losses, record->lane_count) /
-                             (double)tokens);
+    return mean(record->lane_losses, record->lane_count, tokens);
 }
 
 double step_record_validation_loss(const struct step_record *record, uint64_t tokens)
 {
-    return step_record_known(sum_in_order(record->lane_validation_losses, record->lane_count) /
-                             (double)tokens);
+    return mean(record->lane_validation_losses, record->lane_count, tokens);
 }
 
 double step_record_norm(const struct step_record *record)

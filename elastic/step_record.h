@@ -57,7 +57,8 @@ bool step_record_complete(const struct step_record *record);
 
 /**
  * step_record_loss(), step_record_validation_loss() - mean token loss: lane sums added in lane
- * order, over @tokens (>= 1). A NaN comes out with one bit pattern on every machine.
+ * order, over the @tokens that count (0: where none does, the mean is 0). A NaN comes out with one
+ * bit pattern on every machine.
  */
 double step_record_loss(const struct step_record *record, uint64_t tokens);
 double step_record_validation_loss(const struct step_record *record, uint64_t tokens);

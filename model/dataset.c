@@ -1,19 +1,28 @@
 /*
  * Samples: which tokens each one is, which are held out, in which order an epoch visits the rest.
- * Where the tokens lie is model/token_row.h's concern.
+ * Where the tokens lie is model/token_row.h's concern, which of them count model/loss_mask.h's.
  */
 #include "model/dataset.h"
 
 #include <errno.h>
 
 #include "base/philox.h"
+#include "model/data_files.h"
+#include "model/loss_mask.h"
 #include "model/streams.h"
 #include "model/token_row.h"
 
-struct dataset {
+/* Tokens that samples are cut from, and which of them count. */
+struct text {
     struct token_row tokens;
-    struct token_row validation_tokens;     /* empty unless validation has its own data */
-    const struct token_row *validation;     /* the row that validation samples are read from */
+    struct loss_mask mask;
+    uint64_t sample_count;
+};
+
+struct dataset {
+    struct text text;
+    struct text validation_text;            /* empty unless validation has its own data */
+    const struct text *validation;          /* what validation samples are read from */
     uint64_t validation_first;              /* its first sample there */
     uint64_t train_count, validation_count; /* samples */
     unsigned context;
@@ -34,29 +43,79 @@ static int check_options(const struct dataset_options *options, struct error *er
     return 0;
 }
 
-static int open_row(const struct dataset_options *options, const char *const *paths,
-                    unsigned path_count, struct token_row *ret_row, struct error *error)
-{
-    const struct token_row_options row_options = {.format = options->format,
-                                                  .paths = paths,
-                                                  .path_count = path_count,
-                                                  .vocab = options->vocab,
-                                                  .memory_max_bytes = TOKEN_ROW_MEMORY_MAX,
-                                                  .map_min_bytes = TOKEN_ROW_MAP_MIN};
-    return token_row_open(&row_options, ret_row, error);
-}
+/* Which files a text is made of, and what the job file calls them. */
+struct text_source {
+    const char *key, *mask_key;
+    const char *const *paths, *const *mask_paths;
+    unsigned path_count, mask_path_count;
+};
 
 /* Sample i needs tokens [iT, iT + T], its last target included. */
-static int count_samples(const struct token_row *row, unsigned context, const char *key,
-                         const char *path, uint64_t *ret_count, struct error *error)
+static int count_samples(const struct text_source *source, const struct token_row *row,
+                         unsigned context, uint64_t *ret_count, struct error *error)
 {
     *ret_count = row->count == 0 ? 0 : (row->count - 1) / context;
     if (*ret_count > 0)
         return 0;
     return error_set(error, -ENODATA,
-                     "data.%s: %s: %llu tokens are too few: one sample needs %llu (model.context "
-                     "and one)",
-                     key, path, (unsigned long long)row->count, (unsigned long long)context + 1);
+                     "%s: %s: %llu tokens are too few: one sample needs %llu (model.context and "
+                     "one)",
+                     source->key, source->path_count == 1 ? source->paths[0] : "all together",
+                     (unsigned long long)row->count, (unsigned long long)context + 1);
+}
+
+static int open_mask(const struct dataset_options *options, const struct text_source *source,
+                     const struct data_files *files, struct text *text, struct error *error)
+{
+    const struct loss_mask_options mask_options = {.key = source->mask_key,
+                                                   .paths = source->mask_paths,
+                                                   .path_count = source->mask_path_count,
+                                                   .files = files,
+                                                   .row = &text->tokens,
+                                                   .context = options->context,
+                                                   .sample_count = text->sample_count,
+                                                   .memory_max_bytes = TOKEN_ROW_MEMORY_MAX,
+                                                   .map_min_bytes = TOKEN_ROW_MAP_MIN};
+    return loss_mask_open(&mask_options, &text->mask, error);
+}
+
+/* What is open after a failure is the data set's to close. */
+static int open_text(const struct dataset_options *options, const struct text_source *source,
+                     struct text *text, struct error *error)
+{
+    CLEANUP(data_files_done) struct data_files files = {0};
+    int r = data_files_find(source->paths, source->path_count, &files, error);
+    if (r < 0)
+        return r;
+
+    const struct token_row_options row_options = {.format = options->format,
+                                                  .files = &files,
+                                                  .vocab = options->vocab,
+                                                  .memory_max_bytes = TOKEN_ROW_MEMORY_MAX,
+                                                  .map_min_bytes = TOKEN_ROW_MAP_MIN};
+    r = token_row_open(&row_options, &text->tokens, error);
+    if (r == 0)
+        r = count_samples(source, &text->tokens, options->context, &text->sample_count, error);
+    return r < 0 ? r : open_mask(options, source, &files, text, error);
+}
+
+static int open_texts(const struct dataset_options *options, struct dataset *dataset,
+                      struct error *error)
+{
+    const struct text_source source = {"data.path",         "data.mask",
+                                       options->paths,      options->mask_paths,
+                                       options->path_count, options->mask_path_count};
+    const struct text_source validation = {"data.validation",
+                                           "data.validation_mask",
+                                           &options->validation_path,
+                                           &options->validation_mask_path,
+                                           1,
+                                           options->validation_mask_path != NULL};
+
+    int r = open_text(options, &source, &dataset->text, error);
+    if (r == 0 && options->validation_path != NULL)
+        r = open_text(options, &validation, &dataset->validation_text, error);
+    return r;
 }
 
 /* A share that is asked for gets at least one sample, and training keeps at least one. */
@@ -68,41 +127,51 @@ static uint64_t held_out(uint64_t sample_count, double share)
     return MIN(MAX(count, (uint64_t)1), sample_count - 1);
 }
 
-static int split(struct dataset *dataset, const struct dataset_options *options,
-                 struct error *error)
+static void split(struct dataset *dataset, const struct dataset_options *options)
 {
-    uint64_t sample_count;
-    int r = count_samples(&dataset->tokens, options->context, "path",
-                          options->path_count == 1 ? options->paths[0] : "all together",
-                          &sample_count, error);
-    if (r < 0)
-        return r;
+    uint64_t sample_count = dataset->text.sample_count;
 
     if (options->validation_path != NULL) {
         dataset->train_count = sample_count;
-        dataset->validation = &dataset->validation_tokens;
-        return count_samples(&dataset->validation_tokens, options->context, "validation",
-                             options->validation_path, &dataset->validation_count, error);
+        dataset->validation = &dataset->validation_text;
+        dataset->validation_count = dataset->validation_text.sample_count;
+        return;
     }
     dataset->validation_count = held_out(sample_count, options->validation_share);
     dataset->train_count = sample_count - dataset->validation_count;
-    dataset->validation = &dataset->tokens;
+    dataset->validation = &dataset->text;
     dataset->validation_first = dataset->train_count;
-    return 0;
+}
+
+static int check_something_counts(const struct dataset *dataset, struct error *error)
+{
+    const struct loss_mask *mask = &dataset->text.mask;
+    uint64_t sample = 0;
+
+    while (loss_mask_is_given(mask) && sample < dataset->train_count &&
+           loss_mask_count(mask, sample) == 0)
+        sample++;
+    if (sample < dataset->train_count)
+        return 0;
+    return error_set(error, -ENODATA,
+                     "data.mask: no token of any training sample counts in the loss: all of its "
+                     "bytes are 0 there");
 }
 
 /* The counts keep the two rows apart: moving a token from one to the other is other data. */
-static int digest_rows(struct dataset *dataset, enum dataset_format format, struct error *error)
+static int digest_texts(struct dataset *dataset, enum dataset_format format, struct error *error)
 {
-    const uint64_t head[] = {(uint64_t)format, dataset->tokens.count,
-                             dataset->validation_tokens.count};
+    const struct text *texts[] = {&dataset->text, &dataset->validation_text};
+    const uint64_t head[] = {(uint64_t)format, texts[0]->tokens.count, texts[1]->tokens.count};
     struct hash_stream *stream = hash_stream_new();
 
     if (stream == NULL)
         return error_set(error, -ENOMEM, "data: no memory for the digest");
     hash_stream_add(stream, head, sizeof(head));
-    token_row_hash(&dataset->tokens, stream);
-    token_row_hash(&dataset->validation_tokens, stream);
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        token_row_hash(&texts[i]->tokens, stream);
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        token_row_hash(&texts[i]->mask.bytes, stream);
     dataset->digest = hash_stream_result(stream);
     hash_stream_free(stream);
     return 0;
@@ -120,13 +189,13 @@ int dataset_open(const struct dataset_options *options, struct dataset **ret_dat
 
     dataset->context = options->context;
     dataset->order_key = philox_key_make(options->seed, MODEL_STREAM_SHUFFLE);
-    r = open_row(options, options->paths, options->path_count, &dataset->tokens, error);
-    if (r == 0 && options->validation_path != NULL)
-        r = open_row(options, &options->validation_path, 1, &dataset->validation_tokens, error);
+    r = open_texts(options, dataset, error);
+    if (r == 0) {
+        split(dataset, options);
+        r = check_something_counts(dataset, error);
+    }
     if (r == 0)
-        r = split(dataset, options, error);
-    if (r == 0)
-        r = digest_rows(dataset, options->format, error);
+        r = digest_texts(dataset, options->format, error);
     if (r < 0) {
         dataset_close(dataset);
         return r;
@@ -135,12 +204,18 @@ int dataset_open(const struct dataset_options *options, struct dataset **ret_dat
     return 0;
 }
 
+static void close_text(struct text *text)
+{
+    token_row_done(&text->tokens);
+    loss_mask_done(&text->mask);
+}
+
 void dataset_close(struct dataset *dataset)
 {
     if (dataset == NULL)
         return;
-    token_row_done(&dataset->tokens);
-    token_row_done(&dataset->validation_tokens);
+    close_text(&dataset->text);
+    close_text(&dataset->validation_text);
     free(dataset);
 }
 
@@ -151,7 +226,7 @@ struct hash128 dataset_digest(const struct dataset *dataset)
 
 uint64_t dataset_token_count(const struct dataset *dataset)
 {
-    return dataset->tokens.count + dataset->validation_tokens.count;
+    return dataset->text.tokens.count + dataset->validation_text.tokens.count;
 }
 
 uint64_t dataset_train_count(const struct dataset *dataset)
@@ -164,11 +239,13 @@ uint64_t dataset_validation_count(const struct dataset *dataset)
     return dataset->validation_count;
 }
 
-static void read_sample(const struct token_row *row, uint64_t sample, unsigned context,
+static void read_sample(const struct text *text, uint64_t sample, unsigned context,
                         int32_t *ret_tokens, int32_t *ret_targets)
 {
-    token_row_read(row, sample * context, context, ret_tokens);
-    token_row_read(row, sample * context + 1, context, ret_targets);
+    token_row_read(&text->tokens, sample * context, context, ret_tokens);
+    token_row_read(&text->tokens, sample * context + 1, context, ret_targets);
+    if (loss_mask_is_given(&text->mask))
+        loss_mask_apply(&text->mask, sample * context + 1, context, ret_targets);
 }
 
 /* Each epoch has a key of its own, so its order needs neither memory nor the epochs before it. */
@@ -179,16 +256,26 @@ static struct philox_key epoch_key(const struct dataset *dataset, uint64_t epoch
     return (struct philox_key){.word = {words[0], words[1]}};
 }
 
+/* The sample of the text that is the job's @position-th. */
+static uint64_t train_sample(const struct dataset *dataset, uint64_t position)
+{
+    uint64_t epoch = position / dataset->train_count, index = position % dataset->train_count;
+
+    return philox_permute(epoch_key(dataset, epoch), index, dataset->train_count);
+}
+
+static uint64_t validation_sample(const struct dataset *dataset, uint64_t position)
+{
+    return dataset->validation_first + position % dataset->validation_count;
+}
+
 void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                          int32_t *ret_tokens, int32_t *ret_targets)
 {
     for (unsigned i = 0; i < batch; i++) {
-        uint64_t epoch = (first_sample + i) / dataset->train_count;
-        uint64_t index = (first_sample + i) % dataset->train_count;
-        uint64_t sample = philox_permute(epoch_key(dataset, epoch), index, dataset->train_count);
         size_t row = (size_t)i * dataset->context;
-        read_sample(&dataset->tokens, sample, dataset->context, ret_tokens + row,
-                    ret_targets + row);
+        read_sample(&dataset->text, train_sample(dataset, first_sample + i), dataset->context,
+                    ret_tokens + row, ret_targets + row);
     }
 }
 
@@ -197,9 +284,33 @@ void dataset_validation_batch(const struct dataset *dataset, uint64_t first_samp
 {
     assert(dataset->validation_count > 0);
     for (unsigned i = 0; i < batch; i++) {
-        uint64_t index = (first_sample + i) % dataset->validation_count;
         size_t row = (size_t)i * dataset->context;
-        read_sample(dataset->validation, dataset->validation_first + index, dataset->context,
-                    ret_tokens + row, ret_targets + row);
+        read_sample(dataset->validation, validation_sample(dataset, first_sample + i),
+                    dataset->context, ret_tokens + row, ret_targets + row);
     }
+}
+
+uint64_t dataset_train_counted(const struct dataset *dataset, uint64_t first_sample, uint64_t count)
+{
+    const struct loss_mask *mask = &dataset->text.mask;
+    uint64_t counted = 0;
+
+    if (!loss_mask_is_given(mask))
+        return count * dataset->context;
+    for (uint64_t i = 0; i < count; i++)
+        counted += loss_mask_count(mask, train_sample(dataset, first_sample + i));
+    return counted;
+}
+
+uint64_t dataset_validation_counted(const struct dataset *dataset, uint64_t first_sample,
+                                    uint64_t count)
+{
+    const struct loss_mask *mask = &dataset->validation->mask;
+    uint64_t counted = 0;
+
+    if (!loss_mask_is_given(mask))
+        return count * dataset->context;
+    for (uint64_t i = 0; i < count; i++)
+        counted += loss_mask_count(mask, validation_sample(dataset, first_sample + i));
+    return counted;
 }

@@ -1,7 +1,8 @@
 /*
  * The samples of a job. The data is one long row of tokens (files in sorted order, one after
  * another), memory-mapped where possible; sample i is tokens [i*T, i*T + T] (T inputs and their T
- * targets, shifted by one). The last `validation` share of the samples is held out.
+ * targets, shifted by one). The last `validation` share of the samples is held out. Where masks say
+ * so (model/loss_mask.h), a token is read but does not count in the loss: as a target it is -1.
  *
  * Order: epoch e visits every training sample once, in the order of philox_permute() keyed by
  * (seed, e). Which samples a micro-batch gets is a function of its global sample index alone.
@@ -40,6 +41,9 @@ struct dataset_options {
     const char *validation_path; /* NULL, or its own data (file, folder or glob): then the share is
                                     ignored */
     double validation_share;     /* 0 <= share < 1 */
+    const char *const *mask_paths;    /* a byte for each token of @paths: whether it counts */
+    unsigned mask_path_count;         /* 0: all count */
+    const char *validation_mask_path; /* the same for @validation_path; NULL: all count */
     unsigned context, vocab;
     uint64_t seed;
 };
@@ -48,7 +52,8 @@ struct dataset;
 
 /**
  * dataset_open() - -ENOENT (nothing matches), -EACCES, -ENODATA (fewer tokens than one sample),
- * -ERANGE (a token >= vocab; says the file, the token and the position), -EINVAL (bad header),
+ * -ERANGE (a token >= vocab; says the file, the token and the position), -EINVAL (bad header, or a
+ * mask that does not fit its tokens), -ENODATA also where no token of a training sample counts,
  * -EIO (a file changed while it was read), -E2BIG (over DATASET_FILES_MAX files), -ENOMEM.
  * Unreadable entries below a folder are an error, not skipped. Binary files are data like others.
  */
@@ -56,8 +61,8 @@ int dataset_open(const struct dataset_options *options, struct dataset **ret_dat
                  struct error *error) CHECK_RESULT;
 void dataset_close(struct dataset *dataset);
 
-/** dataset_digest() - of format and all tokens, in order, whatever files they lie in: two nodes
-   with another digest do not have the same data */
+/** dataset_digest() - of format, all tokens and masks, in order, whatever files they lie in: two
+   nodes with another digest do not have the same data */
 struct hash128 dataset_digest(const struct dataset *dataset);
 uint64_t dataset_token_count(const struct dataset *dataset);
 uint64_t dataset_train_count(const struct dataset *dataset);      /* samples, >= 1 */
@@ -66,7 +71,7 @@ uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, ma
 /**
  * dataset_train_batch() - the micro-batch that begins at global sample @first_sample
  * @first_sample: counts samples since the job's first; epoch = first_sample / train count
- * @ret_tokens, @ret_targets: (batch, T) i32
+ * @ret_tokens, @ret_targets: (batch, T) i32; a target that does not count is -1
  */
 void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                          int32_t *ret_tokens, int32_t *ret_targets);
@@ -74,3 +79,10 @@ void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, u
  * unshuffled */
 void dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                               int32_t *ret_tokens, int32_t *ret_targets);
+
+/** dataset_train_counted(), dataset_validation_counted() - how many targets of samples
+ * [first_sample, +count) count in the loss: what their sum is divided by */
+uint64_t dataset_train_counted(const struct dataset *dataset, uint64_t first_sample,
+                               uint64_t count);
+uint64_t dataset_validation_counted(const struct dataset *dataset, uint64_t first_sample,
+                                    uint64_t count);

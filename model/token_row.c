@@ -9,7 +9,6 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
-#include "model/data_files.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "token files are read as they lie");
 
@@ -196,10 +195,16 @@ static void add_extent(struct token_row *row, struct token_extent extent, size_t
     row->count += token_count;
 }
 
-/* All files into one block of memory: one extent. */
-static int copy_files(const struct token_row_options *options, const struct data_files *files,
-                      size_t total_bytes, struct token_row *row, struct error *error)
+static void count_file(struct token_row *row, size_t token_count)
 {
+    row->file_counts[row->file_count++] = token_count;
+}
+
+/* All files into one block of memory: one extent. */
+static int copy_files(const struct token_row_options *options, size_t total_bytes,
+                      struct token_row *row, struct error *error)
+{
+    const struct data_files *files = options->files;
     char *memory = malloc(MAX(total_bytes, (size_t)1));
     size_t used_bytes = 0;
     int r = 0;
@@ -219,6 +224,8 @@ static int copy_files(const struct token_row_options *options, const struct data
         if (r == 0)
             r = check_tokens(source.path, memory + used_bytes, row->token_bytes,
                              size_bytes / row->token_bytes, options->vocab, error);
+        if (r == 0)
+            count_file(row, size_bytes / row->token_bytes);
         used_bytes += size_bytes;
     }
     if (r < 0 || used_bytes == 0) {
@@ -272,6 +279,7 @@ static int map_file(const struct token_row_options *options, const struct data_f
     }
 
     size_t token_count = (source.size_bytes - source.header_bytes) / row->token_bytes;
+    count_file(row, token_count);
     if (token_count > 0)
         r = load_source(&source, source.size_bytes >= options->map_min_bytes, &extent, error);
     close_descriptor(&source.descriptor);
@@ -283,9 +291,10 @@ static int map_file(const struct token_row_options *options, const struct data_f
                         error);
 }
 
-static int load_files(const struct token_row_options *options, const struct data_files *files,
-                      struct token_row *row, struct error *error)
+static int load_files(const struct token_row_options *options, struct token_row *row,
+                      struct error *error)
 {
+    const struct data_files *files = options->files;
     size_t total_bytes = 0;
     int r = 0;
 
@@ -293,11 +302,12 @@ static int load_files(const struct token_row_options *options, const struct data
         if (checked_add(total_bytes, files->files[i].size_bytes, &total_bytes))
             return error_set(error, -EFBIG, "data: more bytes than can be counted");
     row->extents = calloc(MAX(files->count, (size_t)1), sizeof(*row->extents));
-    if (row->extents == NULL)
+    row->file_counts = calloc(MAX(files->count, (size_t)1), sizeof(*row->file_counts));
+    if (row->extents == NULL || row->file_counts == NULL)
         return error_set(error, -ENOMEM, "data: no memory for %zu files", files->count);
 
     if (total_bytes <= options->memory_max_bytes)
-        return copy_files(options, files, total_bytes, row, error);
+        return copy_files(options, total_bytes, row, error);
     for (size_t i = 0; r == 0 && i < files->count; i++)
         r = map_file(options, &files->files[i], row, error);
     return r;
@@ -307,13 +317,7 @@ int token_row_open(const struct token_row_options *options, struct token_row *re
                    struct error *error)
 {
     struct token_row row = {0};
-    struct data_files files;
-    int r = data_files_find(options->paths, options->path_count, &files, error);
-    if (r < 0)
-        return r;
-
-    r = load_files(options, &files, &row, error);
-    data_files_done(&files);
+    int r = load_files(options, &row, error);
     if (r < 0) {
         token_row_done(&row);
         return r;
@@ -332,6 +336,7 @@ void token_row_done(struct token_row *row)
             free(extent->memory);
     }
     free(row->extents);
+    free(row->file_counts);
     *row = (struct token_row){0};
 }
 
@@ -352,6 +357,16 @@ static size_t find_extent(const struct token_row *row, uint64_t position)
             high = middle;
     }
     return low;
+}
+
+const void *token_row_span(const struct token_row *row, uint64_t first, uint64_t *ret_count)
+{
+    assert(first < row->count);
+    size_t index = find_extent(row, first);
+    const struct token_extent *extent = &row->extents[index];
+
+    *ret_count = extent_end(row, index) - first;
+    return (const char *)extent->tokens + (size_t)(first - extent->first) * row->token_bytes;
 }
 
 void token_row_read(const struct token_row *row, uint64_t first, size_t count, int32_t *ret_tokens)

@@ -16,6 +16,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "model/data_files.h"
 #include "model/dataset.h"
 
 #define TOKEN_ROW_MEMORY_MAX (512ull << 20) /* bytes of files that are copied whole */
@@ -23,8 +24,7 @@
 
 struct token_row_options {
     enum dataset_format format;
-    const char *const *paths; /* as data_files_find() takes them */
-    unsigned path_count;
+    const struct data_files *files; /* read in their order; borrowed for the call */
     unsigned vocab;
     uint64_t memory_max_bytes, map_min_bytes; /* the limits above, but for tests */
 };
@@ -41,6 +41,8 @@ struct token_row {
     uint64_t count;
     struct token_extent *extents; /* by position, none empty */
     size_t extent_count;
+    uint64_t *file_counts; /* tokens of each file, in their order */
+    size_t file_count;
 };
 
 /** token_row_open() - errors as dataset_open(), and -EIO when a file changes while it is read */
@@ -50,6 +52,13 @@ void token_row_done(struct token_row *row);
 
 /** token_row_read() - tokens [first, first + count), which must lie in the row; O(log files) */
 void token_row_read(const struct token_row *row, uint64_t first, size_t count, int32_t *ret_tokens);
+
+/**
+ * token_row_span() - tokens that lie together, of token_bytes each
+ * @first: a position in the row
+ * @ret_count: how many, from @first on; at least one
+ */
+const void *token_row_span(const struct token_row *row, uint64_t first, uint64_t *ret_count);
 
 /** token_row_hash() - add the bytes of all tokens */
 void token_row_hash(const struct token_row *row, struct hash_stream *stream);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "worker/job_dataset.h"
 #include "worker/memory.h"
 #include "worker/pipeline.h"
 #include "worker/reduction.h"
@@ -18,11 +19,6 @@ bool engine_evaluates(const struct job_spec *spec, uint64_t step)
     if (!spec->evaluate.every)
         return false;
     return step == 1 || step % spec->evaluate.every == 0 || step == spec->train.steps;
-}
-
-uint64_t engine_validation_tokens(const struct job_spec *spec)
-{
-    return (uint64_t)spec->evaluate.batches * spec->train.micro_batch * spec->model.context;
 }
 
 bool engine_stale(const struct engine *engine)
@@ -194,6 +190,14 @@ void engine_free(struct engine *engine)
     free(engine);
 }
 
+/* Of tokens that count. Where none does, every loss and every gradient is 0 whatever the scale. */
+static float loss_scale(const struct engine *engine, uint64_t step)
+{
+    uint64_t counted = job_dataset_counted(engine->state->spec, engine->dataset, step);
+
+    return counted > 0 ? (float)(1.0 / (double)counted) : 0.0f;
+}
+
 static void begin_record(struct engine *engine)
 {
     struct state *state = engine->state;
@@ -202,6 +206,7 @@ static void begin_record(struct engine *engine)
     state->holds = false;
     step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
     state->hold.evaluated = engine_evaluates(state->spec, step);
+    engine->loss_scale = loss_scale(engine, step);
 }
 
 int engine_compute(struct engine *engine, struct error *error)

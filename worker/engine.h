@@ -53,6 +53,7 @@ struct engine {
     struct passage output_gradient, input_gradient; /* from the next stage, to the one before */
     struct tie *tie;                                /* NULL: no tied table here */
     int32_t *tokens, *targets;
+    float loss_scale; /* of the step: makes the sum of its token losses their mean */
     struct engine_timing timing;
 };
 
@@ -82,5 +83,3 @@ void engine_drop_others(struct engine *engine);
 
 /** engine_evaluates() - whether @step measures the validation loss */
 bool engine_evaluates(const struct job_spec *spec, uint64_t step);
-/** engine_validation_tokens() - what the validation losses of one step are divided by */
-uint64_t engine_validation_tokens(const struct job_spec *spec);

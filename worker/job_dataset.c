@@ -3,6 +3,30 @@
 #include <errno.h>
 #include <inttypes.h>
 
+static void list_paths(const struct job_paths *paths, const char **ret_list)
+{
+    for (unsigned i = 0; i < paths->count; i++)
+        ret_list[i] = paths->paths[i];
+}
+
+static int check_evaluation(const struct job_spec *spec, const struct dataset *dataset,
+                            struct error *error)
+{
+    if (dataset_validation_count(dataset) == 0)
+        return error_set(error, -ENODATA,
+                         "evaluate.every is %" PRIu64
+                         " but no validation data is left: raise data.validation or "
+                         "give it a path",
+                         spec->evaluate.every);
+    if (job_dataset_validation_counted(spec, dataset) == 0)
+        return error_set(error, -ENODATA,
+                         "evaluate.every is %" PRIu64
+                         " but none of the tokens that an evaluation reads counts in the loss: "
+                         "raise evaluate.batches, or look at the mask",
+                         spec->evaluate.every);
+    return 0;
+}
+
 int job_dataset_open(const struct job_spec *spec, struct dataset **ret_dataset, struct error *error)
 {
     static const enum dataset_format formats[] = {
@@ -11,29 +35,51 @@ int job_dataset_open(const struct job_spec *spec, struct dataset **ret_dataset, 
         [JOB_FORMAT_UINT16] = DATASET_UINT16,
         [JOB_FORMAT_UINT32] = DATASET_UINT32,
     };
-    const char *paths[JOB_PATHS_MAX];
+    const char *paths[JOB_PATHS_MAX], *mask_paths[JOB_PATHS_MAX];
     const struct dataset_options options = {
         .format = formats[spec->data.format],
         .paths = paths,
-        .path_count = spec->data.path_count,
+        .path_count = spec->data.path.count,
         .validation_path = spec->data.validation_path[0] ? spec->data.validation_path : NULL,
         .validation_share = spec->data.validation_share,
+        .mask_paths = mask_paths,
+        .mask_path_count = spec->data.mask.count,
+        .validation_mask_path = spec->data.validation_mask[0] ? spec->data.validation_mask : NULL,
         .context = spec->model.context,
         .vocab = spec->model.vocab,
         .seed = spec->train.seed,
     };
+    struct dataset *dataset = NULL;
     int status;
 
-    for (unsigned i = 0; i < spec->data.path_count; i++)
-        paths[i] = spec->data.paths[i];
-    status = dataset_open(&options, ret_dataset, error);
-    if (!status && spec->evaluate.every && dataset_validation_count(*ret_dataset) == 0) {
-        dataset_close(*ret_dataset);
-        status = error_set(error, -ENODATA,
-                           "evaluate.every is %" PRIu64
-                           " but no validation data is left: raise data.validation or "
-                           "give it a path",
-                           spec->evaluate.every);
-    }
+    list_paths(&spec->data.path, paths);
+    list_paths(&spec->data.mask, mask_paths);
+    status = dataset_open(&options, &dataset, error);
+    if (!status && spec->evaluate.every)
+        status = check_evaluation(spec, dataset, error);
+    if (status)
+        dataset_close(dataset);
+    else
+        *ret_dataset = dataset;
     return status;
+}
+
+static uint64_t samples_per_step(const struct job_spec *spec)
+{
+    return (uint64_t)spec->train.lanes * spec->train.micro_batches_per_lane *
+           spec->train.micro_batch;
+}
+
+uint64_t job_dataset_counted(const struct job_spec *spec, const struct dataset *dataset,
+                             uint64_t step)
+{
+    assert(step > 0);
+    return dataset_train_counted(dataset, (step - 1) * samples_per_step(spec),
+                                 samples_per_step(spec));
+}
+
+uint64_t job_dataset_validation_counted(const struct job_spec *spec, const struct dataset *dataset)
+{
+    return dataset_validation_counted(dataset, 0,
+                                      (uint64_t)spec->evaluate.batches * spec->train.micro_batch);
 }

@@ -1,4 +1,4 @@
-/* The training data that a job names. */
+/* The training data that a job names, and how many of its tokens the losses of a step are over. */
 #pragma once
 
 #include "elastic/job_spec.h"
@@ -8,3 +8,14 @@
  * validation data is left */
 int job_dataset_open(const struct job_spec *spec, struct dataset **ret_dataset,
                      struct error *error) CHECK_RESULT;
+
+/**
+ * job_dataset_counted() - how many tokens count in the loss of @step (>= 1), over all lanes
+ *
+ * The loss of a step is the mean over these, so what its gradients are scaled with follows from the
+ * data alone: every worker knows it without asking another, on every layout. May be 0.
+ */
+uint64_t job_dataset_counted(const struct job_spec *spec, const struct dataset *dataset,
+                             uint64_t step);
+/** job_dataset_validation_counted() - the same for an evaluation, each of which reads the same */
+uint64_t job_dataset_validation_counted(const struct job_spec *spec, const struct dataset *dataset);

@@ -228,6 +228,8 @@ static int format_line(const struct metrics_line *line, const struct exact *exac
         number_text(line->grad_norm, norm, sizeof(norm)), exact->grad_norm_bits, line->lr,
         line->frozen_layers, line->generation, line->stages, line->replicas, line->workers,
         line->tokens, line->step_ms, line->unix_ns, evaluated);
+    if (!status && line->masked)
+        status = bytes_append_format(into, ",\"counted\":%" PRIu64, line->counted);
     if (!status && line->slowest)
         status = append_slowest(line, into);
     if (!status)

@@ -27,7 +27,9 @@ struct metrics_line {
     unsigned frozen_layers;
     uint64_t generation;
     unsigned stages, replicas, workers;
-    uint64_t tokens; /* since the job began */
+    uint64_t tokens;  /* since the job began */
+    bool masked;      /* not all tokens count in the loss: then the line says how many do */
+    uint64_t counted; /* of this step's tokens */
     double step_ms;
     uint64_t unix_ns;
     bool evaluated;

@@ -63,12 +63,6 @@ static void load_training_samples(struct engine *engine, unsigned index)
                         spec->train.micro_batch, engine->tokens, engine->targets);
 }
 
-/* The scale that makes the sum of all token losses of a step their mean. */
-static float loss_scale(const struct engine *engine)
-{
-    return (float)(1.0 / (double)job_spec_tokens_per_step(engine->state->spec));
-}
-
 /* One forward through the stage, its input from the stage before and its output to the one after.
  */
 static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
@@ -81,7 +75,7 @@ static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep
         return status;
     carrier_guard(engine->routes->guard);
     stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
-                  loss_scale(engine));
+                  engine->loss_scale);
     if (!first_stage(engine))
         passage_used(&engine->inputs[slot]);
     status = carrier_unguard(engine->routes->guard);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "worker/generation.h"
 #include "worker/history.h"
+#include "worker/job_dataset.h"
 #include "worker/tags.h"
 #include "worker/telling.h"
 
@@ -16,11 +17,12 @@ void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct strag
     const struct state *state = trainer->state;
     const struct plan *plan = trainer->plan;
     const struct step_record *record = &state->committed;
+    uint64_t counted = job_dataset_counted(&trainer->spec, trainer->dataset, record->step);
     struct error error = {0};
     struct metrics_line line = {
         .job = trainer->spec.name,
         .step = record->step,
-        .loss = state_committed_loss(trainer->state),
+        .loss = step_record_loss(record, counted),
         .grad_norm = step_record_norm(record),
         .lr = job_spec_learning_rate(&trainer->spec, record->step),
         .frozen_layers = state->freeze.frozen_layers,
@@ -29,6 +31,8 @@ void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct strag
         .replicas = plan->replica_count,
         .workers = plan->worker_count,
         .tokens = record->step * job_spec_tokens_per_step(&trainer->spec),
+        .masked = trainer->spec.data.mask.count > 0,
+        .counted = counted,
         .step_ms = (double)step_ns / 1e6,
         .unix_ns = clock_real()->realtime_ns(clock_real()->context),
         .evaluated = record->evaluated,
@@ -39,8 +43,8 @@ void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct strag
     if (!trainer->metrics)
         return;
     if (record->evaluated)
-        line.val_loss =
-            step_record_validation_loss(record, engine_validation_tokens(&trainer->spec));
+        line.val_loss = step_record_validation_loss(
+            record, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
     int status = metrics_append(trainer->metrics, &line, &error);
     telling_alarm(trainer, ALARM_METRICS, status ? error.text : "");
 }

@@ -295,11 +295,6 @@ void state_list_held(const struct state *state, bool *ret_held)
         ret_held[unit] = state->units[unit].held;
 }
 
-double state_committed_loss(const struct state *state)
-{
-    return step_record_loss(&state->committed, job_spec_tokens_per_step(state->spec));
-}
-
 void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,
                       unsigned *ret_count)
 {

@@ -99,9 +99,6 @@ json_t *state_encode(const struct state *state);
 int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_freeze,
                  uint64_t *ret_data_digest, struct error *error) CHECK_RESULT;
 
-/** state_committed_loss() - the mean loss of a token in the step that was applied last */
-double state_committed_loss(const struct state *state);
-
 /** state_held_range() - the contiguous held range at or after @from; count 0 when there is none */
 void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,
                       unsigned *ret_count);

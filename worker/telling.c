@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "elastic/holdings.h"
+#include "worker/job_dataset.h"
 
 #define PROGRESS_NS (NS_PER_SECOND / 4)
 
@@ -154,7 +155,7 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
 
     if (state->committed.evaluated)
         trainer->validation_loss = step_record_validation_loss(
-            &state->committed, engine_validation_tokens(&trainer->spec));
+            &state->committed, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
     trainer->untold_ns = step_ns;
     if (now_ns - trainer->progress_ns < PROGRESS_NS && !is_last)
         return;
@@ -168,7 +169,9 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
         .generation = trainer->plan->generation,
         .step = state->applied_step,
         .frozen_layers = state->freeze.frozen_layers,
-        .loss = state_committed_loss(trainer->state),
+        .loss = step_record_loss(
+            &state->committed,
+            job_dataset_counted(&trainer->spec, trainer->dataset, state->committed.step)),
         .grad_norm = step_record_norm(&state->committed),
         .validation_loss = trainer->validation_loss,
         .step_seconds = seconds,

@@ -80,8 +80,8 @@ static void describe_job(struct sim *sim)
     snprintf(spec->name, sizeof(spec->name), SIM_JOB);
     snprintf(spec->model.family, sizeof(spec->model.family), "gpt2");
     snprintf(spec->train.optimizer.name, sizeof(spec->train.optimizer.name), "adamw");
-    snprintf(spec->data.paths[0], sizeof(spec->data.paths[0]), "/data");
-    spec->data.path_count = 1;
+    snprintf(spec->data.path.paths[0], sizeof(spec->data.path.paths[0]), "/data");
+    spec->data.path.count = 1;
     spec->model.layers = (SIM_UNITS - 2) / 2;
     spec->model.width = 512;
     spec->model.heads = 4;

@@ -51,14 +51,14 @@ static void test_paths_are_taken_from_the_files_folder(void **state)
                           "  validation: ./val\ntrain: {steps: 1}\ncheckpoint: {path: saved}\n",
                           &error),
                      0);
-    assert_int_equal(spec.data.path_count, 4);
+    assert_int_equal(spec.data.path.count, 4);
     snprintf(expected, sizeof(expected), "%s/a.txt", folder);
-    assert_string_equal(spec.data.paths[0], expected);
+    assert_string_equal(spec.data.path.paths[0], expected);
     snprintf(expected, sizeof(expected), "%s/b/**/*.h", folder);
-    assert_string_equal(spec.data.paths[1], expected);
-    assert_string_equal(spec.data.paths[2], "/abs/c");
+    assert_string_equal(spec.data.path.paths[1], expected);
+    assert_string_equal(spec.data.path.paths[2], "/abs/c");
     snprintf(expected, sizeof(expected), "%s/../up", folder);
-    assert_string_equal(spec.data.paths[3], expected);
+    assert_string_equal(spec.data.path.paths[3], expected);
     snprintf(expected, sizeof(expected), "%s/val", folder);
     assert_string_equal(spec.data.validation_path, expected);
     snprintf(expected, sizeof(expected), "%s/saved", folder);
@@ -223,7 +223,7 @@ static void test_every_example_of_the_guide_is_a_job(void **state)
         at = end + 1;
         count++;
     }
-    assert_int_equal(count, 2);
+    assert_int_equal(count, 3);
 }
 
 int main(void)

@@ -47,8 +47,8 @@ static void test_keys_are_set_by_their_type(void **state)
     assert_int_equal(spec.train.steps, 200);
     assert_true(spec.train.optimizer.lr == 2e-3);
     assert_int_equal(spec.elastic.freeze.policy, JOB_FREEZE_SCHEDULE);
-    assert_int_equal(spec.data.path_count, 2);
-    assert_string_equal(spec.data.paths[1], "/b");
+    assert_int_equal(spec.data.path.count, 2);
+    assert_string_equal(spec.data.path.paths[1], "/b");
     assert_int_equal(spec.train.lanes, 4); /* the rest stays */
 }
 
@@ -89,7 +89,7 @@ static void test_relative_paths_are_from_here(void **state)
     assert_non_null(getcwd(here, sizeof(here)));
     snprintf(expected, sizeof(expected), "%s/d.txt", here);
     assert_int_equal(job_settings_apply(PARSE("--set", "data.path=d.txt"), &spec, &error), 0);
-    assert_string_equal(spec.data.paths[0], expected);
+    assert_string_equal(spec.data.path.paths[0], expected);
 }
 
 static void test_bad_settings_change_nothing(void **state)

@@ -67,8 +67,8 @@ static void test_defaults(void **state)
     assert_int_equal(spec.model.hidden, 4 * spec.model.width);
     assert_true(spec.model.norm_epsilon == 1e-5);
     assert_int_equal(spec.data.format, JOB_FORMAT_BYTES);
-    assert_int_equal(spec.data.path_count, 1);
-    assert_string_equal(spec.data.paths[0], "/data/*.txt");
+    assert_int_equal(spec.data.path.count, 1);
+    assert_string_equal(spec.data.path.paths[0], "/data/*.txt");
     assert_true(spec.data.validation_share == 0 && spec.data.validation_path[0] == '\0');
     assert_int_equal(spec.train.lanes, 8);
     assert_int_equal(spec.train.micro_batch, 4);
@@ -124,8 +124,8 @@ static void test_every_form_of_a_value(void **state)
     put(tree, "train.optimizer.betas", parse("[0,0.999]"));
     put(tree, "checkpoint", json_null()); /* "checkpoint:" with nothing below it */
     assert_int_equal(decode(tree, &error), 0);
-    assert_int_equal(spec.data.path_count, 2);
-    assert_string_equal(spec.data.paths[1], "/b");
+    assert_int_equal(spec.data.path.count, 2);
+    assert_string_equal(spec.data.path.paths[1], "/b");
     assert_string_equal(spec.data.validation_path, "/v");
     assert_int_equal(spec.train.steps, 10000);
     assert_true(spec.train.optimizer.clip == 0);
@@ -206,6 +206,9 @@ static void test_encoding_has_every_key(void **state)
     put(tree, "model.rope_scaling",
         parse("{'type':'llama3','factor':8,'low_frequency_factor':2,'high_frequency_factor':3,"
               "'original_context':4096}"));
+    put(tree, "data.mask", json_string("/m"));
+    put(tree, "data.validation", json_string("/v"));
+    put(tree, "data.validation_mask", json_string("/vm"));
     assert_int_equal(decode(tree, &error), 0);
     assert_encoded(true);
 }
@@ -393,6 +396,30 @@ static void test_rules_between_keys(void **state)
                    "demo.yaml: train.steps: the whole job would read more than 2^53 samples");
 }
 
+static void test_masks(void **state)
+{
+    (void)state;
+    struct error error;
+    AUTO_JSON json_t *tree = parse(minimal);
+    put(tree, "data.mask", parse("['/m/*', '/n']"));
+    assert_int_equal(decode(tree, &error), 0);
+    assert_int_equal(spec.data.mask.count, 2);
+    assert_string_equal(spec.data.mask.paths[1], "/n");
+    put(tree, "data.mask", json_array());
+    assert_int_equal(decode(tree, &error), 0);
+    assert_int_equal(spec.data.mask.count, 0);
+    put(tree, "data.path", json_array()); /* which is needed */
+    assert_int_equal(decode(tree, &error), -EINVAL);
+    assert_refused("data.mask", "true",
+                   "demo.yaml: data.mask: found true; needs a path, or a list of 1 to 32 paths");
+    assert_refused("data", "{'path':'/p','mask':'/m','validation':'/v'}",
+                   "demo.yaml: data.validation_mask: is missing: data.mask says which tokens of "
+                   "data.path count in the loss, and data.validation is a path of its own");
+    assert_refused("data", "{'path':'/p','mask':'/m','validation_mask':'/v'}",
+                   "demo.yaml: data.validation_mask: belongs to data.mask and a path at "
+                   "data.validation; a share of data.path has that one's mask");
+}
+
 static void test_evaluation_needs_data(void **state)
 {
     (void)state;
@@ -507,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_messages_say_where_what_and_what_is_allowed),
         cmocka_unit_test(test_unknown_keys_are_answered_with_the_meant_one),
         cmocka_unit_test(test_rules_between_keys),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_evaluation_needs_data),
         cmocka_unit_test(test_all_problems_are_listed_up_to_a_bound),
         cmocka_unit_test(test_strange_trees),

@@ -215,6 +215,19 @@ static void test_sums_are_in_order(void **state)
     assert_true(step_record_norm(&record) == 5);
 }
 
+static void test_nothing_counts(void **state)
+{
+    (void)state;
+    struct step_record record;
+    step_record_init(&record, 1, 1, 2);
+    record.unit_squares[0] = 0;
+    for (unsigned lane = 0; lane < 2; lane++)
+        record.lane_losses[lane] = record.lane_validation_losses[lane] = 0;
+    assert_true(step_record_finite(&record));
+    assert_int_equal(bits(step_record_loss(&record, 0)), 0);
+    assert_int_equal(bits(step_record_validation_loss(&record, 0)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_merge_refuses_a_conflict_and_changes_nothing),
         cmocka_unit_test(test_a_computed_nan_is_known),
         cmocka_unit_test(test_sums_are_in_order),
+        cmocka_unit_test(test_nothing_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

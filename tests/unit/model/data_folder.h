@@ -73,7 +73,7 @@ static inline void make_folder(const char *name)
     assert_int_equal(mkdir(at(name), 0755), 0);
 }
 
-static struct dataset_options options_of(const char *const *paths, unsigned path_count)
+static inline struct dataset_options options_of(const char *const *paths, unsigned path_count)
 {
     return (struct dataset_options){.format = DATASET_BYTES,
                                     .paths = paths,

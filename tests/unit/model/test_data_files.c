@@ -12,9 +12,9 @@
 /* All tokens that @path names, as text. */
 static void expect_text(const char *path, const char *text)
 {
+    CLEANUP(data_files_done) struct data_files files = {0};
     const struct token_row_options options = {.format = DATASET_BYTES,
-                                              .paths = &path,
-                                              .path_count = 1,
+                                              .files = &files,
                                               .vocab = 256,
                                               .memory_max_bytes = TOKEN_ROW_MEMORY_MAX};
     struct token_row row;
@@ -22,7 +22,7 @@ static void expect_text(const char *path, const char *text)
     int32_t tokens[256];
     char read[256] = {0};
 
-    if (token_row_open(&options, &row, &error) < 0)
+    if (data_files_find(&path, 1, &files, &error) < 0 || token_row_open(&options, &row, &error) < 0)
         fail_msg("%s", error.text);
     assert_true(row.count < sizeof(read));
     token_row_read(&row, 0, (size_t)row.count, tokens);

@@ -139,15 +139,33 @@ static void test_tokens_outside_the_vocabulary(void **state)
 static void open_row(const char *path, enum dataset_format format, uint64_t memory_max_bytes,
                      uint64_t map_min_bytes, struct token_row *ret_row)
 {
+    CLEANUP(data_files_done) struct data_files files = {0};
     const struct token_row_options options = {.format = format,
-                                              .paths = &path,
-                                              .path_count = 1,
+                                              .files = &files,
                                               .vocab = 65536,
                                               .memory_max_bytes = memory_max_bytes,
                                               .map_min_bytes = map_min_bytes};
     struct error error = {0};
-    if (token_row_open(&options, ret_row, &error) < 0)
+    if (data_files_find(&path, 1, &files, &error) < 0 ||
+        token_row_open(&options, ret_row, &error) < 0)
         fail_msg("%s", error.text);
+}
+
+/* What lies together is what is read one by one, and files are as long as they say. */
+static void expect_spans(const struct token_row *row, const int32_t *tokens)
+{
+    uint64_t first = 0, of_files = 0, here;
+
+    for (; first < row->count; first += here) {
+        const uint8_t *span = token_row_span(row, first, &here);
+        assert_true(here > 0 && here <= row->count - first);
+        for (uint64_t i = 0; i < here; i++)
+            assert_memory_equal(span + i * row->token_bytes, &tokens[first + i], row->token_bytes);
+    }
+    for (size_t i = 0; i < row->file_count; i++)
+        of_files += row->file_counts[i];
+    assert_int_equal(first, row->count);
+    assert_int_equal(of_files, row->count);
 }
 
 static void expect_same_rows(const char *path, enum dataset_format format, uint64_t map_min_bytes)
@@ -167,6 +185,11 @@ static void expect_same_rows(const char *path, enum dataset_format format, uint6
         assert_memory_equal(left + first, right, length * sizeof(*right));
     }
     token_row_read(&mapped, count, 0, right); /* nothing, at the end */
+    expect_spans(&copied, left);
+    expect_spans(&mapped, left);
+    assert_int_equal(copied.file_count, mapped.file_count);
+    assert_memory_equal(copied.file_counts, mapped.file_counts,
+                        copied.file_count * sizeof(*copied.file_counts));
     free(left);
     free(right);
     token_row_done(&copied);
@@ -207,9 +230,11 @@ static void test_mapped_tokens_are_checked(void **state)
     (void)state;
     write_text("a.txt", "aaac");
     const char *path = at("a.txt");
-    struct token_row_options options = {.paths = &path, .path_count = 1, .vocab = 'c'};
+    CLEANUP(data_files_done) struct data_files files = {0};
+    struct token_row_options options = {.files = &files, .vocab = 'c'};
     struct token_row row;
     struct error error = {0};
+    assert_int_equal(data_files_find(&path, 1, &files, &error), 0);
     assert_int_equal(token_row_open(&options, &row, &error), -ERANGE);
     assert_non_null(strstr(error.text, "a.txt: token 99 at position 3"));
 }

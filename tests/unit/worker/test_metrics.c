@@ -176,6 +176,29 @@ static void test_line(void **state)
 }
 
 /* A crash in the middle of a line, at every byte of it: the whole lines stay, training goes on. */
+/* Only where a mask says that not all tokens count. */
+static void test_counted(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct metrics_line plain = line_of(1), masked = line_of(2);
+    struct bytes text = {0};
+    struct error error = {0};
+
+    (void)state;
+    plain.counted = masked.counted = 37;
+    masked.masked = true;
+    assert_int_equal(metrics_append(metrics, &plain, &error), 0);
+    assert_int_equal(metrics_append(metrics, &masked, &error), 0);
+    metrics_close(metrics);
+    read_text(&text);
+    const char *second = strchr((char *)text.data, '\n');
+    const char *counted = strstr((char *)text.data, ",\"counted\":37}\n");
+    assert_non_null(second);
+    assert_true(counted > second);
+    bytes_done(&text);
+    check_steps(1, 2);
+}
+
 /* For people, and nothing that a replayed step is compared by. */
 static void test_slowest(void **state)
 {
@@ -623,6 +646,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_line, begin_without_file),
+        cmocka_unit_test_setup(test_counted, begin_without_file),
         cmocka_unit_test_setup(test_slowest, begin_without_file),
         cmocka_unit_test_setup(test_torn_last_line, begin_without_file),
         cmocka_unit_test_setup(test_out_of_order, begin_without_file),
