@@ -58,12 +58,27 @@ const char *format_loss(double loss, char text[FORMAT_SIZE])
     return text;
 }
 
-const char *format_time(uint64_t unix_ns, char text[FORMAT_SIZE])
+static bool to_local(uint64_t unix_ns, struct tm *ret_local)
 {
     time_t seconds = (time_t)(unix_ns / NS_PER_SECOND);
+
+    return localtime_r(&seconds, ret_local) != NULL;
+}
+
+const char *format_time(uint64_t unix_ns, char text[FORMAT_SIZE])
+{
     struct tm local;
 
-    if (!localtime_r(&seconds, &local) || !strftime(text, FORMAT_SIZE, "%H:%M:%S", &local))
+    if (!to_local(unix_ns, &local) || !strftime(text, FORMAT_SIZE, "%H:%M:%S", &local))
+        snprintf(text, FORMAT_SIZE, "-");
+    return text;
+}
+
+const char *format_date(uint64_t unix_ns, char text[FORMAT_SIZE])
+{
+    struct tm local;
+
+    if (!to_local(unix_ns, &local) || !strftime(text, FORMAT_SIZE, "%Y-%m-%d", &local))
         snprintf(text, FORMAT_SIZE, "-");
     return text;
 }

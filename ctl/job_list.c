@@ -56,6 +56,9 @@ static json_t *job_json(const struct cluster_job *job, bool whole)
                   (json_int_t)job->spec->train.steps);
     int status = tree ? 0 : -ENOMEM;
 
+    if (!status && job->state.kept_until_unix_ns)
+        status = put(tree, "kept_until_unix_ns",
+                     json_integer((json_int_t)job->state.kept_until_unix_ns));
     if (!status && job->has_progress)
         status = put(tree, "progress", progress_record_encode(&job->progress));
     if (!status && job->plan)
@@ -100,7 +103,11 @@ static void add_row(struct text_table *table, const struct cluster_job *job)
 {
     const struct progress_record *progress = &job->progress;
     char loss[FORMAT_SIZE], rate[FORMAT_SIZE], layout[LAYOUT_WORDS_SIZE];
+    char date[FORMAT_SIZE], listed[FORMAT_SIZE + 32] = "";
 
+    if (cluster_job_over(job) && job->state.kept_until_unix_ns)
+        snprintf(listed, sizeof(listed), " (listed until %s)",
+                 format_date(job->state.kept_until_unix_ns, date));
     text_table_cell(table, "%s", job->name);
     text_table_cell(table, "%s", cluster_job_state(job));
     text_table_cell(table, "%" PRIu64 "/%" PRIu64, progress->step, job->spec->train.steps);
@@ -110,8 +117,8 @@ static void add_row(struct text_table *table, const struct cluster_job *job)
         format_count(runs(job) && job->has_progress ? progress->tokens_per_second : NAN, rate));
     text_table_cell(table, "%u/%u", progress->frozen_layers, job->spec->model.layers);
     text_table_cell(table, "%s", runs(job) ? layout_words(job->plan, layout) : "-");
-    text_table_cell(table, "%s%s%s", progress->alarm[0] ? "ALARM: " : "", progress->alarm,
-                    progress->alarm[0] ? "" : job->state.text);
+    text_table_cell(table, "%s%s%s%s", progress->alarm[0] ? "ALARM: " : "", progress->alarm,
+                    progress->alarm[0] ? "" : job->state.text, listed);
 }
 
 static int list_table(const struct cluster *cluster, struct error *error)
@@ -228,11 +235,14 @@ static void show_hold(const char *node)
 /* @held_by: NULL: nobody */
 static int show(const struct cluster_job *job, const char *held_by, struct error *error)
 {
-    char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
+    char words[sizeof(job->state.state) + sizeof(job->state.text) + 8], date[FORMAT_SIZE];
 
     cluster_job_words(job, words, sizeof(words));
     printf("job         %s\nstate       %s\n", job->name, words);
     show_hold(held_by);
+    if (cluster_job_over(job) && job->state.kept_until_unix_ns)
+        printf("listed      until %s; its checkpoints, metrics and logs stay on the disks\n",
+               format_date(job->state.kept_until_unix_ns, date));
     show_wish(job);
     if (job->has_progress)
         show_progress(job);

@@ -14,6 +14,7 @@
 #include "daemon/following.h"
 #include "daemon/inventory.h"
 #include "daemon/leading.h"
+#include "daemon/retiring.h"
 #include "daemon/slot_service.h"
 #include "daemon/storing.h"
 #include "daemon/suspicion.h"
@@ -148,6 +149,8 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = storing_new(daemon, &daemon->storing);
     if (!status)
+        status = retiring_new(daemon, &daemon->retiring);
+    if (!status)
         status = suspicion_new(daemon, &daemon->suspicion);
     if (!status)
         status = fencing_new(daemon, &daemon->fencing);
@@ -176,6 +179,7 @@ void cluster_part(struct daemon *daemon)
 {
     leading_free(daemon->leading);
     storing_free(daemon->storing);
+    retiring_free(daemon->retiring);
     suspicion_free(daemon->suspicion);
     fencing_free(daemon->fencing);
     earlier_report_free(daemon->earlier);

@@ -19,6 +19,7 @@
 
 #define CONFIG_FILE_MAX  ((size_t)1 << 20)
 #define FIRST_FLAG       256
+#define DAY_NS           (86400 * NS_PER_SECOND)
 #define FLAG_SIZE        64
 #define FOLDER_TEXT_SIZE (CONFIG_TEXT_SIZE - 128) /* of folders that longer paths begin with */
 
@@ -57,6 +58,7 @@ enum {
     KEY_SLOT_MEMORY,
     KEY_FAILURE_TIMEOUT,
     KEY_DRAIN_TIMEOUT,
+    KEY_KEEP_FINISHED,
     KEY_LOG,
     KEY_COUNT
 };
@@ -110,6 +112,8 @@ static const struct key keys[KEY_COUNT] = {
          "silence after which a peer is given up; all other time-outs follow from it (default: 1500)"},
     [KEY_DRAIN_TIMEOUT] = {"drain_timeout_s", NUMBER, 0, 86400,
                            "how long SIGTERM waits for work to be handed over (default: 60)"},
+    [KEY_KEEP_FINISHED] = {"keep_finished_days", NUMBER, 0, 3650,
+                           "how long jobs that are over stay listed; 0: for ever (default: 7)"},
     [KEY_LOG] = {"log", TEXT, 0, 0,
                  "journal or stderr (default: the journal when systemd started firnd)"},
 };
@@ -144,6 +148,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("slot_memory_mb", KEY_SLOT_MEMORY),
     FILE_FIELD("failure_timeout_ms", KEY_FAILURE_TIMEOUT),
     FILE_FIELD("drain_timeout_s", KEY_DRAIN_TIMEOUT),
+    FILE_FIELD("keep_finished_days", KEY_KEEP_FINISHED),
     FILE_FIELD("log", KEY_LOG),
     CYAML_FIELD_END,
 };
@@ -446,6 +451,7 @@ static int take_numbers(const struct source *source, struct config *config, stru
 {
     unsigned failure_ms = (unsigned)(config->failure_timeout_ns / NS_PER_MS);
     unsigned drain_s = (unsigned)(config->drain_timeout_ns / NS_PER_SECOND);
+    unsigned keep_days = (unsigned)(config->keep_finished_ns / DAY_NS);
     const struct {
         int key;
         unsigned *value;
@@ -453,6 +459,7 @@ static int take_numbers(const struct source *source, struct config *config, stru
         {KEY_LINK_PORT, &config->link_port}, {KEY_SLOTS, &config->slots},
         {KEY_THREADS, &config->threads},     {KEY_SLOT_MEMORY, &config->slot_memory_mb},
         {KEY_FAILURE_TIMEOUT, &failure_ms},  {KEY_DRAIN_TIMEOUT, &drain_s},
+        {KEY_KEEP_FINISHED, &keep_days},
     };
     int status = 0;
 
@@ -460,6 +467,7 @@ static int take_numbers(const struct source *source, struct config *config, stru
         status = take_number(source, numbers[i].key, numbers[i].value, error);
     config->failure_timeout_ns = failure_ms * NS_PER_MS;
     config->drain_timeout_ns = drain_s * NS_PER_SECOND;
+    config->keep_finished_ns = keep_days * DAY_NS;
     return status;
 }
 
@@ -510,6 +518,7 @@ static void set_defaults(struct config *config)
         .threads = 1,
         .failure_timeout_ns = 1500 * NS_PER_MS,
         .drain_timeout_ns = 60 * NS_PER_SECOND,
+        .keep_finished_ns = 7 * DAY_NS,
         .journal = getenv("JOURNAL_STREAM") != NULL,
     };
     gethostname(config->node, sizeof(config->node) - 1);

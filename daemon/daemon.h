@@ -23,6 +23,7 @@ struct inventory;
 struct job;
 struct leading;
 struct slot_service;
+struct retiring;
 struct storing;
 struct suspicion;
 struct fencing;
@@ -55,6 +56,7 @@ struct daemon {
     struct job *jobs; /* a list */
     struct leading *leading;
     struct storing *storing;
+    struct retiring *retiring;
     struct suspicion *suspicion;
     struct fencing *fencing;
     struct http_server *http;

@@ -425,7 +425,7 @@ static void tell_unstarted(struct job *job)
 
 /*
  * What the agent and the workers' words take is a hundred times as much as the rest of a job, and
- * etcd keeps jobs that are over until somebody removes them. So a job that has nothing to do with
+ * etcd keeps jobs that are over for days. So a job that has nothing to do with
  * this node does without, until a plan names it: also one that ends the job, which waits for its
  * word.
  */

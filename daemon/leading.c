@@ -210,12 +210,14 @@ static void write_state(struct led *led, const struct view *view, const char *st
         return;
     snprintf(record.state, sizeof(record.state), "%s", state);
     snprintf(record.text, sizeof(record.text), "%s", text);
+    bool over = view_job_over(state);
+    if (over && daemon->config->keep_finished_ns)
+        record.kept_until_unix_ns = record.unix_ns + daemon->config->keep_finished_ns;
     AUTO_JSON json_t *tree = state_record_encode(&record);
     AUTO_FREE char *words = tree ? json_text(tree) : NULL;
     if (!words || outbox_put(daemon->outbox,
                              keys_said(key, daemon->config->cluster, led->job, "state"), words))
         log_error("job %s: no memory to write its state", led->job);
-    bool over = view_job_over(state);
     if (over && !led->told_over && strcmp(view->state.state, state))
         tell(led, "state", text[0] ? text : state);
     led->told_over = over;

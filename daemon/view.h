@@ -32,7 +32,7 @@ void view_free(struct view *view);
 /** view_job_over() - the state says that the job neither runs nor waits to */
 bool view_job_over(const char *state);
 /** view_job_rests() - it is over, and nobody asks that it go on: there is nothing to decide. Quick,
- * because such jobs stay until somebody removes them */
+ * because such jobs stay for days (daemon/retiring_choice.h) */
 bool view_job_rests(const struct mirror *mirror, const char *cluster, const char *job);
 /** view_job_cancelled() - somebody has asked that it end */
 bool view_job_cancelled(const struct mirror *mirror, const char *cluster, const char *job);

@@ -281,8 +281,14 @@ int desired_record_decode(const json_t *tree, struct desired_record *ret_record,
 
 json_t *state_record_encode(const struct state_record *record)
 {
-    return json_pack("{s:s, s:s, s:I}", "state", record->state, "text", record->text, "unix_ns",
-                     (json_int_t)record->unix_ns);
+    json_t *tree = json_pack("{s:s, s:s, s:I}", "state", record->state, "text", record->text,
+                             "unix_ns", (json_int_t)record->unix_ns);
+
+    if (tree && add_number(tree, "kept_until_unix_ns", record->kept_until_unix_ns)) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
 }
 
 int state_record_decode(const json_t *tree, struct state_record *ret_record, struct error *error)
@@ -294,6 +300,9 @@ int state_record_decode(const json_t *tree, struct state_record *ret_record, str
         status = json_get_text(tree, "text", record.text, sizeof(record.text), error);
     if (!status)
         status = json_get_u64(tree, "unix_ns", INT64_MAX, &record.unix_ns, error);
+    if (!status && json_has(tree, "kept_until_unix_ns"))
+        status =
+            json_get_u64(tree, "kept_until_unix_ns", INT64_MAX, &record.kept_until_unix_ns, error);
     if (!status)
         *ret_record = record;
     return status;

@@ -72,6 +72,7 @@ struct state_record {
     char state[16]; /* "waiting", "preparing", "running", "recovering", "pausing", "paused", ... */
     char text[RECORD_TEXT_SIZE]; /* why, for people */
     uint64_t unix_ns;
+    uint64_t kept_until_unix_ns; /* of a job that is over: it leaves the list then; 0: not said */
 };
 
 /* jobs/<job>/progress: rank 0's node, at most once a second */

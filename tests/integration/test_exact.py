@@ -47,6 +47,7 @@ class Exact(JobTest):
             job.wait_state("paused")
             paused_at = job.step()
             self.assertEqual(job.checkpoints()[-1]["step"], paused_at)
+            self.assertNotIn("kept_until_unix_ns", job.key("state"))
             cluster.stop()
             cluster.etcd.launch()
             cluster.wait("etcd is healthy again", cluster.etcd.healthy)
@@ -55,6 +56,8 @@ class Exact(JobTest):
             job.ask(state="running", stages=3, replicas=1)
             job.wait_completed()
             self.assertEqual(job.generations()[max(job.generations())], (3, 1))
+            state = job.key("state")  # which is over, and stays listed for a week
+            self.assertEqual(state["kept_until_unix_ns"] - state["unix_ns"], 7 * 86400 * 10 ** 9)
             self.assert_exact(job)
 
     def test_two_jobs_share_a_cluster(self):

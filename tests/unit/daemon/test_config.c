@@ -82,6 +82,7 @@ static void check_defaults(const struct config *config)
     assert_int_equal(config->slot_memory_mb, 0);
     assert_int_equal(config->failure_timeout_ns, 1500 * NS_PER_MS);
     assert_int_equal(config->drain_timeout_ns, 60 * NS_PER_SECOND);
+    assert_int_equal(config->keep_finished_ns, 7 * 86400 * NS_PER_SECOND);
 }
 
 static void test_defaults(void **state)
@@ -139,6 +140,7 @@ static void test_file_over_defaults(void **state)
                "slot_memory_mb: 100\n"
                "failure_timeout_ms: 100\n"
                "drain_timeout_s: 0\n"
+               "keep_finished_days: 3650\n"
                "log: journal\n");
     assert_int_equal(load(&config, &error, NULL), 0);
     assert_string_equal(config.cluster, "alps");
@@ -161,6 +163,7 @@ static void test_file_over_defaults(void **state)
     assert_int_equal(config.slot_memory_mb, 100);
     assert_int_equal(config.failure_timeout_ns, 100 * NS_PER_MS);
     assert_int_equal(config.drain_timeout_ns, 0);
+    assert_int_equal(config.keep_finished_ns, 3650 * 86400 * NS_PER_SECOND);
     assert_true(config.journal);
 }
 
@@ -353,7 +356,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 24); /* all keys there are */
+    assert_int_equal(settings, 25); /* all keys there are */
     write_file((const char *)text.data);
     if (load(&config, &error, NULL))
         fail_msg("%s", error.text);
