@@ -4,24 +4,6 @@
  */
 #include "unit/elastic/three_nodes.h"
 
-/* c died before it joined, so 6 never began: a and b have not been heard of since they got it. */
-static void a_commit_that_was_ordered_is_never_taken_back(void **state)
-{
-    (void)state;
-    plan->resume_step = 10;
-    plan->has_commit = true;
-    say(0, WORKER_STUCK, 5, 9);
-    hold(0, 0, LANES);
-    plan->commit = reports[0].workers[0].record;
-    /* What is left of the reports alone would no longer suffice for step 10. */
-    hold(0, 0, 2);
-    say(1, WORKER_STUCK, 5, 9);
-    hold(1, 2, 4);
-    say(2, WORKER_DEAD, 5, 0);
-    decide();
-    expect_published(10, 10); /* at once, and again for those who have not applied it yet */
-}
-
 static void gradients_that_were_thrown_away_do_not_count(void **state)
 {
     (void)state;
@@ -762,7 +744,6 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_large_state_is_given_the_time_to_come),
-        TEST(a_commit_that_was_ordered_is_never_taken_back),
         TEST(gradients_that_were_thrown_away_do_not_count),
         TEST(gradients_of_the_generation_that_broke_do_count),
         TEST(state_that_the_plan_lets_go_does_not_count),

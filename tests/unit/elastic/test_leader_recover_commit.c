@@ -1,0 +1,68 @@
+/* A plan that orders a commit breaks, too: who may yet have to apply the step, and who not. */
+#include "unit/elastic/three_nodes.h"
+
+/* c died before it joined, so 6 never began: a and b have not been heard of since they got it. */
+static void a_commit_that_was_ordered_is_never_taken_back(void **state)
+{
+    (void)state;
+    plan->resume_step = 10;
+    plan->has_commit = true;
+    say(0, WORKER_STUCK, 5, 9);
+    hold(0, 0, LANES);
+    plan->commit = reports[0].workers[0].record;
+    /* What is left of the reports alone would no longer suffice for step 10. */
+    hold(0, 0, 2);
+    say(1, WORKER_STUCK, 5, 9);
+    hold(1, 2, 4);
+    say(2, WORKER_DEAD, 5, 0);
+    decide();
+    expect_published(10, 10); /* at once, and again for those who have not applied it yet */
+}
+
+/* Plan 6 says that step 10 stands. */
+static void order_commit(void)
+{
+    plan->resume_step = 10;
+    plan->has_commit = true;
+    step_record_init(&plan->commit, 10, job_spec_unit_count(&spec), LANES);
+}
+
+/* All who are left have applied it: nobody needs to be told again. */
+static void a_commit_that_all_have_obeyed_is_not_ordered_again(void **state)
+{
+    (void)state;
+    order_commit();
+    say(0, WORKER_STUCK, 6, 10);
+    say(1, WORKER_STUCK, 6, 10);
+    say(2, WORKER_DEAD, 6, 0);
+    decide();
+    expect_published(10, 0);
+}
+
+/* a may yet have to apply 10, but b has gone on to 12 with c, and a's 10 is of no use. */
+static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void **state)
+{
+    (void)state;
+    order_commit();
+    view.progress_step = 12;
+    say(0, WORKER_STUCK, 5, 9);
+    hold(0, 0, LANES);
+    say(1, WORKER_STUCK, 6, 12);
+    say(2, WORKER_DEAD, 6, 0);
+    decide();
+    view.now_ns += 10 * TIMEOUT_NS;
+    decide();
+    expect_published(12, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_commit_that_was_ordered_is_never_taken_back),
+        TEST(a_commit_that_all_have_obeyed_is_not_ordered_again),
+        TEST(a_commit_that_the_others_have_left_behind_is_not_ordered_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
