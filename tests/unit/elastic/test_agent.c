@@ -462,6 +462,24 @@ static void it_does_not_rest_while_a_plan_wants_a_slot(void **state)
     assert_true(agent_rests(agent));
 }
 
+/* Its state may be the last there is; but what it says once more does not keep it longer. */
+static void one_that_is_stuck_and_left_out_is_kept_for_a_while(void **state)
+{
+    (void)state;
+    run_two();
+    feed_plan(AGENT_PLAN, make_plan(2, true, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    now_ns += TIMEOUT_NS;
+    feed_status(1, 11, WORKER_STUCK, 1);
+    uint64_t due_ns = actions.wake_at_ns;
+    assert_true(due_ns == now_ns + 20 * TIMEOUT_NS);
+    now_ns += TIMEOUT_NS;
+    feed_status(1, 11, WORKER_STUCK, 1);
+    feed_tick(due_ns - 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
+    feed_tick(due_ns);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+}
+
 static void old_news_is_ignored(void **state)
 {
     (void)state;
@@ -509,6 +527,7 @@ int main(void)
         TEST(nothing_is_started_in_place_of_a_process_that_is_meant),
         TEST(slots_that_no_node_has_are_passed_over),
         TEST(it_does_not_rest_while_a_plan_wants_a_slot),
+        TEST(one_that_is_stuck_and_left_out_is_kept_for_a_while),
         TEST(old_news_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

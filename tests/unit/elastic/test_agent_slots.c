@@ -217,6 +217,98 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
     assert_true(agent_rests(agent));
 }
 
+/* A hello is none; and whoever has been prepared has shown that it can start. */
+static void only_deaths_before_it_was_prepared_are_deaths_at_start(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    for (unsigned death = 1; death < AGENT_STARTS_MAX; death++) {
+        feed_up(0);
+        feed_status(0, death, WORKER_STARTING, 0);
+        feed_exit(0, 1);
+        feed_tick(actions.wake_at_ns);
+    }
+    feed_up(0);
+    feed_status(0, AGENT_STARTS_MAX, WORKER_STARTING, 0);
+    feed_status(0, AGENT_STARTS_MAX, WORKER_PREPARED, 1);
+    feed_exit(0, 1);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    feed_up(0);
+    feed_status(0, 99, WORKER_STARTING, 0);
+    feed_exit(0, 1);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    for (unsigned death = 2; death <= AGENT_STARTS_MAX; death++) {
+        feed_tick(actions.wake_at_ns);
+        feed_up(0);
+        feed_status(0, 100 + death, WORKER_STARTING, 0);
+        feed_exit(0, 1);
+    }
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+}
+
+/* It waits for a plan to be in force for as long as that takes. */
+static void one_that_never_joined_did_not_run_for_long(void **state)
+{
+    (void)state;
+    on_probation = true;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    feed_up(0);
+    feed_status(0, 7, WORKER_STARTING, 0);
+    feed_status(0, 7, WORKER_PREPARED, 1);
+    now_ns += 10 * AGENT_JOINED_TIMEOUTS * TIMEOUT_NS;
+    feed_exit(0, -11);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+}
+
+/* And not when it says once more that it runs. */
+static void a_good_life_begins_when_it_joins(void **state)
+{
+    (void)state;
+    on_probation = true;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    feed_up(0);
+    feed_status(0, 7, WORKER_STARTING, 0);
+    feed_status(0, 7, WORKER_PREPARED, 1);
+    feed_status(0, 7, WORKER_RUNNING, 1);
+    now_ns += AGENT_JOINED_TIMEOUTS * TIMEOUT_NS;
+    feed_status(0, 7, WORKER_RUNNING, 1);
+    feed_exit(0, -11);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+}
+
+static void a_mended_slot_has_all_its_lives_again(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    for (unsigned death = 1; death < AGENT_STARTS_MAX; death++) {
+        if (death > 1)
+            feed_tick(actions.wake_at_ns);
+        feed_exit(0, 1);
+    }
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0); /* there is a pause */
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    feed_exit(0, 1);
+    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    assert_true(actions.wake_at_ns == now_ns + TIMEOUT_NS / 4); /* the first one */
+}
+
+static void what_a_daemon_before_said_is_not_said_again(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    snprintf(before.node, sizeof(before.node), "a");
+    before.generation = 5;
+    before.worker_count = 1;
+    before.workers[0] =
+        (struct worker_report){.slot = 0, .instance = 10, .phase = WORKER_DEAD, .generation = 5};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    assert_int_equal(count_of(AGENT_REPORT, 0), 0);
+    feed_plan(AGENT_PLAN, make_plan(6, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    assert_int_equal(count_of(AGENT_REPORT, 0), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +322,11 @@ int main(void)
         TEST(what_a_daemon_before_said_is_taken_back),
         TEST(a_worker_takes_its_slot_out_of_service),
         TEST(it_does_not_rest_while_it_knows_ill_of_a_slot),
+        TEST(only_deaths_before_it_was_prepared_are_deaths_at_start),
+        TEST(one_that_never_joined_did_not_run_for_long),
+        TEST(a_good_life_begins_when_it_joins),
+        TEST(a_mended_slot_has_all_its_lives_again),
+        TEST(what_a_daemon_before_said_is_not_said_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
