@@ -353,7 +353,9 @@ const struct command commands[] = {
      .operands_min = 1,
      .operands_max = 1,
      .summary = "which layout a job would get, and why",
-     .details = "A dry run of the planner with estimated costs. Nothing is submitted.",
+     .details =
+         "A dry run of the planner with estimated costs, and how often the job goes over its "
+         "data, where that is here. Nothing is submitted.",
      .flags = {&plan_slots, &plan_gpu, &plan_nodes, &devices, &stages, &replicas, &frozen, &json},
      .run = run_plan},
     {.name = "sample",

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
+#include "ctl/job_data.h"
 #include "ctl/job_file.h"
 #include "ctl/job_from.h"
 #include "ctl/job_settings.h"
@@ -110,6 +111,15 @@ static void warn_missing_data(const struct job_spec *spec)
         warn_missing_path(spec->data.validation_path);
     if (spec->data.validation_mask[0])
         warn_missing_path(spec->data.validation_mask);
+}
+
+static void warn_of_little_data(const struct job_spec *spec)
+{
+    char words[JOB_DATA_WORDS_SIZE];
+    struct job_data data;
+
+    if (job_data_look(spec, &data) && job_data_is_little(spec, &data))
+        fprintf(stderr, "firnctl: warning: the data has %s\n", job_data_words(spec, &data, words));
 }
 
 /* What the cluster cannot give now is no reason to refuse; nor is a picture that does not come. */
@@ -246,6 +256,7 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
         return status;
     uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);
     warn_missing_data(&submission->spec);
+    warn_of_little_data(&submission->spec);
     status = write_job(&store, submission, error);
     if (status)
         return status;

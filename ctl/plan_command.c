@@ -9,6 +9,7 @@
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
+#include "ctl/job_data.h"
 #include "ctl/job_file.h"
 #include "ctl/layout.h"
 #include "ctl/output.h"
@@ -149,7 +150,16 @@ static int tell_json(const struct dry_run *run, struct error *error)
     json_t *tree = json_pack("{s:s, s:i, s:i, s:o, s:[]}", "job", run->spec->name, "slots",
                              (int)run->slot_count, "frozen_layers", (int)run->frozen_layers,
                              "layout", plan_describe(run->plan), "candidates");
+    struct job_data data;
 
+    if (tree && job_data_look(run->spec, &data) &&
+        json_object_set_new(tree, "data",
+                            json_pack("{s:I, s:I, s:f}", "tokens", (json_int_t)data.token_count,
+                                      "samples", (json_int_t)data.sample_count, "passes",
+                                      data.passes))) {
+        json_decref(tree);
+        tree = NULL;
+    }
     for (unsigned i = 0; i < run->choice_count && tree; i++)
         if (json_array_append_new(json_object_get(tree, "candidates"),
                                   choice_json(&run->choices[i]))) {
@@ -201,6 +211,15 @@ static int tell_choices(const struct dry_run *run)
     return text_table_print(&table);
 }
 
+static void tell_data(const struct job_spec *spec)
+{
+    char words[JOB_DATA_WORDS_SIZE];
+    struct job_data data;
+
+    if (job_data_look(spec, &data))
+        printf("\nThe data here has %s.\n", job_data_words(spec, &data, words));
+}
+
 static int tell_text(const struct dry_run *run, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes layout = {0};
@@ -221,6 +240,7 @@ static int tell_text(const struct dry_run *run, struct error *error)
     if (bare)
         printf("%u %s no shadow: no worker of another node has room for the copy\n", bare,
                bare == 1 ? "stage has" : "stages have");
+    tell_data(run->spec);
     printf(
         "\nTimes are estimates from arithmetic and bytes; their proportions are what decides.\n");
     return 0;

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
+#include "base/file_list.h"
 #include "base/philox.h"
-#include "model/data_files.h"
 #include "model/loss_mask.h"
 #include "model/streams.h"
 #include "model/token_row.h"
@@ -65,7 +65,7 @@ static int count_samples(const struct text_source *source, const struct token_ro
 }
 
 static int open_mask(const struct dataset_options *options, const struct text_source *source,
-                     const struct data_files *files, struct text *text, struct error *error)
+                     const struct file_list *files, struct text *text, struct error *error)
 {
     const struct loss_mask_options mask_options = {.key = source->mask_key,
                                                    .paths = source->mask_paths,
@@ -83,8 +83,8 @@ static int open_mask(const struct dataset_options *options, const struct text_so
 static int open_text(const struct dataset_options *options, const struct text_source *source,
                      struct text *text, struct error *error)
 {
-    CLEANUP(data_files_done) struct data_files files = {0};
-    int r = data_files_find(source->paths, source->path_count, &files, error);
+    CLEANUP(file_list_done) struct file_list files = {0};
+    int r = file_list_find(source->key, source->paths, source->path_count, &files, error);
     if (r < 0)
         return r;
 

@@ -7,7 +7,7 @@
  * Order: epoch e visits every training sample once, in the order of philox_permute() keyed by
  * (seed, e). Which samples a micro-batch gets is a function of its global sample index alone.
  *
- * Which files paths name, and what globs match, says model/data_files.h: sorted by path over all of
+ * Which files paths name, and what globs match, says base/file_list.h: sorted by path over all of
  * @paths, none twice. Up to TOKEN_ROW_MEMORY_MAX the tokens are copied when the data set is opened;
  * above it files are mapped and must not shrink while the job runs (model/token_row.h).
  *
@@ -31,8 +31,6 @@ enum dataset_format {
     DATASET_UINT32, /* the same for vocabularies of more than 65,536 */
 };
 
-#define DATASET_FILES_MAX 1000000
-
 struct dataset_options {
     enum dataset_format format;
     const char *const
@@ -54,7 +52,7 @@ struct dataset;
  * dataset_open() - -ENOENT (nothing matches), -EACCES, -ENODATA (fewer tokens than one sample),
  * -ERANGE (a token >= vocab; says the file, the token and the position), -EINVAL (bad header, or a
  * mask that does not fit its tokens), -ENODATA also where no token of a training sample counts,
- * -EIO (a file changed while it was read), -E2BIG (over DATASET_FILES_MAX files), -ENOMEM.
+ * -EIO (a file changed while it was read), -E2BIG (over FILE_LIST_MAX files), -ENOMEM.
  * Unreadable entries below a folder are an error, not skipped. Binary files are data like others.
  */
 int dataset_open(const struct dataset_options *options, struct dataset **ret_dataset,

@@ -9,7 +9,7 @@ static int no_memory(const struct loss_mask_options *options, struct error *erro
 }
 
 /* Both lists are sorted. A folder that holds masks beside tokens gives both as tokens. */
-static int check_apart(const struct loss_mask_options *options, const struct data_files *masks,
+static int check_apart(const struct loss_mask_options *options, const struct file_list *masks,
                        struct error *error)
 {
     size_t i = 0, j = 0;
@@ -28,7 +28,7 @@ static int check_apart(const struct loss_mask_options *options, const struct dat
 }
 
 /* File by file: two mistakes that cancel each other out would shift the mask in between. */
-static int check_sizes(const struct loss_mask_options *options, const struct data_files *masks,
+static int check_sizes(const struct loss_mask_options *options, const struct file_list *masks,
                        struct error *error)
 {
     const struct token_row *row = options->row;
@@ -74,7 +74,7 @@ static uint64_t sum_bytes(const struct token_row *row, uint64_t first, uint64_t 
     return sum;
 }
 
-static int check_file(const struct loss_mask_options *options, const struct data_file *file,
+static int check_file(const struct loss_mask_options *options, const struct listed_file *file,
                       const struct token_row *bytes, uint64_t first, struct error *error)
 {
     uint8_t all = 0;
@@ -91,7 +91,7 @@ static int check_file(const struct loss_mask_options *options, const struct data
                      (unsigned long long)position);
 }
 
-static int check_bytes(const struct loss_mask_options *options, const struct data_files *masks,
+static int check_bytes(const struct loss_mask_options *options, const struct file_list *masks,
                        const struct token_row *bytes, struct error *error)
 {
     uint64_t first = 0;
@@ -116,7 +116,7 @@ static int count_samples(const struct loss_mask_options *options, struct loss_ma
     return 0;
 }
 
-static int read_masks(const struct loss_mask_options *options, const struct data_files *masks,
+static int read_masks(const struct loss_mask_options *options, const struct file_list *masks,
                       struct loss_mask *mask, struct error *error)
 {
     const struct token_row_options row_options = {.format = DATASET_BYTES,
@@ -138,17 +138,17 @@ int loss_mask_open(const struct loss_mask_options *options, struct loss_mask *re
                    struct error *error)
 {
     struct loss_mask mask = {0};
-    struct data_files masks;
+    struct file_list masks;
 
     if (options->path_count == 0) {
         *ret_mask = mask;
         return 0;
     }
-    int r = data_files_find(options->paths, options->path_count, &masks, error);
+    int r = file_list_find(options->key, options->paths, options->path_count, &masks, error);
     if (r < 0)
         return r;
     r = read_masks(options, &masks, &mask, error);
-    data_files_done(&masks);
+    file_list_done(&masks);
     if (r < 0) {
         loss_mask_done(&mask);
         return r;

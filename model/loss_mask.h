@@ -24,11 +24,11 @@ struct loss_mask {
 };
 
 struct loss_mask_options {
-    const char *key;                /* of the job file, for messages: "data.mask" */
-    const char *const *paths;       /* as data_files_find() takes them */
-    unsigned path_count;            /* 0: every token counts */
-    const struct data_files *files; /* of the row; borrowed for the call */
-    const struct token_row *row;    /* borrowed for the call */
+    const char *key;               /* of the job file, for messages: "data.mask" */
+    const char *const *paths;      /* as file_list_find() takes them */
+    unsigned path_count;           /* 0: every token counts */
+    const struct file_list *files; /* of the row; borrowed for the call */
+    const struct token_row *row;   /* borrowed for the call */
     unsigned context;
     uint64_t sample_count;
     uint64_t memory_max_bytes, map_min_bytes; /* as of a token row */

@@ -116,7 +116,7 @@ static int take_token_bytes(struct token_row *row, const struct source *source, 
 }
 
 /* The descriptor is open on success only. */
-static int open_source(const struct data_file *file, enum dataset_format format,
+static int open_source(const struct listed_file *file, enum dataset_format format,
                        struct source *ret_source, struct error *error)
 {
     struct source source = {.path = file->path, .size_bytes = (size_t)file->size_bytes};
@@ -204,7 +204,7 @@ static void count_file(struct token_row *row, size_t token_count)
 static int copy_files(const struct token_row_options *options, size_t total_bytes,
                       struct token_row *row, struct error *error)
 {
-    const struct data_files *files = options->files;
+    const struct file_list *files = options->files;
     char *memory = malloc(MAX(total_bytes, (size_t)1));
     size_t used_bytes = 0;
     int r = 0;
@@ -264,7 +264,7 @@ static int load_source(const struct source *source, bool map, struct token_exten
     return 0;
 }
 
-static int map_file(const struct token_row_options *options, const struct data_file *file,
+static int map_file(const struct token_row_options *options, const struct listed_file *file,
                     struct token_row *row, struct error *error)
 {
     struct source source = {0};
@@ -294,7 +294,7 @@ static int map_file(const struct token_row_options *options, const struct data_f
 static int load_files(const struct token_row_options *options, struct token_row *row,
                       struct error *error)
 {
-    const struct data_files *files = options->files;
+    const struct file_list *files = options->files;
     size_t total_bytes = 0;
     int r = 0;
 

@@ -15,8 +15,8 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/file_list.h"
 #include "base/hash.h"
-#include "model/data_files.h"
 #include "model/dataset.h"
 
 #define TOKEN_ROW_MEMORY_MAX (512ull << 20) /* bytes of files that are copied whole */
@@ -24,7 +24,7 @@
 
 struct token_row_options {
     enum dataset_format format;
-    const struct data_files *files; /* read in their order; borrowed for the call */
+    const struct file_list *files; /* read in their order; borrowed for the call */
     unsigned vocab;
     uint64_t memory_max_bytes, map_min_bytes; /* the limits above, but for tests */
 };

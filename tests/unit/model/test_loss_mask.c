@@ -142,8 +142,8 @@ static void test_mapped_equals_copied(void **state)
         write_file(name, mask, words[0] % 9);
     }
     const char *path = at("t"), *mask_path = at("m");
-    CLEANUP(data_files_done) struct data_files files = {0};
-    assert_int_equal(data_files_find(&path, 1, &files, &error), 0);
+    CLEANUP(file_list_done) struct file_list files = {0};
+    assert_int_equal(file_list_find("data.path", &path, 1, &files, &error), 0);
     const struct token_row_options row_options = {
         .format = DATASET_UINT16, .files = &files, .vocab = 2, .memory_max_bytes = UINT64_MAX};
     assert_int_equal(token_row_open(&row_options, &row, &error), 0);

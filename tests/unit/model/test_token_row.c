@@ -134,19 +134,32 @@ static void test_tokens_outside_the_vocabulary(void **state)
     dataset_close(open_dataset(&options));
 }
 
+static void test_an_unreadable_file(void **state)
+{
+    (void)state;
+    write_text("open", "abcdefgh");
+    write_text("locked", "x");
+    assert_int_equal(chmod(at("locked"), 0), 0);
+    const char *path = at("*");
+    const struct dataset_options options = options_of(&path, 1);
+    become_nobody();
+    expect_failure(&options, -EACCES, "locked: Permission denied");
+    become_oneself();
+}
+
 /* ---- rows larger than memory ---- */
 
 static void open_row(const char *path, enum dataset_format format, uint64_t memory_max_bytes,
                      uint64_t map_min_bytes, struct token_row *ret_row)
 {
-    CLEANUP(data_files_done) struct data_files files = {0};
+    CLEANUP(file_list_done) struct file_list files = {0};
     const struct token_row_options options = {.format = format,
                                               .files = &files,
                                               .vocab = 65536,
                                               .memory_max_bytes = memory_max_bytes,
                                               .map_min_bytes = map_min_bytes};
     struct error error = {0};
-    if (data_files_find(&path, 1, &files, &error) < 0 ||
+    if (file_list_find("data.path", &path, 1, &files, &error) < 0 ||
         token_row_open(&options, ret_row, &error) < 0)
         fail_msg("%s", error.text);
 }
@@ -230,11 +243,11 @@ static void test_mapped_tokens_are_checked(void **state)
     (void)state;
     write_text("a.txt", "aaac");
     const char *path = at("a.txt");
-    CLEANUP(data_files_done) struct data_files files = {0};
+    CLEANUP(file_list_done) struct file_list files = {0};
     struct token_row_options options = {.files = &files, .vocab = 'c'};
     struct token_row row;
     struct error error = {0};
-    assert_int_equal(data_files_find(&path, 1, &files, &error), 0);
+    assert_int_equal(file_list_find("data.path", &path, 1, &files, &error), 0);
     assert_int_equal(token_row_open(&options, &row, &error), -ERANGE);
     assert_non_null(strstr(error.text, "a.txt: token 99 at position 3"));
 }
@@ -247,6 +260,7 @@ int main(void)
         IN_FOLDER(test_token_files_are_alike),
         IN_FOLDER(test_bad_llmc_headers),
         IN_FOLDER(test_tokens_outside_the_vocabulary),
+        IN_FOLDER(test_an_unreadable_file),
         IN_FOLDER(test_mapped_equals_copied),
         IN_FOLDER(test_mapped_tokens_are_checked),
     };

@@ -1,5 +1,5 @@
 /* What a job makes of its data: how many tokens count in a step, and an evaluation of nothing. */
-#include "unit/model/data_folder.h"
+#include "unit/base/test_folder.h"
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
  * pattern to match inside it. A folder taken whole is the pattern "**" that sees hidden names. The
  * places wait on a stack of ours, so depth costs no call frames and is bounded by a count.
  */
-#include "model/data_files.h"
+#include "base/file_list.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "model/dataset.h"
 
 #define COMPONENTS_MAX 64
 #define DEEP           "**"
@@ -24,7 +22,7 @@ struct place {
 };
 
 struct walk {
-    struct data_files *files;
+    struct file_list *files;
     const char *components[COMPONENTS_MAX];
     unsigned component_count;
     bool hidden; /* names that begin with a dot are seen */
@@ -35,7 +33,7 @@ struct walk {
 
 static int out_of_memory(struct error *error)
 {
-    return error_set(error, -ENOMEM, "data: no memory for the list of files");
+    return error_set(error, -ENOMEM, "no memory for the list of files");
 }
 
 /* @array, or where it moved to make room for one more element; NULL leaves it as it was. */
@@ -52,14 +50,14 @@ static void *reserve(void *array, size_t count, size_t *capacity, size_t element
 }
 
 /* Takes @path in any case. */
-static int add_file(struct data_files *files, char *path, const struct stat *status,
+static int add_file(struct file_list *files, char *path, const struct stat *status,
                     struct error *error)
 {
-    struct data_file *moved = NULL;
+    struct listed_file *moved = NULL;
     int r = 0;
 
-    if (files->count >= DATASET_FILES_MAX)
-        r = error_set(error, -E2BIG, "data: more than %d files", DATASET_FILES_MAX);
+    if (files->count >= FILE_LIST_MAX)
+        r = error_set(error, -E2BIG, "more than %d files", FILE_LIST_MAX);
     else
         moved = reserve(files->files, files->count, &files->capacity, sizeof(*moved));
     if (moved == NULL) {
@@ -68,7 +66,7 @@ static int add_file(struct data_files *files, char *path, const struct stat *sta
     }
     files->files = moved;
     files->files[files->count++] =
-        (struct data_file){.path = path, .size_bytes = (uint64_t)status->st_size};
+        (struct listed_file){.path = path, .size_bytes = (uint64_t)status->st_size};
     return 0;
 }
 
@@ -78,8 +76,8 @@ static int push_place(struct walk *walk, char *folder, unsigned component)
     struct place *moved = NULL;
     int r = 0;
 
-    if (++walk->visited_count > DATASET_FILES_MAX)
-        r = error_set(walk->error, -E2BIG, "data: more than %d folders", DATASET_FILES_MAX);
+    if (++walk->visited_count > FILE_LIST_MAX)
+        r = error_set(walk->error, -E2BIG, "more than %d folders", FILE_LIST_MAX);
     else if (folder != NULL)
         moved = reserve(walk->places, walk->place_count, &walk->place_capacity, sizeof(*moved));
     if (moved == NULL) {
@@ -112,7 +110,7 @@ static int look_up(const char *path, bool follow, struct stat *ret_status, struc
         return 1;
     if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
         return 0;
-    return error_set(error, -errno, "data: %s: %s", path, strerror(errno));
+    return error_set(error, -errno, "%s: %s", path, strerror(errno));
 }
 
 /* Something with the right name for the component of @place: a file of ours, or a folder on the
@@ -155,12 +153,12 @@ static int read_folder(struct walk *walk, const struct place *place)
     int r = 0;
 
     if (directory == NULL)
-        return error_set(walk->error, -errno, "data: %s: %s", folder, strerror(errno));
+        return error_set(walk->error, -errno, "%s: %s", folder, strerror(errno));
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(directory);
         if (entry == NULL && errno != 0)
-            r = error_set(walk->error, -errno, "data: %s: %s", folder, strerror(errno));
+            r = error_set(walk->error, -errno, "%s: %s", folder, strerror(errno));
         if (entry == NULL)
             break;
         if (!name_matches(walk, component, entry->d_name))
@@ -202,14 +200,14 @@ static int walk_from(struct walk *walk, const char *folder)
     return r;
 }
 
-static int find_folder(struct data_files *files, const char *path, struct error *error)
+static int find_folder(struct file_list *files, const char *path, struct error *error)
 {
     struct walk walk = {
         .files = files, .components = {DEEP}, .component_count = 1, .hidden = true, .error = error};
     return walk_from(&walk, path);
 }
 
-static int find_glob(struct data_files *files, const char *pattern, struct error *error)
+static int find_glob(struct file_list *files, const char *pattern, struct error *error)
 {
     struct walk walk = {.files = files, .error = error};
     AUTO_FREE char *text = strdup(pattern);
@@ -223,17 +221,17 @@ static int find_glob(struct data_files *files, const char *pattern, struct error
         if (count > 0 && strcmp(part, DEEP) == 0 && strcmp(walk.components[count - 1], DEEP) == 0)
             continue; /* the second would only find everything again */
         if (count == COMPONENTS_MAX)
-            return error_set(error, -EINVAL, "data: %s: more than %d components", pattern,
+            return error_set(error, -EINVAL, "%s: more than %d components", pattern,
                              COMPONENTS_MAX);
         walk.components[walk.component_count++] = part;
     }
     int r = walk_from(&walk, pattern[0] == '/' ? "/" : "");
     if (r == 0 && files->count == count_before)
-        r = error_set(error, -ENOENT, "data: no file matches %s", pattern);
+        r = error_set(error, -ENOENT, "no file matches %s", pattern);
     return r;
 }
 
-static int find_path(struct data_files *files, const char *path, struct error *error)
+static int find_path(struct file_list *files, const char *path, struct error *error)
 {
     AUTO_FREE char *clean = strdup(path); /* without slashes at the end: one name for one thing */
     struct stat status;
@@ -249,22 +247,22 @@ static int find_path(struct data_files *files, const char *path, struct error *e
     if (r == 0 && has_magic(clean))
         return find_glob(files, clean, error);
     if (r == 0)
-        return error_set(error, -ENOENT, "data: %s: no such file or folder", path);
+        return error_set(error, -ENOENT, "%s: no such file or folder", path);
     if (S_ISDIR(status.st_mode))
         return find_folder(files, clean, error);
     if (!S_ISREG(status.st_mode))
-        return error_set(error, -EINVAL, "data: %s: neither a file nor a folder", path);
+        return error_set(error, -EINVAL, "%s: neither a file nor a folder", path);
     char *copy = strdup(clean);
     return copy == NULL ? out_of_memory(error) : add_file(files, copy, &status, error);
 }
 
 static int compare_paths(const void *a, const void *b)
 {
-    const struct data_file *left = a, *right = b;
+    const struct listed_file *left = a, *right = b;
     return strcmp(left->path, right->path);
 }
 
-static void sort_unique(struct data_files *files)
+static void sort_unique(struct file_list *files)
 {
     size_t kept = 0;
 
@@ -279,16 +277,17 @@ static void sort_unique(struct data_files *files)
     files->count = kept;
 }
 
-int data_files_find(const char *const *paths, unsigned path_count, struct data_files *ret_files,
-                    struct error *error)
+int file_list_find(const char *key, const char *const *paths, unsigned path_count,
+                   struct file_list *ret_files, struct error *error)
 {
-    struct data_files files = {0};
+    struct file_list files = {0};
     int r = 0;
 
     for (unsigned i = 0; r == 0 && i < path_count; i++)
         r = find_path(&files, paths[i], error);
     if (r < 0) {
-        data_files_done(&files);
+        error_prefix(error, "%s: ", key);
+        file_list_done(&files);
         return r;
     }
     sort_unique(&files);
@@ -296,10 +295,10 @@ int data_files_find(const char *const *paths, unsigned path_count, struct data_f
     return 0;
 }
 
-void data_files_done(struct data_files *files)
+void file_list_done(struct file_list *files)
 {
     for (size_t i = 0; i < files->count; i++)
         free(files->files[i].path);
     free(files->files);
-    *files = (struct data_files){0};
+    *files = (struct file_list){0};
 }
