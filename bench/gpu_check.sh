@@ -55,7 +55,7 @@ fail() {
 # why: the lines of the last command that tell most
 why() {
     { grep -aE 'WRONG|  first |  pattern|computes with|ERROR|rror:| failed|refused|=========|Assertion|No such' "$output" || tail -n 4 "$output"; } |
-        grep -avE 'Test failed|error: Failure!|^\[=====' | awk '!said[$0]++' | head -n 12 | cut -c 1-240 | sed 's/^/      /'
+        grep -avE 'Test failed|error: Failure!|^\[=====' | awk '!said[$0]++' | head -n 6 | cut -c 1-170 | sed 's/^/      /'
 }
 
 # run SECONDS COMMAND...: a kit's libraries are for its own programs
