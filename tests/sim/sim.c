@@ -72,6 +72,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_UNHEARD_NOTICE] = "unheard-notice",
     [BUG_SILENT_KEEPER] = "silent-keeper",
     [BUG_FORGOTTEN_SLOT] = "forgotten-slot",
+    [BUG_BEGUN_BY_SOME] = "begun-by-some",
 };
 
 static void describe_job(struct sim *sim)

@@ -72,6 +72,7 @@ enum sim_bug {
     BUG_UNHEARD_NOTICE,
     BUG_SILENT_KEEPER,
     BUG_FORGOTTEN_SLOT,
+    BUG_BEGUN_BY_SOME,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

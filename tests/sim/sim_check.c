@@ -58,13 +58,18 @@ struct sim_check *sim_check_new(struct sim *sim)
 
 /* ---- steps ---- */
 
-static struct sim_witness *witness_of(struct sim *sim, const struct plan *plan, uint64_t step)
+static struct sim_witness *witness_in(struct sim_witness witnesses[16], const struct plan *plan,
+                                      uint64_t step)
 {
-    struct sim_witness *witness =
-        &sim->check->witnesses[plan->generation % ARRAY_COUNT(sim->check->witnesses)];
+    struct sim_witness *witness = &witnesses[plan->generation % 16];
     if (witness->generation != plan->generation || witness->step != step)
         *witness = (struct sim_witness){.generation = plan->generation, .step = step};
     return witness;
+}
+
+static struct sim_witness *witness_of(struct sim *sim, const struct plan *plan, uint64_t step)
+{
+    return witness_in(sim->check->witnesses, plan, step);
 }
 
 void sim_check_hold(struct sim *sim, struct sim_worker *worker)
@@ -393,6 +398,21 @@ void sim_check_begin(struct sim *sim, const struct sim_worker *worker)
                      (unsigned long long)step, unit,
                      !held->held ? "missing" : "at another step or with other bits");
     }
+}
+
+void sim_check_begun(struct sim *sim, const struct sim_worker *worker, bool begins)
+{
+    struct sim_check *check = sim->check;
+    const struct plan *plan = worker->plan;
+    uint64_t step = worker->state.applied_step;
+    struct sim_witness *those = witness_in(check->begins, plan, step);
+    struct sim_witness *others = witness_in(check->leaves_out, plan, step);
+    (begins ? those : others)->ranks |= (uint64_t)1 << worker->rank;
+    if (those->ranks != 0 && others->ranks != 0)
+        sim_fail(sim,
+                 "generation %llu: some ranks begin a checkpoint of step %llu, and others leave it "
+                 "out",
+                 (unsigned long long)plan->generation, (unsigned long long)step);
 }
 
 void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoint)

@@ -53,6 +53,8 @@ struct sim_check {
     struct sim_sealed cannot; /* the newest that some keeper could not do its part of, and when */
 
     struct sim_witness begun[16]; /* by generation: the step that it begins from */
+    /* By generation: who has begun its share of the newest checkpoint, and who has left it out. */
+    struct sim_witness begins[16], leaves_out[16];
     /* By generation: which one its last commit with a switch flag announced, after which step. */
     struct {
         uint64_t generation, step, next;
@@ -85,6 +87,8 @@ void sim_check_forget(struct sim_worker *worker);
 void sim_check_frame(struct sim *sim, const struct sim_worker *worker, uint64_t generation);
 /** a generation begins on a worker: all that it owns is at one step */
 void sim_check_begin(struct sim *sim, const struct sim_worker *worker);
+/** a checkpoint is due at the boundary where @worker is: it begins its share, or leaves it out */
+void sim_check_begun(struct sim *sim, const struct sim_worker *worker, bool begins);
 /** a checkpoint appears on disk */
 void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoint);
 /** all parts of @step's checkpoint are together: from now on losses count */

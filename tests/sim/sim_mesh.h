@@ -36,6 +36,7 @@ struct sim_payload {
     uint64_t step;
     struct sim_readiness readiness;
     uint64_t switch_generation, durable_step, failed_step;
+    bool busy; /* a rank cannot begin another checkpoint yet */
     uint64_t digest;
     struct sim_unit unit;
     struct sim_record record;

@@ -204,6 +204,7 @@ static void begin_round(struct sim_worker *worker, bool closing)
         .durable_step = closing ? durable_when_closing(worker) : worker->snapshot.durable_step,
         .failed_step = worker->snapshot.failed_step,
     };
+    round->sum.busy = !closing && sim_snapshot_busy(worker);
     if (worker->announced > worker->generation)
         round->sum.readiness.announced_min = round->sum.readiness.announced_max = worker->announced;
     else
@@ -322,6 +323,7 @@ static bool at_gather(struct sim_worker *worker)
         }
         round->sum.durable_step = MIN(round->sum.durable_step, payload.durable_step);
         round->sum.failed_step = MAX(round->sum.failed_step, payload.failed_step);
+        round->sum.busy |= payload.busy;
         merge_readiness(&round->sum.readiness, &payload.readiness);
     }
     if (worker->rank > 0)
@@ -472,8 +474,10 @@ static void look_after_checkpoint(struct sim_worker *worker)
         sim_snapshot_commit(worker, down->durable_step);
     if (worker->rank == 0)
         sim_snapshot_take_result(worker);
-    if (sim_snapshot_due(worker->sim, worker->state.applied_step) && down->switch_generation == 0)
-        sim_snapshot_begin(worker);
+    if (!sim_snapshot_due(worker->sim, worker->state.applied_step) || down->switch_generation != 0)
+        return;
+    bool may_begin = !down->busy || worker->sim->bug == BUG_BEGUN_BY_SOME;
+    sim_check_begun(worker->sim, worker, may_begin && sim_snapshot_begin(worker));
 }
 
 static bool at_apply(struct sim_worker *worker)

@@ -36,6 +36,7 @@ void sim_snapshot_reset(struct sim_worker *worker)
     struct sim_snapshot *snapshot = &worker->snapshot;
     sim_snapshot_end_copies(worker);
     snapshot->begun_step = snapshot->durable_step = snapshot->failed_step = 0;
+    snapshot->abandoned_step = 0;
     snapshot->kept_step = 0;
 }
 
@@ -50,7 +51,25 @@ void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step)
     if (failed_step == 0 || failed_step != snapshot->begun_step || !makes_copies(worker))
         return;
     sim_snapshot_end_copies(worker);
+    worker->snapshot.abandoned_step = failed_step;
     sim_folders_abandon(worker->sim, worker->node, failed_step, snapshot->part.generation);
+}
+
+/* A step was begun, and rank 0 does not know yet what becomes of it. */
+static bool is_open(const struct sim_snapshot *snapshot)
+{
+    bool committed = snapshot->begun_step == snapshot->committed_step &&
+                     snapshot->part.generation == snapshot->committed_generation;
+    return snapshot->begun_step != 0 && !committed &&
+           snapshot->begun_step != snapshot->abandoned_step &&
+           snapshot->begun_step != snapshot->failed_step;
+}
+
+bool sim_snapshot_busy(const struct sim_worker *worker)
+{
+    const struct sim_snapshot *snapshot = &worker->snapshot;
+    return snapshot->writing || snapshot->spread != NULL ||
+           (worker->rank == 0 && makes_copies(worker) && is_open(snapshot));
 }
 
 bool sim_snapshot_begin(struct sim_worker *worker)

@@ -50,6 +50,7 @@ struct sim_snapshot {
     uint64_t done_ns;
     struct sim_part part;
     uint64_t begun_step, durable_step, failed_step, committed_step, committed_generation;
+    uint64_t abandoned_step;
     bool committing;
     uint64_t commit_done_ns, commit_step, commit_generation;
     unsigned world, commit_world;
@@ -170,6 +171,8 @@ int sim_restore(struct sim_worker *worker);
 
 /* sim_snapshot.c */
 bool sim_snapshot_due(const struct sim *sim, uint64_t step);
+/** sim_snapshot_busy() - another one cannot be begun at the coming boundary */
+bool sim_snapshot_busy(const struct sim_worker *worker);
 bool sim_snapshot_begin(struct sim_worker *worker);
 void sim_snapshot_poll(struct sim_worker *worker);
 void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step);
