@@ -16,86 +16,6 @@ enum { DOWN_SETTLED, DOWN_UNIT, DOWN_HOLDERS, DOWN_HEAD };
 /* The index of a message's tag. */
 enum message { UP, DOWN };
 
-/* ---- the verdict ---- */
-
-static int compare_claims(const void *a, const void *b)
-{
-    const struct dispute_claim *left = a, *right = b;
-
-    if (left->unit != right->unit)
-        return left->unit < right->unit ? -1 : 1;
-    return (left->bits > right->bits) - (left->bits < right->bits);
-}
-
-static size_t run_length(const struct dispute_claim *claims, size_t count)
-{
-    size_t length = 1;
-
-    while (length < count && compare_claims(&claims[0], &claims[length]) == 0)
-        length++;
-    return length;
-}
-
-/* Of @count claims on one unit, ordered by their bits: how many the most say alike, and who. */
-static size_t most_alike(const struct dispute_claim *claims, size_t count, size_t *ret_first)
-{
-    size_t most = 0;
-
-    for (size_t at = 0, length; at < count; at += length) {
-        length = run_length(claims + at, count - at);
-        if (length <= most)
-            continue;
-        most = length;
-        *ret_first = at;
-    }
-    return most;
-}
-
-/* Who is wrong in one unit, or (@ret_accused all of them) who may be. */
-static void judge_unit(const struct dispute_claim *claims, size_t count, bool *wrong,
-                       bool *doubtful, struct dispute_verdict *verdict)
-{
-    size_t first = 0, most = most_alike(claims, count, &first);
-    bool settled = 2 * most > count;
-
-    if (most == count)
-        return;
-    if (verdict->holders == 0) {
-        verdict->unit = claims[0].unit;
-        verdict->holders = (unsigned)count;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (!settled)
-            doubtful[claims[i].rank] = true;
-        else if (i < first || i >= first + most)
-            wrong[claims[i].rank] = true;
-}
-
-int dispute_judge(const struct dispute_claim *claims, size_t count, unsigned rank_count,
-                  struct dispute_verdict *ret_verdict)
-{
-    bool wrong[JOB_DEVICES_MAX] = {false}, doubtful[JOB_DEVICES_MAX] = {false};
-    AUTO_FREE struct dispute_claim *sorted = calloc(count + 1, sizeof(*sorted));
-
-    if (!sorted)
-        return -ENOMEM;
-    memset(ret_verdict, 0, sizeof(*ret_verdict));
-    if (count > 0) /* else there may be no array */
-        memcpy(sorted, claims, count * sizeof(*sorted));
-    qsort(sorted, count, sizeof(*sorted), compare_claims);
-    for (size_t at = 0, end; at < count; at = end) {
-        for (end = at; end < count && sorted[end].unit == sorted[at].unit;)
-            end++;
-        judge_unit(sorted + at, end - at, wrong, doubtful, ret_verdict);
-    }
-    for (unsigned rank = 0; rank < rank_count; rank++)
-        ret_verdict->settled = ret_verdict->settled || wrong[rank];
-    for (unsigned rank = 0; rank < rank_count; rank++)
-        if (ret_verdict->settled ? wrong[rank] : doubtful[rank])
-            ret_verdict->accused[ret_verdict->accused_count++] = rank;
-    return 0;
-}
-
 /* ---- messages ---- */
 
 /* Words of claims; room for those of all. */
@@ -116,7 +36,7 @@ static int claims_add(struct claims *claims, const uint64_t *words, size_t count
     return 0;
 }
 
-static int pack_claims(const struct dispute_claim *list, size_t count, struct claims *claims)
+static int pack_claims(const struct verdict_claim *list, size_t count, struct claims *claims)
 {
     int status = 0;
 
@@ -144,10 +64,10 @@ static int gather(const struct assembly *place, struct claims *claims)
 
 /* What came from others is checked here, at the root. */
 static int judge_words(const struct claims *claims, const struct plan *plan,
-                       struct dispute_verdict *ret_verdict)
+                       struct verdict *ret_verdict)
 {
     size_t count = claims->count / CLAIM_WORDS;
-    AUTO_FREE struct dispute_claim *list = calloc(count + 1, sizeof(*list));
+    AUTO_FREE struct verdict_claim *list = calloc(count + 1, sizeof(*list));
 
     if (!list)
         return -ENOMEM;
@@ -157,13 +77,13 @@ static int judge_words(const struct claims *claims, const struct plan *plan,
         const uint64_t *words = claims->words + CLAIM_WORDS * i;
         if (words[0] >= plan->worker_count || words[1] >= STEP_RECORD_UNITS_MAX)
             return -EBADMSG;
-        list[i] = (struct dispute_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
+        list[i] = (struct verdict_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
     }
-    int status = dispute_judge(list, count, plan->worker_count, ret_verdict);
+    int status = verdict_judge(list, count, plan->worker_count, ret_verdict);
     return status || ret_verdict->accused_count > 0 ? status : -EBADMSG;
 }
 
-static int send_verdict(const struct assembly *place, const struct dispute_verdict *verdict)
+static int send_verdict(const struct assembly *place, const struct verdict *verdict)
 {
     uint64_t words[DOWN_HEAD + JOB_DEVICES_MAX] = {verdict->settled, verdict->unit,
                                                    verdict->holders};
@@ -178,7 +98,7 @@ static int send_verdict(const struct assembly *place, const struct dispute_verdi
 }
 
 static int receive_verdict(const struct assembly *place, const struct plan *plan,
-                           struct dispute_verdict *ret_verdict)
+                           struct verdict *ret_verdict)
 {
     AUTO_FREE uint64_t *words = NULL;
     size_t count = 0;
@@ -189,10 +109,10 @@ static int receive_verdict(const struct assembly *place, const struct plan *plan
         status = -EBADMSG;
     if (status)
         return status;
-    *ret_verdict = (struct dispute_verdict){.settled = words[DOWN_SETTLED] != 0,
-                                            .unit = (unsigned)words[DOWN_UNIT],
-                                            .holders = (unsigned)words[DOWN_HOLDERS],
-                                            .accused_count = (unsigned)(count - DOWN_HEAD)};
+    *ret_verdict = (struct verdict){.settled = words[DOWN_SETTLED] != 0,
+                                    .unit = (unsigned)words[DOWN_UNIT],
+                                    .holders = (unsigned)words[DOWN_HOLDERS],
+                                    .accused_count = (unsigned)(count - DOWN_HEAD)};
     for (unsigned i = 0; i < ret_verdict->accused_count; i++) {
         if (words[DOWN_HEAD + i] >= plan->worker_count)
             return -EBADMSG;
@@ -202,7 +122,7 @@ static int receive_verdict(const struct assembly *place, const struct plan *plan
 }
 
 int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t step,
-                const struct dispute_claim *mine, size_t count, struct dispute_verdict *ret_verdict)
+                const struct verdict_claim *mine, size_t count, struct verdict *ret_verdict)
 {
     struct assembly place;
     struct claims claims = {0};
@@ -228,8 +148,8 @@ int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint6
 /* ---- what it means ---- */
 
 /* "node a, slot 0 and node b, slot 1" */
-static void name_accused(const struct plan *plan, const struct dispute_verdict *verdict,
-                         char *ret_names, size_t size)
+static void name_accused(const struct plan *plan, const struct verdict *verdict, char *ret_names,
+                         size_t size)
 {
     size_t used = 0;
 
@@ -243,7 +163,7 @@ static void name_accused(const struct plan *plan, const struct dispute_verdict *
         snprintf(ret_names + used, size - used, " and %u more", verdict->accused_count - 3);
 }
 
-static bool is_accused(const struct dispute_verdict *verdict, unsigned rank)
+static bool is_accused(const struct verdict *verdict, unsigned rank)
 {
     for (unsigned i = 0; i < verdict->accused_count; i++)
         if (verdict->accused[i] == rank)
@@ -262,7 +182,7 @@ static const char *what_follows(enum dispute_about about)
 }
 
 int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about about, uint64_t step,
-                    const struct dispute_verdict *verdict, bool again, struct error *error)
+                    const struct verdict *verdict, bool again, struct error *error)
 {
     char names[160];
     const char *what = what_differs(about);
@@ -298,13 +218,13 @@ void dispute_memory_rollback(struct dispute_memory *memory)
 }
 
 static size_t list_claims(const struct state *state, const struct unit_digests *digests,
-                          enum dispute_about about, unsigned rank, struct dispute_claim *claims)
+                          enum dispute_about about, unsigned rank, struct verdict_claim *claims)
 {
     const struct step_record *record = &state->hold;
     size_t count = 0;
 
     for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++) {
-        struct dispute_claim claim = {rank, unit, digests->values[unit]};
+        struct verdict_claim claim = {rank, unit, digests->values[unit]};
         bool known = digests->known[unit];
         if (about == DISPUTE_GRADIENTS) {
             known = unit < record->unit_count && step_record_is_known(record->unit_squares[unit]);
@@ -333,8 +253,8 @@ int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank,
                    struct error *error)
 {
     bool again = seen_before(state, about, step, memory);
-    AUTO_FREE struct dispute_verdict *verdict = malloc(sizeof(*verdict));
-    AUTO_FREE struct dispute_claim *claims = calloc(STEP_RECORD_UNITS_MAX, sizeof(*claims));
+    AUTO_FREE struct verdict *verdict = malloc(sizeof(*verdict));
+    AUTO_FREE struct verdict_claim *claims = calloc(STEP_RECORD_UNITS_MAX, sizeof(*claims));
 
     state->holds = false;
     int status = verdict && claims

@@ -5,11 +5,10 @@
  * the square sums and the digests that every commit carries; who is wrong is not.
  *
  * Design: a commit in dispute is none. Its root tells all, and then all claims (rank, unit, bits of
- * the square sum or the digest) go up the tree of ranks, and one verdict down. Of each unit the
- * value of more than half of those who hold it is right, and whoever has another one goes: its slot
- * is out of service, and the others go on. Without a majority nobody can tell; if it comes out so
- * again, all who hold that unit go. Nobody goes before all know the verdict: who has only seen
- * links break would not know why.
+ * the square sum or the digest) go up the tree of ranks, and one verdict down (elastic/verdict.h).
+ * Whoever is wrong goes: its slot is out of service, and the others go on. Without a majority
+ * nobody can tell; if it comes out so again, all who hold that unit go. Nobody goes before all know
+ * the verdict: who has only seen links break would not know why.
  *
  * Gradients: whatever the verdict, and also without one, nobody holds the step any more: it is
  * computed anew from the state before it, that nobody has left. What replicas differ in must not
@@ -27,33 +26,12 @@
 #pragma once
 
 #include "elastic/plan.h"
+#include "elastic/verdict.h"
 #include "worker/assembly.h"
 #include "worker/state_check.h"
 
 /* The worse one last: where both are, state is what the dispute is about. */
 enum dispute_about { DISPUTE_NOTHING, DISPUTE_GRADIENTS, DISPUTE_STATE };
-
-struct dispute_claim {
-    unsigned rank, unit;
-    uint64_t bits; /* of the square sum, or the digest */
-};
-
-struct dispute_verdict {
-    bool settled;           /* a majority has spoken */
-    unsigned unit, holders; /* the first unit in dispute, and how many hold it */
-    unsigned accused_count; /* settled: those who are wrong; else all who hold such a unit */
-    unsigned accused[JOB_DEVICES_MAX]; /* ranks, ascending */
-};
-
-/**
- * dispute_judge() - from the claims of all ranks, in any order; of each rank one for a unit at most
- * @rank_count: at most JOB_DEVICES_MAX, above every rank
- *
- * Where the claims agree nobody is accused, unsettled.
- * Return: 0, -ENOMEM
- */
-int dispute_judge(const struct dispute_claim *claims, size_t count, unsigned rank_count,
-                  struct dispute_verdict *ret_verdict) CHECK_RESULT;
 
 /**
  * dispute_run() - by all workers of @plan, once a commit of @step was found to be in dispute
@@ -63,8 +41,8 @@ int dispute_judge(const struct dispute_claim *claims, size_t count, unsigned ran
  * mesh failed); -EBADMSG, also where the claims agree: then there was no reason to go; -ENOMEM
  */
 int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t step,
-                const struct dispute_claim *mine, size_t count,
-                struct dispute_verdict *ret_verdict) CHECK_RESULT;
+                const struct verdict_claim *mine, size_t count,
+                struct verdict *ret_verdict) CHECK_RESULT;
 
 /**
  * dispute_outcome() - what the verdict on @step means for @rank
@@ -75,8 +53,7 @@ int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint6
  * must let go of what it has
  */
 int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about about, uint64_t step,
-                    const struct dispute_verdict *verdict, bool again,
-                    struct error *error) CHECK_RESULT;
+                    const struct verdict *verdict, bool again, struct error *error) CHECK_RESULT;
 
 /*
  * What a worker remembers of disputes without a majority; all zero: none. It is the worker's own: a

@@ -1,7 +1,6 @@
 /*
- * Replicas that hold different gradients, or state: who is accused, that all hear the same verdict
- * wherever in the tree the odd one is, and what each makes of it. Over real links, one thread a
- * rank.
+ * Replicas that hold different gradients, or state: that all hear the same verdict wherever in the
+ * tree the odd one is, and what each makes of it. Over real links, one thread a rank.
  */
 #include "unit/comm/mesh_harness.h"
 
@@ -13,9 +12,7 @@
 #define UNITS 4
 #define STEP  41
 
-/* ---- the verdict ---- */
-
-static void expect(const struct dispute_verdict *verdict, bool settled, unsigned accused)
+static void expect(const struct verdict *verdict, bool settled, unsigned accused)
 {
     unsigned seen = 0;
 
@@ -25,68 +22,12 @@ static void expect(const struct dispute_verdict *verdict, bool settled, unsigned
     assert_int_equal(seen, accused);
 }
 
-static void judge(const struct dispute_claim *claims, size_t count, bool settled, unsigned accused)
-{
-    struct dispute_verdict verdict;
-
-    assert_int_equal(dispute_judge(claims, count, RANKS, &verdict), 0);
-    expect(&verdict, settled, accused);
-}
-
-static void test_the_majority_is_right(void **state)
-{
-    static const struct dispute_claim three[] = {{0, 1, 7}, {1, 1, 8}, {2, 1, 7}, {3, 0, 9}};
-    static const struct dispute_claim five[] = {
-        {0, 3, 7}, {1, 3, 8}, {2, 3, 7}, {3, 3, 9}, {4, 3, 7}};
-    struct dispute_verdict verdict;
-
-    (void)state;
-    judge(three, ARRAY_COUNT(three), true, 1u << 1);
-    judge(five, ARRAY_COUNT(five), true, 1u << 1 | 1u << 3);
-    assert_int_equal(dispute_judge(five, ARRAY_COUNT(five), RANKS, &verdict), 0);
-    assert_int_equal(verdict.unit, 3);
-    assert_int_equal(verdict.holders, 5);
-}
-
-static void test_without_a_majority_all_are_doubtful(void **state)
-{
-    static const struct dispute_claim two[] = {{0, 1, 7}, {4, 1, 8}, {1, 2, 5}};
-    static const struct dispute_claim four[] = {{0, 1, 7}, {1, 1, 7}, {2, 1, 8}, {3, 1, 8}};
-    static const struct dispute_claim three[] = {{0, 1, 7}, {1, 1, 8}, {2, 1, 9}};
-
-    (void)state;
-    judge(two, ARRAY_COUNT(two), false, 1u << 0 | 1u << 4);
-    judge(four, ARRAY_COUNT(four), false, 0xf);
-    judge(three, ARRAY_COUNT(three), false, 0x7);
-}
-
-/* One that is wrong for sure goes first; the rest is seen when the step is committed again. */
-static void test_units_are_judged_one_by_one(void **state)
-{
-    static const struct dispute_claim claims[] = {{0, 0, 1}, {1, 0, 1}, {2, 0, 2},
-                                                  {5, 1, 1}, {6, 1, 2}, {0, 2, 3}};
-
-    (void)state;
-    judge(claims, ARRAY_COUNT(claims), true, 1u << 2);
-}
-
-static void test_agreement_accuses_nobody(void **state)
-{
-    static const struct dispute_claim claims[] = {{0, 0, 1}, {1, 0, 1}, {2, 1, 2}};
-
-    (void)state;
-    judge(claims, ARRAY_COUNT(claims), false, 0);
-    judge(NULL, 0, false, 0);
-}
-
-/* ---- over links ---- */
-
 struct rank {
     struct world *world;
     const struct plan *plan;
     unsigned rank;
-    struct dispute_claim claim;
-    struct dispute_verdict verdict;
+    struct verdict_claim claim;
+    struct verdict verdict;
     int status;
     pthread_t thread;
 };
@@ -160,7 +101,7 @@ static void test_all_hear_the_verdict(void **state)
 
 /* ---- what follows ---- */
 
-static void outcome(enum dispute_about about, const struct dispute_verdict *verdict, unsigned rank,
+static void outcome(enum dispute_about about, const struct verdict *verdict, unsigned rank,
                     bool again, int status, const char *words)
 {
     struct plan *plan = ranked_plan(3);
@@ -175,9 +116,9 @@ static void outcome(enum dispute_about about, const struct dispute_verdict *verd
 
 static void test_what_a_verdict_means(void **state)
 {
-    static const struct dispute_verdict settled = {
+    static const struct verdict settled = {
         .settled = true, .unit = 2, .holders = 3, .accused_count = 1, .accused = {1}};
-    static const struct dispute_verdict open = {
+    static const struct verdict open = {
         .unit = 2, .holders = 2, .accused_count = 2, .accused = {0, 1}};
     static const char wrong[] = "step 41: node n1, slot 5: other gradients of unit 2";
 
@@ -314,10 +255,6 @@ static void test_nobody_keeps_a_disputed_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_majority_is_right),
-        cmocka_unit_test(test_without_a_majority_all_are_doubtful),
-        cmocka_unit_test(test_units_are_judged_one_by_one),
-        cmocka_unit_test(test_agreement_accuses_nobody),
         cmocka_unit_test(test_all_hear_the_verdict),
         cmocka_unit_test(test_a_dispute_about_nothing_has_no_verdict),
         cmocka_unit_test(test_what_a_verdict_means),
