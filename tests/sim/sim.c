@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "elastic/planner_time.h"
 #include "membership/keys.h"
+#include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
@@ -73,6 +74,10 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_SILENT_KEEPER] = "silent-keeper",
     [BUG_FORGOTTEN_SLOT] = "forgotten-slot",
     [BUG_BEGUN_BY_SOME] = "begun-by-some",
+    [BUG_UNSEEN_STATE] = "unseen-state",
+    [BUG_UNSEEN_GRADIENTS] = "unseen-gradients",
+    [BUG_KEPT_DISPUTED] = "kept-disputed",
+    [BUG_WRONG_VERDICT] = "wrong-verdict",
 };
 
 static void describe_job(struct sim *sim)
@@ -218,7 +223,8 @@ static void add_nodes(struct sim *sim)
     }
     if (sim->spec.elastic.shadow)
         make_exposed(sim, slots);
-    else if (!sim->one_fault && !sim_cuts_lone(sim) && !sim_notices_alone(sim))
+    else if (!sim->one_fault && !sim_cuts_lone(sim) && !sim_notices_alone(sim) &&
+             !sim_bits_alone(sim))
         limit_memory(sim, slots);
     submit(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -255,6 +261,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim_stragglers_draw(sim);
     sim_cuts_draw(sim);
     sim_notices_draw(sim);
+    sim_bits_draw(sim);
     draw_versions(sim);
     surround(sim);
     add_nodes(sim);
@@ -263,6 +270,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim_stragglers_begin(sim);
     sim_cuts_begin(sim);
     sim_notices_begin(sim);
+    sim_bits_begin(sim);
     return sim;
 }
 
@@ -289,7 +297,8 @@ struct sim *sim_new_scene(uint64_t steps, unsigned node_count, const struct sim_
 
 bool sim_run_until(struct sim *sim, uint64_t until_ns)
 {
-    while (!sim->failed && sim->event_count > 0 && sim->now_ns < until_ns && sim_step(sim))
+    while (!sim->failed && !sim->unjudged && sim->event_count > 0 && sim->now_ns < until_ns &&
+           sim_step(sim))
         if (sim->fired > sim->events_max)
             sim_fail(sim, "more than %llu events: somebody runs in circles",
                      (unsigned long long)sim->events_max);
@@ -334,16 +343,18 @@ bool sim_run(struct sim *sim)
 {
     bool complete = false;
     sim_run_until(sim, sim->faults->over_ns + 1);
-    finish_upgrade(sim);
+    if (!sim->unjudged)
+        finish_upgrade(sim);
     uint64_t calm_since_ns = sim->now_ns;
     sim_trace(sim, "CALM from now on");
-    while (!sim->failed && !complete) {
+    while (!sim->failed && !sim->unjudged && !complete) {
         sim_run_until(sim, sim->now_ns + LOOK_NS);
-        complete = sim_check_liveness(sim, calm_since_ns);
+        complete = !sim->unjudged && sim_check_liveness(sim, calm_since_ns);
     }
-    if (!sim->failed) {
+    if (!sim->failed && !sim->unjudged) {
         sim_run_until(sim, MAX(sim->now_ns + AFTERMATH_NS, sim->faults->slots_back_ns));
-        sim_check_end(sim);
+        if (!sim->unjudged)
+            sim_check_end(sim);
     }
     if (sim->failed && sim->trace)
         tell_state(sim);
@@ -363,6 +374,7 @@ void sim_free(struct sim *sim)
     sim_stragglers_free(sim);
     sim_cuts_free(sim);
     sim_notices_free(sim);
+    sim_bits_free(sim);
     sim_queue_free(sim);
     free(sim->workers);
     free(sim->nodes);

@@ -73,6 +73,10 @@ enum sim_bug {
     BUG_SILENT_KEEPER,
     BUG_FORGOTTEN_SLOT,
     BUG_BEGUN_BY_SOME,
+    BUG_UNSEEN_STATE,
+    BUG_UNSEEN_GRADIENTS,
+    BUG_KEPT_DISPUTED,
+    BUG_WRONG_VERDICT,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];
@@ -100,6 +104,7 @@ enum sim_stream {
     STREAM_STRAGGLERS,
     STREAM_CUTS,
     STREAM_NOTICES,
+    STREAM_BITS,
     STREAM_COUNT
 };
 
@@ -120,6 +125,7 @@ struct sim_faults;
 struct sim_stragglers;
 struct sim_cuts;
 struct sim_notices;
+struct sim_bits;
 
 struct sim {
     uint64_t seed, now_ns;
@@ -150,7 +156,9 @@ struct sim {
     struct sim_stragglers *stragglers; /* NULL: in no scene */
     struct sim_cuts *cuts;             /* NULL: in no scene */
     struct sim_notices *notices;       /* NULL: in no scene */
+    struct sim_bits *bits;             /* NULL: in no scene */
 
+    bool unjudged; /* it ends here: nobody can find any more that something is wrong */
     bool failed;
     char failure[512];
 };

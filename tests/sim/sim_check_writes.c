@@ -8,6 +8,7 @@
 #include "elastic/plan.h"
 #include "membership/keys.h"
 #include "membership/records.h"
+#include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
@@ -164,11 +165,11 @@ static void check_shadowed(struct sim *sim, const struct plan *plan)
             troubled != NULL ? troubled->name : "none", plan->reason_text);
 }
 
-static void check_fallback(struct sim *sim, const struct plan *plan)
+static void check_fallback(struct sim *sim, const struct plan *plan, bool excused)
 {
     uint64_t disturbed_ns = sim->faults->store_disturbed_ns, committed = sim->check->committed_step;
     if (sim->store->down || (disturbed_ns != 0 && disturbed_ns + CALM_NS > sim->now_ns) ||
-        sim->store->late_requests_percent > 0 || sim_cuts_excuse(sim, plan))
+        sim->store->late_requests_percent > 0 || sim_cuts_excuse(sim, plan) || excused)
         return;
     check_shadowed(sim, plan);
     for (uint64_t step = committed; step > plan->resume_step && step + 1 >= committed; step--) {
@@ -200,6 +201,8 @@ static void check_ordered_commit(struct sim *sim, const struct plan *plan)
 static void check_source(struct sim *sim, const struct plan *plan, uint64_t readable)
 {
     struct sim_check *check = sim->check;
+    bool excused = sim_bits_excuse(sim);
+    sim_bits_planned(sim, plan);
     if (!plan->planned)
         check->given_away = plan->generation;
     if (plan->worker_count == 0) /* everybody leaves, with a checkpoint */
@@ -214,7 +217,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
             sim_fail(sim, "generation %llu goes on from step %llu, but that of %llu is on disk",
                      (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
                      (unsigned long long)readable);
-        check_fallback(sim, plan); /* all that somebody kept from an earlier generation */
+        check_fallback(sim, plan, excused); /* all that somebody kept from an earlier generation */
         check->committed_step = plan->resume_step;
         return;
     }
@@ -226,7 +229,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
                  (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
                  (unsigned long long)readable);
     if (plan->reason == PLAN_REASON_FAILURE)
-        check_fallback(sim, plan);
+        check_fallback(sim, plan, excused);
     for (uint64_t step = plan->resume_step + 1; step <= (uint64_t)SIM_STEPS_MAX; step++)
         check->passed_ns[step] = sim->now_ns;
     check->committed_step = plan->resume_step;

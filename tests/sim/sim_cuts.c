@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "elastic/plan.h"
+#include "sim/sim_bits.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 
@@ -161,7 +162,8 @@ void sim_cuts_begin(struct sim *sim)
 {
     if (sim->cuts->lone)
         post_lone(sim);
-    if (sim->cuts->lone || is_other_bug(sim) || !sim_chance(sim, STREAM_CUTS, CUT_PERCENT))
+    if (sim->cuts->lone || sim_bits_alone(sim) || is_other_bug(sim) ||
+        !sim_chance(sim, STREAM_CUTS, CUT_PERCENT))
         return;
     bool for_good = sim->stages == 0 && sim->slot_memory == 0; /* else it may need both ends */
     add_cut(sim, for_good);

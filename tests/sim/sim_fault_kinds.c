@@ -387,7 +387,7 @@ static bool fail_workers(struct sim *sim, struct sim_fault *fault)
     return true;
 }
 
-static void write_excuse(struct sim *sim, const struct sim_node *node)
+void sim_faults_excuse(struct sim *sim, const struct sim_node *node)
 {
     char key[KV_KEY_MAX];
     sim_store_put(sim->store, keys_excused(key, SIM_CLUSTER, node->name), "{}");
@@ -405,7 +405,7 @@ static void let_live(struct sim *sim, const struct sim_fault *fault)
         sim_firnd_start(node);
         break;
     case 1:
-        write_excuse(sim, node);
+        sim_faults_excuse(sim, node);
         break;
     default:
         sim->faults->slots_back_ns = sim->now_ns + SLOTS_BACK_NS;

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "membership/keys.h"
 #include "membership/records.h"
+#include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_node.h"
 #include "sim/sim_notices.h"
@@ -166,7 +167,7 @@ struct sim_faults *sim_faults_new(struct sim *sim)
     faults->sim = sim;
     faults->over_ns = FIRST_NS;
     uint64_t count = sim_random(sim, STREAM_FAULTS, FAULTS_MAX + 1);
-    if (sim_stragglers_alone(sim) || sim_notices_alone(sim))
+    if (sim_stragglers_alone(sim) || sim_notices_alone(sim) || sim_bits_alone(sim))
         count = 0;
     bool only_store = sim_chance(sim, STREAM_FAULTS, ONLY_STORE_PERCENT);
     uint64_t at_ns = FIRST_NS + sim_random(sim, STREAM_FAULTS, NS_PER_SECOND);

@@ -38,7 +38,7 @@ struct options {
 };
 
 struct tally {
-    uint64_t seeds, failures, commits, events, memory_plans, disk_plans, unfenced;
+    uint64_t seeds, failures, commits, events, memory_plans, disk_plans, unfenced, unjudged;
     uint64_t longest_wait_ns, longest_wait_seed; /* for a commit, when all faults were over */
 };
 
@@ -96,6 +96,7 @@ static bool run_seed(const struct options *options, uint64_t seed, struct tally 
     tally->memory_plans += sim->check->memory_plans;
     tally->disk_plans += sim->check->disk_plans;
     tally->unfenced += sim->check->unfenced;
+    tally->unjudged += sim->unjudged;
     if (sim->check->longest_wait_ns > tally->longest_wait_ns) {
         tally->longest_wait_ns = sim->check->longest_wait_ns;
         tally->longest_wait_seed = seed;
@@ -119,10 +120,11 @@ static int run_all(const struct options *options)
     double seconds = processor_seconds() - began;
     printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " steps committed, %" PRIu64
            " generations from memory, %" PRIu64 " from disk, %" PRIu64 " unfenced commits, %" PRIu64
+           " with a wrong bit that nobody can find, %" PRIu64
            " events; longest wait with all faults over %.0f s (seed %" PRIu64
            "); %.1f s, %.1f seeds/s\n",
            tally.seeds, tally.failures, tally.commits, tally.memory_plans, tally.disk_plans,
-           tally.unfenced, tally.events, (double)tally.longest_wait_ns / 1e9,
+           tally.unfenced, tally.unjudged, tally.events, (double)tally.longest_wait_ns / 1e9,
            tally.longest_wait_seed, seconds, (double)tally.seeds / seconds);
     return (tally.failures > 0) == (options->bug != BUG_NONE) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -23,12 +23,28 @@ enum sim_tag {
     SIM_CLOSED,
     SIM_STATE, /* index: unit */
     SIM_RELEASE,
+    SIM_CLAIMS,
+    SIM_VERDICT,
 };
 
 /* Who has the plan that comes next (worker/exchange.h). */
 struct sim_readiness {
     uint64_t announced_min, announced_max; /* newest plan of those ranks that have a newer one */
     uint64_t lacking;                      /* ranks that have none, a bit each */
+};
+
+/* Of the units that are compared in a step (worker/state_check.h). */
+struct sim_digests {
+    bool known[SIM_UNITS];
+    uint64_t values[SIM_UNITS];
+};
+
+/* worker/dispute.h */
+enum sim_dispute { SIM_DISPUTE_NOTHING, SIM_DISPUTE_GRADIENTS, SIM_DISPUTE_STATE };
+
+struct sim_verdict {
+    bool settled;
+    uint64_t accused; /* ranks, a bit each */
 };
 
 /* What a message carries: as much of it as its tag needs. */
@@ -40,6 +56,9 @@ struct sim_payload {
     uint64_t digest;
     struct sim_unit unit;
     struct sim_record record;
+    struct sim_digests digests;
+    enum sim_dispute dispute;
+    struct sim_verdict verdict;
 };
 
 enum sim_mesh_state { SIM_MESH_OPENING, SIM_MESH_OPEN, SIM_MESH_FAILED };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "membership/keys.h"
+#include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
@@ -162,7 +163,7 @@ static void say(void *context)
 void sim_notices_begin(struct sim *sim)
 {
     struct sim_notices *notices = sim->notices;
-    if (!notices->drawn)
+    if (!notices->drawn || sim_bits_alone(sim))
         return;
     notices->node = (unsigned)sim_random(sim, STREAM_NOTICES, sim->node_count);
     notices->said_ns = FIRST_NS + sim_random(sim, STREAM_NOTICES, SPAN_NS);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_store.h"
 #include "sim/sim_stragglers.h"
@@ -42,8 +43,8 @@ static bool take_one(struct sim_worker *worker, unsigned from, enum sim_tag tag,
     return false;
 }
 
-static bool take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
-                 struct sim_payload *ret_payload, bool *ret_broken)
+bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
+                  struct sim_payload *ret_payload, bool *ret_broken)
 {
     return take_one(worker, from, tag, step, 0, ret_payload, ret_broken);
 }
@@ -103,7 +104,7 @@ static bool at_forward(struct sim_worker *worker)
     struct sim_payload payload = {.step = next_step(worker)};
     bool broken;
     if (stage_of(worker) > 0 &&
-        !take(worker, worker->rank - 1, SIM_ACTIVATION, payload.step, &payload, &broken))
+        !session_take(worker, worker->rank - 1, SIM_ACTIVATION, payload.step, &payload, &broken))
         return broken && worker->alive;
     payload.digest = sim_forward(payload.digest, payload.step, worker->state.units,
                                  worker->first_unit, worker->unit_count);
@@ -145,8 +146,10 @@ static void add_squares(struct sim_worker *worker, unsigned stage, uint64_t dige
     uint64_t step = next_step(worker);
     for (unsigned unit = plan->stage_first_unit[stage]; unit < plan->stage_first_unit[stage + 1];
          unit++) {
-        worker->state.hold.squares[unit] = sim_square(worker->state.units[unit].hash, step, digest);
-        worker->gradients_step[unit] = worker->ledger.gradients[unit] = step;
+        bool flipped = sim_bits_flips_gradient(worker, unit);
+        worker->state.hold.squares[unit] = sim_square(unit, step, flipped ? ~digest : digest);
+        worker->gradients_step[unit] = flipped ? 0 : step;
+        worker->ledger.gradients[unit] = step;
     }
 }
 
@@ -168,7 +171,7 @@ static bool at_backward(struct sim_worker *worker)
     struct sim_payload payload = {.step = next_step(worker), .digest = worker->act_digest};
     bool broken;
     if (!is_last_stage(worker) &&
-        !take(worker, worker->rank + 1, SIM_GRADIENT, payload.step, &payload, &broken))
+        !session_take(worker, worker->rank + 1, SIM_GRADIENT, payload.step, &payload, &broken))
         return broken && worker->alive;
     worker->act_digest = payload.digest;
     if (stage_of(worker) > 0)
@@ -204,6 +207,8 @@ static void begin_round(struct sim_worker *worker, bool closing)
         .durable_step = closing ? durable_when_closing(worker) : worker->snapshot.durable_step,
         .failed_step = worker->snapshot.failed_step,
     };
+    round->sum.digests = worker->digests;
+    worker->disputed = SIM_DISPUTE_NOTHING;
     round->sum.busy = !closing && sim_snapshot_busy(worker);
     if (worker->announced > worker->generation)
         round->sum.readiness.announced_min = round->sum.readiness.announced_max = worker->announced;
@@ -216,7 +221,26 @@ static void begin_round(struct sim_worker *worker, bool closing)
     worker_go(worker, POINT_GATHER);
 }
 
-/* Every replica of the stage must have come to the same. */
+/*
+ * Whoever has other parameters comes to other gradients, and all sum them up alike: of equal ones
+ * the sum is what each has, so that the layout makes no difference.
+ */
+static void add_gradients(struct sim_worker *worker, unsigned rank, uint64_t digest)
+{
+    const struct sim *sim = worker->sim;
+    if (digest != worker->act_digest && !sim_bits_may_be_wrong(sim, worker->generation))
+        sim_fail(worker->sim,
+                 "step %llu: rank %u and rank %u of generation %llu compute on different "
+                 "parameters",
+                 (unsigned long long)next_step(worker), rank, worker->rank,
+                 (unsigned long long)worker->generation);
+    if (rank < worker->plan->stage_count) /* the first */
+        worker->sum_digest = digest;
+    else if (digest != worker->sum_digest)
+        worker->sum_digest = sim_mix(worker->sum_digest, digest);
+}
+
+/* The sum over all replicas of the stage, in their order. */
 static bool at_reduce(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -225,17 +249,13 @@ static bool at_reduce(struct sim_worker *worker)
     bool broken;
     for (; round->next_child < plan->replica_count; round->next_child++) {
         unsigned rank = plan_rank(plan, round->next_child, stage_of(worker));
-        if (rank == worker->rank)
-            continue;
-        if (!take(worker, rank, SIM_REDUCE, next_step(worker), &payload, &broken))
+        payload.digest = worker->act_digest;
+        if (rank != worker->rank &&
+            !session_take(worker, rank, SIM_REDUCE, next_step(worker), &payload, &broken))
             return broken && worker->alive;
-        if (payload.digest != worker->act_digest)
-            sim_fail(worker->sim,
-                     "step %llu: rank %u and rank %u of generation %llu compute on "
-                     "different parameters",
-                     (unsigned long long)next_step(worker), rank, worker->rank,
-                     (unsigned long long)plan->generation);
+        add_gradients(worker, rank, payload.digest);
     }
+    worker->act_digest = worker->sum_digest;
     if (plan->replica_count > 1)
         feed_shadow(worker);
     hold(worker);
@@ -259,6 +279,7 @@ static bool at_shadow(struct sim_worker *worker)
             return broken && worker->alive;
         add_squares(worker, shadow->stage, payload.digest);
     }
+    dispute_compare(worker, sim_snapshot_due(worker->sim, worker->state.applied_step));
     worker->state.holds = true;
     sim_check_hold(worker->sim, worker);
     sim_snapshot_poll(worker);
@@ -314,13 +335,10 @@ static bool at_gather(struct sim_worker *worker)
         if (worker->sim->bug == BUG_COMMIT_WITHOUT_HOLDS && !round->closing &&
             adds_nothing(worker, first + round->next_child))
             continue;
-        if (!take(worker, first + round->next_child, tag, round->sum.step, &payload, &broken))
+        if (!session_take(worker, first + round->next_child, tag, round->sum.step, &payload,
+                          &broken))
             return broken && worker->alive;
-        if (!sim_record_merge(&round->sum.record, &payload.record)) {
-            sim_fail(worker->sim, "step %llu: ranks disagree about its record",
-                     (unsigned long long)round->sum.step);
-            return false;
-        }
+        dispute_merge(worker, &payload);
         round->sum.durable_step = MIN(round->sum.durable_step, payload.durable_step);
         round->sum.failed_step = MAX(round->sum.failed_step, payload.failed_step);
         round->sum.busy |= payload.busy;
@@ -354,7 +372,7 @@ static void decide_commit(struct sim_worker *worker)
 {
     struct sim_round *round = &worker->round;
     round->down = round->sum;
-    if (round->closing)
+    if (round->closing || worker->disputed != SIM_DISPUTE_NOTHING)
         return;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
         round->down.durable_step = worker->snapshot.durable_step;
@@ -411,14 +429,21 @@ static bool at_ask(struct sim_worker *worker)
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
-    if (worker->rank == 0 && !round->closing && worker->held_generation >= worker->generation)
+    if (worker->rank == 0 && !round->closing && worker->disputed == SIM_DISPUTE_NOTHING &&
+        worker->held_generation >= worker->generation)
         return false;
     if (worker->rank == 0)
         decide_commit(worker);
-    else if (!take(worker, plan_tree_parent(worker->rank), round->closing ? SIM_CLOSED : SIM_COMMIT,
-                   round->sum.step, &round->down, &broken))
+    else if (!session_take(worker, plan_tree_parent(worker->rank),
+                           round->closing ? SIM_CLOSED : SIM_COMMIT, round->sum.step, &round->down,
+                           &broken))
         return broken && worker->alive;
     send_down(worker);
+    worker->disputed = MAX(worker->disputed, round->down.dispute);
+    if (worker->disputed != SIM_DISPUTE_NOTHING) {
+        dispute_begin(worker);
+        return true;
+    }
     if (round->closing)
         return after_closing(worker);
     settle_in(worker);
@@ -439,8 +464,7 @@ void session_apply(struct sim_worker *worker, const struct sim_record *record)
         if (!worker->keeps[unit] || (!own && worker->sim->bug == BUG_STALE_SHADOW))
             continue;
         /* Without this step's gradients the optimizer takes whatever is in the buffers. */
-        held->hash = sim_apply_unit(held->hash, record->step,
-                                    digest + (record->step - worker->gradients_step[unit]));
+        sim_apply_unit(held, record->step, digest + (record->step - worker->gradients_step[unit]));
         held->step++;
         sim_check_apply(worker->sim, worker, unit);
     }
@@ -546,6 +570,7 @@ static bool at_share(struct sim_worker *worker)
             return false;
         }
     }
+    dispute_compare(worker, true);
     begin_round(worker, true);
     return true;
 }
@@ -621,10 +646,20 @@ static bool at_record(struct sim_worker *worker)
 bool session_step(struct sim_worker *worker)
 {
     static bool (*const at[POINT_COUNT])(struct sim_worker *) = {
-        [POINT_STEP] = at_step,     [POINT_FORWARD] = at_forward, [POINT_BACKWARD] = at_backward,
-        [POINT_REDUCE] = at_reduce, [POINT_SHADOW] = at_shadow,   [POINT_GATHER] = at_gather,
-        [POINT_ASK] = at_ask,       [POINT_APPLY] = at_apply,     [POINT_ANNOUNCED] = at_announced,
-        [POINT_SHARE] = at_share,   [POINT_RECORD] = at_record,
+        [POINT_STEP] = at_step,
+        [POINT_FORWARD] = at_forward,
+        [POINT_BACKWARD] = at_backward,
+        [POINT_REDUCE] = at_reduce,
+        [POINT_SHADOW] = at_shadow,
+        [POINT_GATHER] = at_gather,
+        [POINT_ASK] = at_ask,
+        [POINT_APPLY] = at_apply,
+        [POINT_ANNOUNCED] = at_announced,
+        [POINT_SHARE] = at_share,
+        [POINT_RECORD] = at_record,
+        [POINT_CLAIMS] = dispute_at_claims,
+        [POINT_VERDICT] = dispute_at_verdict,
+        [POINT_OUT] = dispute_at_out,
     };
     return at[worker->point](worker);
 }

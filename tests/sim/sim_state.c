@@ -26,9 +26,9 @@ static double as_value(uint64_t hash)
     return value;
 }
 
-double sim_square(uint64_t hash, uint64_t step, uint64_t digest)
+double sim_square(unsigned unit, uint64_t step, uint64_t digest)
 {
-    return as_value(sim_mix(sim_mix(hash, step), digest));
+    return as_value(sim_mix(sim_mix(unit, step), digest));
 }
 
 double sim_loss(unsigned lane, uint64_t step, uint64_t digest)
@@ -97,9 +97,15 @@ uint64_t sim_record_digest(const struct sim_record *record)
     return digest;
 }
 
-uint64_t sim_apply_unit(uint64_t hash, uint64_t step, uint64_t record_digest)
+void sim_apply_unit(struct sim_unit *unit, uint64_t step, uint64_t record_digest)
 {
-    return sim_mix(sim_mix(hash, step), record_digest);
+    unit->moments = sim_mix(sim_mix(unit->moments, step), record_digest);
+    unit->hash = sim_mix(unit->hash, unit->moments);
+}
+
+uint64_t sim_unit_digest(const struct sim_unit *unit)
+{
+    return sim_mix(unit->hash, unit->moments);
 }
 
 void sim_record_to(const struct sim_record *from, struct step_record *into)

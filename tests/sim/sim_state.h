@@ -1,8 +1,8 @@
 /*
- * What training computes, as numbers that tell the same story: a unit's parameters are a hash of
- * everything that was ever applied to it, a step's record is made from the hashes of all units.
- * So whoever applies a step twice, misses one, or computes with a neighbour at another step, has
- * other bits from then on.
+ * What training computes, as numbers that tell the same story: a unit's parameters and moments are
+ * hashes of everything that was ever applied to it, a step's record is made from those of all
+ * units. So whoever applies a step twice, misses one, or computes with a neighbour at another step,
+ * has other bits from then on.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 struct sim_unit {
     bool held;
     uint64_t step, hash; /* of the parameters after `step` */
+    uint64_t moments;    /* of the optimizer, by which the parameters after the next one are made */
 };
 
 /* A step_record of this model, in little space. */
@@ -32,15 +33,17 @@ uint64_t sim_initial_hash(unsigned unit);
 /** sim_forward() - @digest of what comes in, carried through [first, first + count) of @step */
 uint64_t sim_forward(uint64_t digest, uint64_t step, const struct sim_unit *units, unsigned first,
                      unsigned count);
-double sim_square(uint64_t hash, uint64_t step, uint64_t digest);
+double sim_square(unsigned unit, uint64_t step, uint64_t digest);
 double sim_loss(unsigned lane, uint64_t step, uint64_t digest);
 void sim_record_init(struct sim_record *record, uint64_t step);
 /** sim_record_merge() - false: they contradict each other */
 bool sim_record_merge(struct sim_record *into, const struct sim_record *from);
 bool sim_record_complete(const struct sim_record *record);
 uint64_t sim_record_digest(const struct sim_record *record);
-/** sim_apply_unit() - the optimizer step */
-uint64_t sim_apply_unit(uint64_t hash, uint64_t step, uint64_t record_digest);
+/** sim_apply_unit() - the optimizer step, to the state after @step */
+void sim_apply_unit(struct sim_unit *unit, uint64_t step, uint64_t record_digest);
+/** sim_unit_digest() - of parameters and moments */
+uint64_t sim_unit_digest(const struct sim_unit *unit);
 void sim_record_to(const struct sim_record *from, struct step_record *into);
 void sim_record_from(const struct step_record *from, struct sim_record *into);
 

@@ -373,7 +373,9 @@ void worker_broken(struct sim_worker *worker, int status)
         return;
     if (worker->mesh != NULL)
         sim_mesh_fail(worker->mesh, -ECONNRESET);
+    worker->cause = dispute_let_go(worker);
     go_stuck(worker);
+    worker->cause = CAUSE_NONE;
 }
 
 /* Before the old engine goes: a step that the survivors agreed to keep is applied. */
@@ -435,6 +437,7 @@ void worker_switch(struct sim_worker *worker)
     worker->pending = NULL;
     worker->generation = plan->generation;
     int rank = plan_find(plan, sim_node_name(worker->sim, worker->node), worker->slot);
+    worker->disputed = SIM_DISPUTE_NOTHING;
     settle(worker);
     close_generation(worker);
     worker->unreached.count = 0;
@@ -451,6 +454,7 @@ void worker_switch(struct sim_worker *worker)
     if (plan->planned)
         worker_report(worker, WORKER_PREPARED);
     if (worker->rank < plan->worker_count && plan->source != PLAN_SOURCE_MEMORY) {
+        worker->doubted_step[0] = 0; /* the same steps are computed from another state */
         worker_go(worker, POINT_RESTORE);
         worker_busy(worker, 5000, 60000);
         if (plan->source == PLAN_SOURCE_CHECKPOINT)

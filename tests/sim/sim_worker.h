@@ -32,6 +32,9 @@ enum sim_point {
     POINT_ANNOUNCED,
     POINT_SHARE, /* of the last checkpoint */
     POINT_RECORD,
+    POINT_CLAIMS,  /* of the children, in a dispute */
+    POINT_VERDICT, /* the parent's word */
+    POINT_OUT,     /* its slot goes out of service: waits to be stopped */
     POINT_COUNT,
 };
 
@@ -115,12 +118,16 @@ struct sim_worker {
 
     enum sim_point point;
     uint64_t busy_until_ns, deadline_ns;
-    uint64_t act_digest;
+    uint64_t act_digest, sum_digest; /* of this replica, and of those before it in the reduction */
     unsigned next_move, next_shadow;
     enum sim_finish finish;
     uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */
     enum worker_phase leaves_as;
     struct sim_round round;
+    struct sim_digests digests; /* of what was compared last */
+    enum sim_dispute disputed;  /* in the last round, as far as it knows */
+    struct sim_verdict verdict;
+    uint64_t doubted_step[2]; /* the last without a majority: gradients, state */
     struct sim_snapshot snapshot;
     uint64_t progress_ns;
     struct sim_readiness readiness; /* rank 0: as of the last commit */
@@ -160,10 +167,29 @@ void worker_switch(struct sim_worker *worker);
 
 /* sim_session.c: one step of the main thread at its point; false: it waits */
 bool session_step(struct sim_worker *worker);
+/** session_take() - a message of this generation is here; with a failed mesh the generation is over
+ * instead, and *ret_broken */
+bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
+                  struct sim_payload *ret_payload, bool *ret_broken);
 void session_begin(struct sim_worker *worker);
 void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
 /** session_apply() - the optimizer step, if all is as it should be */
 void session_apply(struct sim_worker *worker, const struct sim_record *record);
+
+/* sim_dispute.c: worker/dispute.c and worker/state_check.c */
+
+/** dispute_compare() - digests of the units whose turn it is, or of @all */
+void dispute_compare(struct sim_worker *worker, bool all);
+/** dispute_merge() - what a child says is merged into the round's sum */
+void dispute_merge(struct sim_worker *worker, const struct sim_payload *from);
+/** dispute_begin() - the round's commit is none */
+void dispute_begin(struct sim_worker *worker);
+bool dispute_at_claims(struct sim_worker *worker);
+bool dispute_at_verdict(struct sim_worker *worker);
+bool dispute_at_out(struct sim_worker *worker);
+/** dispute_let_go() - of what its generation held, if it knows that replicas differ in it; why it
+ * cannot go on */
+enum worker_cause dispute_let_go(struct sim_worker *worker);
 
 /** sim_restore() - what the plan does not move here: 0; -ENOENT: the checkpoint is lost;
  * -EHOSTUNREACH: who has it does not answer */
