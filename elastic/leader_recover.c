@@ -337,7 +337,7 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     if (r == 0)
         r = recovery_decide(survivors->reports, survivors->count, job_spec_unit_count(spec),
                             spec->train.lanes, spec->train.on_nan, recovery, &contradiction);
-    if (r == 0 && disputed && recovery->kind != RECOVERY_CHECKPOINT) /* not all have heard of it */
+    if (r == 0 && disputed) /* of which not all may have heard */
         r = error_set(&contradiction, -EBADMSG, "replicas held different parameters or moments");
     if (r == -EBADMSG)
         *recovery = (struct recovery){.kind = RECOVERY_CHECKPOINT};
