@@ -7,6 +7,15 @@
 #include "ctl/job_path.h"
 #include "elastic/huggingface.h"
 
+#define CONTEXT_MAX 1048576.0
+
+/* 0 where the file does not say it, or nothing that could be one. */
+static unsigned context_of(const json_t *model)
+{
+    double context = json_number_value(json_object_get(model, "context"));
+    return context >= 1 && context <= CONTEXT_MAX ? (unsigned)context : 0;
+}
+
 static int fill(json_t *model, const char *path, struct error *error)
 {
     AUTO_JSON json_t *config = NULL;
@@ -14,7 +23,7 @@ static int fill(json_t *model, const char *path, struct error *error)
     int r = model_folder_config(path, &config, error);
 
     if (r == 0)
-        r = huggingface_model(config, &keys, error);
+        r = huggingface_model(config, context_of(model), &keys, error);
     if (r == 0 && json_object_update_missing(model, keys) < 0)
         r = error_set(error, -ENOMEM, "no memory for config.json");
     return r < 0 ? r : huggingface_agree(keys, model, error);

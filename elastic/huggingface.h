@@ -1,7 +1,8 @@
 /*
  * The model of a job in the words of Hugging Face's config.json, in both directions: checkpoints
  * open there (huggingface_write.c), and a job can begin with what was made there
- * (huggingface_read.c).
+ * (huggingface_read.c). What a job calls llama has several names there: the one that is written
+ * follows from what the model computes.
  */
 #pragma once
 
@@ -17,13 +18,16 @@ json_t *huggingface_config(const struct job_spec *spec, bool tied);
 
 /**
  * huggingface_model() - what @config says about the keys of a job's `model` section
+ * @context: the job's, 0 where it is not known: of a model whose attention reaches back only so
+ * far, no sample may be longer
  * @ret_keys: an object with those keys that the parameters of that model decide; a new reference
  *
  * -EINVAL: a key of config.json is missing, or asks for what firn does not compute (other kinds of
- * rope_scaling than "linear" and "llama3", biases, other activations and families); @error names
- * it. -ENOMEM.
+ * rope_scaling than "linear" and "llama3", other biases than a Qwen2's, other activations and
+ * families); @error names it. -ENOMEM.
  */
-int huggingface_model(const json_t *config, json_t **ret_keys, struct error *error) CHECK_RESULT;
+int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
+                      struct error *error) CHECK_RESULT;
 
 /** huggingface_agree() - 0 when @section, a job's `model`, has the same values for all of @keys, by
    its defaults where it says nothing; else -EINVAL with the first key that differs */

@@ -61,6 +61,18 @@ static const struct demand llama_demands[] = {
     {"partial_rotary_factor", "1.0", "1"},
 };
 
+/* Llamas by other names: what their classes do that no key says. */
+static const struct relative {
+    const char *type;
+    bool qkv_bias;
+    const char *window_json; /* sliding_window where it is missing; NULL: there is none */
+    bool window_asked;       /* only with use_sliding_window */
+} relatives[] = {
+    {.type = "llama"},
+    {.type = "mistral", .window_json = "4096"},
+    {.type = "qwen2", .qkv_bias = true, .window_json = "4096", .window_asked = true},
+};
+
 static const struct demand rope_demands[] = {
     {"partial_rotary_factor", "1.0", "1"},
 };
@@ -198,10 +210,43 @@ static int gpt2_model(const json_t *config, json_t *model, struct error *error)
     return r;
 }
 
-static int llama_model(const json_t *config, json_t *model, struct error *error)
+static const struct relative *find_relative(const char *type)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(relatives); i++)
+        if (strcmp(relatives[i].type, type) == 0)
+            return &relatives[i];
+    return NULL;
+}
+
+/* Attention that reaches back so many tokens is all of it where a sample has no more. */
+static int check_window(const struct relative *relative, const json_t *config, unsigned context,
+                        struct error *error)
+{
+    const char *key = "sliding_window";
+    const json_t *window = json_object_get(config, key);
+    AUTO_JSON json_t *usual = NULL;
+    char what[96];
+
+    if (relative->window_json == NULL ||
+        (relative->window_asked && !json_is_true(json_object_get(config, "use_sliding_window"))))
+        return 0;
+    if (window == NULL)
+        window = usual = json_loads(relative->window_json, JSON_DECODE_ANY, NULL);
+    if (json_is_null(window) || (json_is_integer(window) && json_integer_value(window) >= context))
+        return 0;
+    snprintf(what, sizeof(what), "only a window of at least model.context (%u) is", context);
+    return refuse(key, window, what, error);
+}
+
+static int llama_model(const struct relative *relative, const json_t *config, unsigned context,
+                       json_t *model, struct error *error)
 {
     int r = check_demands(config, llama_demands, ARRAY_COUNT(llama_demands), error);
 
+    if (r == 0)
+        r = check_window(relative, config, context, error);
+    if (r == 0)
+        r = put(model, "qkv_bias", json_boolean(relative->qkv_bias), error);
     if (r == 0)
         r = translate(config, llama_keys, ARRAY_COUNT(llama_keys), model, error);
     if (r == 0)
@@ -209,24 +254,26 @@ static int llama_model(const json_t *config, json_t *model, struct error *error)
     return r < 0 ? r : take_heads(config, model, error);
 }
 
-int huggingface_model(const json_t *config, json_t **ret_keys, struct error *error)
+int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
+                      struct error *error)
 {
     const char *type = json_string_value(json_object_get(config, "model_type"));
+    const struct relative *relative = type != NULL ? find_relative(type) : NULL;
     AUTO_JSON json_t *model = json_object();
     int r;
 
     if (type == NULL)
         return error_set(error, -EINVAL, "config.json: model_type is missing");
-    r = put(model, "family", json_string(type), error);
+    r = put(model, "family", json_string(relative != NULL ? "llama" : type), error);
     if (r < 0)
         return r;
     if (strcmp(type, "gpt2") == 0)
         r = gpt2_model(config, model, error);
-    else if (strcmp(type, "llama") == 0)
-        r = llama_model(config, model, error);
+    else if (relative != NULL)
+        r = llama_model(relative, config, context, model, error);
     else
-        r = refuse("model_type", json_object_get(config, "model_type"), "only gpt2 and llama are",
-                   error);
+        r = refuse("model_type", json_object_get(config, "model_type"),
+                   "only gpt2, llama, mistral and qwen2 are", error);
     if (r == 0)
         *ret_keys = json_incref(model);
     return r;

@@ -42,18 +42,31 @@ static json_t *rope_scaling(const struct job_spec *spec)
     return json_null();
 }
 
+/* The name in Hugging Face's models of what the job computes. */
+static const struct kind {
+    const char *type, *class;
+    const char *off; /* a key of this kind alone, which is to be false */
+} llama = {"llama", "LlamaForCausalLM", "attention_bias"},
+  qwen2 = {"qwen2", "Qwen2ForCausalLM", "use_sliding_window"};
+
+static const struct kind *kind_of(const struct job_spec *spec)
+{
+    return spec->model.qkv_bias ? &qwen2 : &llama;
+}
+
 static json_t *llama_config(const struct job_spec *spec)
 {
+    const struct kind *kind = kind_of(spec);
     return json_pack(
         "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:b, "
         "s:b, s:f, s:o, s:n, s:n}",
-        "architectures", "LlamaForCausalLM", "model_type", "llama", "num_hidden_layers",
+        "architectures", kind->class, "model_type", kind->type, "num_hidden_layers",
         (int)spec->model.layers, "hidden_size", (int)spec->model.width, "num_attention_heads",
         (int)spec->model.heads, "num_key_value_heads", (int)spec->model.kv_heads, "head_dim",
         (int)spec->model.head_width, "intermediate_size", (int)spec->model.hidden,
         "max_position_embeddings", (int)spec->model.context, "vocab_size", (int)spec->model.vocab,
         "hidden_act", "silu", "rms_norm_eps", spec->model.norm_epsilon, "rope_theta",
-        spec->model.rope_theta, "initializer_range", 0.02, "attention_bias", 0, "mlp_bias", 0,
+        spec->model.rope_theta, "initializer_range", 0.02, kind->off, 0, "mlp_bias", 0,
         "attention_dropout", 0.0, "rope_scaling", rope_scaling(spec), "bos_token_id",
         "eos_token_id");
 }

@@ -8,7 +8,7 @@
 
 #define GPT2_NORM_EPSILON     1e-5
 #define ROPE_THETA_UNUSED     10000.0 /* the default of a key that means nothing to gpt2 */
-#define LLAMA_WIDTH_STEP      16      /* matrices of one product lie side by side */
+#define LLAMA_WIDTH_STEP      16      /* matrices of one product lie side by side, and biases */
 #define LLAMA_HEADS_WIDTH_MAX 65536
 
 #define EVICT_FACTOR_MIN 1.2
@@ -44,6 +44,8 @@ static void check_gpt2(struct job_problems *problems, const struct job_spec *spe
     fixed_by_gpt2(problems, "model.head_width", spec->model.head_width, (double)width / heads);
     fixed_by_gpt2(problems, "model.hidden", spec->model.hidden, 4.0 * width);
     fixed_by_gpt2(problems, "model.rope_theta", spec->model.rope_theta, ROPE_THETA_UNUSED);
+    if (spec->model.qkv_bias)
+        job_problem(problems, "model.qkv_bias", "gpt2 has all its biases without being told");
     if (spec->model.rope_scaling.type != JOB_ROPE_PLAIN)
         job_problem(problems, "model.rope_scaling.type",
                     "gpt2 has no rotary embedding that could be scaled");
@@ -81,6 +83,11 @@ static void check_llama(struct job_problems *problems, const struct job_spec *sp
         job_problem(problems, "model.head_width",
                     "%u heads of %u columns are more than %d together", spec->model.heads,
                     spec->model.head_width, LLAMA_HEADS_WIDTH_MAX);
+    unsigned kv_width = spec->model.kv_heads * spec->model.head_width;
+    if (spec->model.qkv_bias && kv_width % LLAMA_WIDTH_STEP != 0)
+        job_problem(problems, "model.qkv_bias",
+                    "%u heads of keys of %u columns are no multiple of %d, as biases need",
+                    spec->model.kv_heads, spec->model.head_width, LLAMA_WIDTH_STEP);
     check_rope_scaling(problems, spec);
 }
 

@@ -26,8 +26,8 @@ static struct widths widths_of(const struct job_spec *spec, unsigned unit)
     return (struct widths){2 * hidden, hidden};
 }
 
-/* Parameters of one unit: matrices; with gpt2 also positions, biases and the norm's second vector.
- */
+/* Parameters of one unit: matrices; with gpt2 also positions, biases and the norm's second vector;
+ * with a llama that has them the biases of queries, keys and values. */
 static double parameter_count(const struct job_spec *spec, unsigned unit)
 {
     double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
@@ -39,7 +39,9 @@ static double parameter_count(const struct job_spec *spec, unsigned unit)
     if (unit == last)
         return vocab * width + norm;
     struct widths widths = widths_of(spec, unit);
-    double biases = llama ? 0 : widths.wide + width;
+    double biases = widths.wide + width;
+    if (llama)
+        biases = spec->model.qkv_bias && unit % 2 == 1 ? widths.wide : 0;
     return width * widths.wide + widths.mixed * width + biases + norm;
 }
 

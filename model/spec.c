@@ -83,6 +83,10 @@ static int check_llama(const struct model_spec *spec, struct error *error)
     if (spec->width % UNIT_TENSOR_ALIGN != 0)
         return error_set(error, -EINVAL, "model.width: %u is no multiple of %d, as llama needs",
                          spec->width, UNIT_TENSOR_ALIGN);
+    if (spec->qkv_bias && (size_t)spec->kv_heads * spec->head_width % UNIT_TENSOR_ALIGN != 0)
+        return error_set(error, -EINVAL,
+                         "model.qkv_bias: %u heads of %u columns are no multiple of %d",
+                         spec->kv_heads, spec->head_width, UNIT_TENSOR_ALIGN);
     if (!isfinite(spec->rope_theta) || spec->rope_theta < 1.0)
         return error_set(error, -EINVAL, "model.rope_theta: %g is below 1", spec->rope_theta);
     if (!isfinite(spec->norm_epsilon) || spec->norm_epsilon <= 0.0)

@@ -38,7 +38,7 @@ enum unit_part {
     UNIT_TABLE, /* head (V,C) */
 };
 
-#define UNIT_TENSORS_MAX  6
+#define UNIT_TENSORS_MAX  8
 #define UNIT_TENSOR_ALIGN 16 /* elements */
 #define TENSOR_NAME_SIZE  64
 

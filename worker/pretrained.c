@@ -17,7 +17,7 @@ static int check_config(const struct job_spec *spec, struct error *error)
     int status = job ? model_folder_config(spec->model.from, &config, error) : -ENOMEM;
 
     if (!status)
-        status = huggingface_model(config, &keys, error);
+        status = huggingface_model(config, spec->model.context, &keys, error);
     return status ? status : huggingface_agree(keys, json_object_get(job, "model"), error);
 }
 

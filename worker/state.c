@@ -36,6 +36,7 @@ int state_model(const struct job_spec *spec, struct model_spec *ret_model, struc
         .kv_heads = spec->model.kv_heads,
         .head_width = spec->model.head_width,
         .hidden = spec->model.hidden,
+        .qkv_bias = spec->model.qkv_bias,
         .rope_theta = spec->model.rope_theta,
         .rope_scaling = rope_scaling(spec),
         .norm_epsilon = spec->model.norm_epsilon,
@@ -235,7 +236,18 @@ static float clip_scale(const struct job_spec *spec, const struct step_record *r
     return (float)(clip / norm);
 }
 
-/* A tensor's stream is its place in the model: the same on every layout. Returns how many. */
+/* Which random numbers round a tensor: its place in the model, the same on every layout. Units had
+ * six tensors at most once, and the streams that jobs of then have stay theirs. */
+static uint64_t rounding_stream(const struct state *state, unsigned index, unsigned tensor)
+{
+    const unsigned first = 6;
+
+    if (tensor < first)
+        return (uint64_t)index * first + tensor;
+    return (uint64_t)state->unit_count * first + (uint64_t)index * UNIT_TENSORS_MAX + tensor;
+}
+
+/* Returns how many. */
 static unsigned list_tensors(const struct state *state, unsigned index, const float *gradient,
                              struct kernel_adamw_tensor *tensors)
 {
@@ -250,7 +262,7 @@ static unsigned list_tensors(const struct state *state, unsigned index, const fl
             .gradient = gradient + tensor->offset,
             .weight = (char *)unit->weights + tensor->offset * state->kernel->activation_size,
             .count = tensor->count,
-            .stream = (uint64_t)index * UNIT_TENSORS_MAX + i,
+            .stream = rounding_stream(state, index, i),
             .decay = tensor->decay};
     }
     return unit->layout.tensor_count;

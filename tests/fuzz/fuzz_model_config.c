@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error error;
 
     if (json_parse((const char *)data, size, "fuzz", &config, &error) == 0 &&
-        huggingface_model(config, &keys, &error) == 0 && huggingface_agree(keys, keys, &error) != 0)
+        huggingface_model(config, 4096, &keys, &error) == 0 &&
+        huggingface_agree(keys, keys, &error) != 0)
         abort();
     return 0;
 }

@@ -28,6 +28,8 @@ MODELS = {  # by name: the kind and what its configuration says
     "gpt2": ("gpt2", {"n_positions": CONTEXT, "n_embd": 32, "n_layer": 3, "n_head": 2}),
     "llama": ("llama", LLAMA),
     "llama3": ("llama", LLAMA | {"rope_scaling": LLAMA3}),
+    "mistral": ("mistral", LLAMA | {"sliding_window": CONTEXT}),
+    "qwen2": ("qwen2", {key: value for key, value in LLAMA.items() if key != "head_dim"}),
 }
 
 
@@ -37,6 +39,9 @@ def main(folder):
     numpy.array(tokens, numpy.int32).tofile(f"{folder}/tokens")
     for name, (kind, sizes) in MODELS.items():
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **COMMON, **sizes))
+        for parameter in model.parameters():
+            if parameter.dim() == 1:  # norms begin with 1, biases with 0
+                parameter.data += torch.randn_like(parameter) / 4
         model.to(torch.bfloat16).save_pretrained(f"{folder}/{name}",
                                                  max_shard_size="20KB" if name == "llama" else "5GB")
         # Opened again: what is no parameter, such as the frequencies of positions, must not be in bf16.

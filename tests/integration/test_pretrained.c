@@ -170,10 +170,27 @@ static void test_llama3(void **state)
     compare("llama3");
 }
 
+static void test_mistral(void **state)
+{
+    (void)state;
+    if (skipped)
+        skip();
+    compare("mistral");
+}
+
+static void test_qwen2(void **state)
+{
+    (void)state;
+    if (skipped)
+        skip();
+    compare("qwen2");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama),
-                                       cmocka_unit_test(test_llama3)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama), cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_mistral), cmocka_unit_test(test_qwen2)};
 
     return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }

@@ -37,6 +37,8 @@
     LLAMA ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_frequency_factor\":0.5,"      \
           "\"original_context\":64}"
 
+#define QWEN2 LLAMA ",\"head_width\":16,\"qkv_bias\":true"
+
 static struct job_spec make_job(const char *family, const char *policy)
 {
     char text[2048];
@@ -209,12 +211,20 @@ static void test_llama3(void **state)
     compare(LLAMA3, "none", false);
 }
 
+static void test_qwen2(void **state)
+{
+    (void)state;
+    compare(QWEN2, "gradient", true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tied_and_nothing_frozen),
-        cmocka_unit_test(test_untied_with_frozen_units), cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_llama_untied_with_frozen_units), cmocka_unit_test(test_llama3)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tied_and_nothing_frozen),
+                                       cmocka_unit_test(test_untied_with_frozen_units),
+                                       cmocka_unit_test(test_llama),
+                                       cmocka_unit_test(test_llama_untied_with_frozen_units),
+                                       cmocka_unit_test(test_llama3),
+                                       cmocka_unit_test(test_qwen2)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

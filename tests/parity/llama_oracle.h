@@ -55,6 +55,12 @@ static void llama_turn(const struct model_spec *spec, double *head, size_t posit
     }
 }
 
+static void llama_add(double *to, const double *bias, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] += bias[i];
+}
+
 /* One row of q|k|v from the norm of one token. */
 static void llama_project(const struct oracle *oracle, unsigned unit, size_t position,
                           const double *norm, double *row)
@@ -68,6 +74,11 @@ static void llama_project(const struct oracle *oracle, unsigned unit, size_t pos
                  keys);
     llama_linear(row + queries + keys, norm, oracle_tensor(oracle, unit, "v_proj.weight"),
                  spec->width, keys);
+    if (spec->qkv_bias) {
+        llama_add(row, oracle_tensor(oracle, unit, "q_proj.bias"), queries);
+        llama_add(row + queries, oracle_tensor(oracle, unit, "k_proj.bias"), keys);
+        llama_add(row + queries + keys, oracle_tensor(oracle, unit, "v_proj.bias"), keys);
+    }
     for (size_t head = 0; head < spec->heads + spec->kv_heads; head++)
         llama_turn(spec, row + head * spec->head_width, position);
 }

@@ -26,7 +26,7 @@
 #define TINY_STREAM    77
 #define TINY_DEVIATION 0.25f
 
-enum tiny_kind { TINY_GPT2, TINY_LLAMA, TINY_LLAMA3, TINY_LINEAR, TINY_KINDS };
+enum tiny_kind { TINY_GPT2, TINY_LLAMA, TINY_LLAMA3, TINY_LINEAR, TINY_QWEN2 };
 
 #define TINY_LLAMA_SIZES                                                                           \
     .family = MODEL_LLAMA, .layers = 2, .width = 32, .heads = 4, .context = TINY_CONTEXT,          \
@@ -52,6 +52,7 @@ static const struct model_spec tiny_specs[] = {
                                       .original_context = 64}},
     [TINY_LINEAR] = {TINY_LLAMA_SIZES, .head_width = TINY_HEAD_WIDTH,
                      .rope_scaling = {.type = MODEL_ROPE_LINEAR, .factor = 3.0}},
+    [TINY_QWEN2] = {TINY_LLAMA_SIZES, .head_width = 8, .qkv_bias = true},
 };
 
 struct tiny_model {

@@ -11,6 +11,8 @@
 
 #include "base/json.h"
 
+#define CONTEXT 64
+
 static json_t *parse(const char *text)
 {
     AUTO_FREE char *copy = strdup(text);
@@ -28,7 +30,7 @@ static void expect_keys(const char *config_text, const char *keys_text)
     AUTO_JSON json_t *config = parse(config_text);
     AUTO_JSON json_t *wanted = parse(keys_text);
     AUTO_JSON json_t *keys = NULL;
-    if (huggingface_model(config, &keys, &error) != 0)
+    if (huggingface_model(config, CONTEXT, &keys, &error) != 0)
         fail_msg("%s", error.text);
     AUTO_FREE char *found = json_text_sorted(keys);
     AUTO_FREE char *expected = json_text_sorted(wanted);
@@ -42,7 +44,7 @@ static void expect_refused(const char *base, const char *change, const char *tex
     AUTO_JSON json_t *changed = parse(change);
     AUTO_JSON json_t *keys = NULL;
     assert_int_equal(json_object_update(config, changed), 0);
-    assert_int_equal(huggingface_model(config, &keys, &error), -EINVAL);
+    assert_int_equal(huggingface_model(config, CONTEXT, &keys, &error), -EINVAL);
     if (strstr(error.text, text) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", error.text, text);
 }
@@ -66,9 +68,11 @@ static void test_gpt2(void **state)
 static void test_llama(void **state)
 {
     (void)state;
-    expect_keys(LLAMA, "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':2,"
-                       "'head_width':10,'hidden':50,'vocab':256,'norm_epsilon':1e-6,"
-                       "'rope_theta':500000.0,'rope_scaling':{'type':'none'},'tied':true}");
+    expect_keys(
+        LLAMA,
+        "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':2,"
+        "'head_width':10,'hidden':50,'vocab':256,'norm_epsilon':1e-6,"
+        "'rope_theta':500000.0,'rope_scaling':{'type':'none'},'qkv_bias':false,'tied':true}");
 }
 
 /* What transformers writes today, and what older files leave out. */
@@ -80,7 +84,7 @@ static void test_llama_of_other_versions(void **state)
                 "'rope_parameters':{'rope_type':'default','rope_theta':77.0}}",
                 "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':4,'head_width':8,"
                 "'hidden':50,'vocab':256,'norm_epsilon':1e-6,'rope_theta':77.0,"
-                "'rope_scaling':{'type':'none'},'tied':false}");
+                "'rope_scaling':{'type':'none'},'qkv_bias':false,'tied':false}");
 }
 
 static void expect_scaling(const char *change, const char *theta_and_scaling)
@@ -91,7 +95,7 @@ static void expect_scaling(const char *change, const char *theta_and_scaling)
     AUTO_JSON json_t *wanted = parse(theta_and_scaling);
     AUTO_JSON json_t *keys = NULL;
     assert_int_equal(json_object_update(config, changed), 0);
-    if (huggingface_model(config, &keys, &error) != 0)
+    if (huggingface_model(config, CONTEXT, &keys, &error) != 0)
         fail_msg("%s", error.text);
     assert_true(json_equal(json_object_get(keys, "rope_theta"), json_object_get(wanted, "theta")));
     assert_true(json_equal(json_object_get(keys, "rope_scaling"), json_object_get(wanted, "rope")));
@@ -122,6 +126,39 @@ static void test_scaled_rotary_embeddings(void **state)
                    "{'theta':500000.0,'rope':{'type':'none'}}");
 }
 
+#define RELATIVE(type, more)                                                                       \
+    "{'model_type':'" type "','num_hidden_layers':2,'hidden_size':32,'num_attention_heads':4,"     \
+    "'num_key_value_heads':2,'intermediate_size':50,'vocab_size':256,'hidden_act':'silu',"         \
+    "'rms_norm_eps':1e-06,'rope_theta':1000000.0,'tie_word_embeddings':false" more "}"
+#define RELATIVE_KEYS(qkv_bias)                                                                    \
+    "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':2,'head_width':8,'hidden':50,"   \
+    "'vocab':256,'norm_epsilon':1e-6,'rope_theta':1000000.0,'rope_scaling':{'type':'none'},"       \
+    "'qkv_bias':" qkv_bias ",'tied':false}"
+
+/* As Qwen2.5 and Mistral 7B were published. */
+static void test_relatives(void **state)
+{
+    (void)state;
+    expect_keys(RELATIVE("qwen2", ",'use_sliding_window':false,'sliding_window':32"),
+                RELATIVE_KEYS("true"));
+    expect_keys(RELATIVE("qwen2", ""), RELATIVE_KEYS("true"));
+    expect_keys(RELATIVE("mistral", ",'sliding_window':null"), RELATIVE_KEYS("false"));
+    expect_keys(RELATIVE("mistral", ",'sliding_window':64"), RELATIVE_KEYS("false"));
+    expect_keys(RELATIVE("mistral", ""), RELATIVE_KEYS("false")); /* 4096, says its class */
+}
+
+/* A sample has CONTEXT tokens. */
+static void test_windows_below_the_context_are_refused(void **state)
+{
+    (void)state;
+    expect_refused(RELATIVE("mistral", ""), "{'sliding_window':63}",
+                   "sliding_window: 63 is not supported; only a window of at least model.context "
+                   "(64) is");
+    expect_refused(RELATIVE("mistral", ""), "{'sliding_window':'64'}", "sliding_window: \"64\"");
+    expect_refused(RELATIVE("qwen2", ",'use_sliding_window':true"), "{'sliding_window':32}",
+                   "sliding_window: 32");
+}
+
 static void test_what_is_not_computed_is_refused(void **state)
 {
     (void)state;
@@ -139,7 +176,7 @@ static void test_what_is_not_computed_is_refused(void **state)
     expect_refused(LLAMA, "{'rope_parameters':{'rope_type':'yarn'}}", "rope_parameters: \"yarn\"");
     expect_refused(LLAMA, "{'rope_parameters':{'partial_rotary_factor':0.5}}",
                    "partial_rotary_factor: 0.5");
-    expect_refused(LLAMA, "{'model_type':'mistral'}", "model_type: \"mistral\"");
+    expect_refused(LLAMA, "{'model_type':'gemma'}", "model_type: \"gemma\"");
     expect_refused(LLAMA, "{'hidden_size':null}", "hidden_size is missing");
     expect_refused(LLAMA, "{'head_dim':null,'num_attention_heads':5}", "head_dim");
     expect_refused(GPT2, "{'activation_function':'relu'}", "activation_function: \"relu\"");
@@ -160,7 +197,7 @@ static void expect_round_trip(const char *model)
     AUTO_JSON json_t *config = huggingface_config(&spec, true);
     AUTO_JSON json_t *keys = NULL;
     AUTO_JSON json_t *encoded = job_spec_encode(&spec);
-    assert_int_equal(huggingface_model(config, &keys, &error), 0);
+    assert_int_equal(huggingface_model(config, CONTEXT, &keys, &error), 0);
     assert_int_equal(huggingface_agree(keys, json_object_get(encoded, "model"), &error), 0);
     json_object_set_new(json_object_get(encoded, "model"), "layers", json_integer(7));
     assert_int_equal(huggingface_agree(keys, json_object_get(encoded, "model"), &error), -EINVAL);
@@ -176,6 +213,7 @@ static void test_what_is_written_is_read_again(void **state)
     expect_round_trip("{'family':'llama','layers':3,'width':32,'heads':4,'kv_heads':2,"
                       "'head_width':10,'hidden':50,'context':16,'rope_theta':123456.5,"
                       "'norm_epsilon':1e-6}");
+    expect_round_trip(SMALL_LLAMA ",'qkv_bias':true,'kv_heads':2}");
     expect_round_trip(SMALL_LLAMA ",'rope_scaling':{'type':'linear','factor':2.5}}");
     expect_round_trip(SMALL_LLAMA ",'rope_scaling':{'type':'llama3','factor':8,"
                                   "'low_frequency_factor':2,'high_frequency_factor':3,"
@@ -205,6 +243,8 @@ int main(void)
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_llama_of_other_versions),
         cmocka_unit_test(test_scaled_rotary_embeddings),
+        cmocka_unit_test(test_relatives),
+        cmocka_unit_test(test_windows_below_the_context_are_refused),
         cmocka_unit_test(test_what_is_not_computed_is_refused),
         cmocka_unit_test(test_what_is_written_is_read_again),
         cmocka_unit_test(test_defaults_must_agree),

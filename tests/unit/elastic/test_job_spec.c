@@ -203,6 +203,7 @@ static void test_encoding_has_every_key(void **state)
     assert_encoded(false);
     put(tree, "train.on_nan", json_string("skip"));
     put(tree, "model.family", json_string("llama"));
+    put(tree, "model.qkv_bias", json_true());
     put(tree, "model.rope_scaling",
         parse("{'type':'llama3','factor':8,'low_frequency_factor':2,'high_frequency_factor':3,"
               "'original_context':4096}"));
@@ -363,6 +364,13 @@ static void test_rules_between_keys(void **state)
                    "demo.yaml:3: model.kv_heads: 4 do not divide model.heads 6\n"
                    "demo.yaml:3: model.head_width: 7 is odd, and the rotary embedding turns pairs "
                    "of columns");
+    assert_refused("model.qkv_bias", "true",
+                   "demo.yaml:3: model.qkv_bias: gpt2 has all its biases without being told");
+    assert_refused("model",
+                   "{'family':'llama','layers':6,'width':128,'heads':4,'kv_heads':2,"
+                   "'head_width':20,'context':8,'qkv_bias':true}",
+                   "demo.yaml:3: model.qkv_bias: 2 heads of keys of 20 columns are no multiple of "
+                   "16, as biases need");
     assert_refused("model.rope_scaling.type", "'linear'",
                    "demo.yaml:3: model.rope_scaling.type: gpt2 has no rotary embedding that could "
                    "be scaled");

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,41 @@ static void test_tensors_of_a_part_are_one_matrix(void **state)
     }
 }
 
+/* A Qwen2's: one vector over q|k|v, without decay, zero at the beginning. */
+static void test_biases_of_queries_keys_and_values(void **state)
+{
+    static const char *const names[] = {"q_proj", "k_proj", "v_proj"};
+    struct error error = {0};
+    struct model_spec spec = small;
+    struct unit_layout layout;
+    float values[4096];
+    size_t count = 0;
+
+    (void)state;
+    spec.qkv_bias = true;
+    assert_int_equal(model_spec_check(&spec, &error), -EINVAL); /* 6 columns of keys */
+    assert_non_null(strstr(error.text, "model.qkv_bias"));
+    spec.head_width = 16;
+    assert_int_equal(model_spec_check(&spec, &error), 0);
+    model_unit_layout(&spec, 3, &layout);
+    assert_true(layout.count <= ARRAY_COUNT(values));
+    model_unit_initialize(&spec, 3, 42, values);
+    const struct unit_tensor *bias = model_unit_part(&layout, UNIT_IN_BIAS);
+    for (unsigned i = 0; i < ARRAY_COUNT(names); i++) {
+        char name[TENSOR_NAME_SIZE];
+        snprintf(name, sizeof(name), "model.layers.1.self_attn.%s.bias", names[i]);
+        assert_string_equal(bias[i].name, name);
+        assert_int_equal(bias[i].part, UNIT_IN_BIAS);
+        assert_int_equal(bias[i].offset, bias[0].offset + count);
+        assert_false(bias[i].decay);
+        count += bias[i].count;
+    }
+    assert_int_equal(count, model_unit_widths(&spec, UNIT_ATTENTION).wide);
+    for (size_t i = 0; i < count; i++)
+        assert_true(values[bias[0].offset + i] == 0.0f);
+    assert_null(model_unit_part(&layout, UNIT_OUT_BIAS));
+}
+
 static void test_llama_has_its_parameters(void **state)
 {
     (void)state;
@@ -231,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_family_names),
         cmocka_unit_test(test_layout_names_and_shapes),
         cmocka_unit_test(test_tensors_of_a_part_are_one_matrix),
+        cmocka_unit_test(test_biases_of_queries_keys_and_values),
         cmocka_unit_test(test_llama_has_its_parameters),
         cmocka_unit_test(test_initialization),
         cmocka_unit_test(test_costs),

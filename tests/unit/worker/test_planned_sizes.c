@@ -67,6 +67,8 @@ static void test_llama(void **state)
     (void)state;
     struct job_spec spec = llama_1b();
     compare_units(&spec);
+    spec.model.qkv_bias = true;
+    compare_units(&spec);
 }
 
 /* The first and the last of two stages of @replicas of two lanes each, as planned and as taken. */
