@@ -196,6 +196,12 @@ static void run_rotary(const struct device_rig *rig)
     rig->kernel->rotary_forward(rig->device, rig->a, rig->f32[0], attention_shape(rig));
 }
 
+static void run_headnorm(const struct device_rig *rig)
+{
+    rig->kernel->headnorm_forward(rig->device, rig->c, rig->f32[0], rig->a, rig->b, rig->b, 1e-5f,
+                                  attention_shape(rig));
+}
+
 static void run_embedding(const struct device_rig *rig)
 {
     rig->kernel->embedding_forward(rig->device, rig->b, rig->tokens, rig->a, rig->c, rig->batch,
@@ -290,6 +296,7 @@ static void measure_bandwidths(struct device_rig *rig)
     bandwidth(rig, "RMS norm", run_rmsnorm, 2 * row);
     bandwidth(rig, "RMS norm, backward", run_rmsnorm_backward, 4 * row);
     bandwidth(rig, "rotary embedding", run_rotary, 4 * row);
+    bandwidth(rig, "RMS norm of heads", run_headnorm, 6 * row);
     bandwidth(rig, "embedding", run_embedding, 2 * row);
     bandwidth(rig, "embedding, backward", run_embedding_backward, row);
     bandwidth(rig, "classifier", run_classifier, 2 * size * n * rig->spec.vocab);

@@ -372,7 +372,7 @@ part_sanitize() {
     sanitize memcheck real_sizes
 }
 
-device_tests=(linear attention real_sizes model layernorm rmsnorm cross_entropy embedding adamw gelu swiglu rotary sums)
+device_tests=(linear attention real_sizes model layernorm rmsnorm headnorm cross_entropy embedding adamw gelu swiglu rotary sums)
 path_before=${LD_LIBRARY_PATH:-} # PyTorch brings all of its own
 find_python
 find_libraries

@@ -64,13 +64,19 @@ static const struct demand llama_demands[] = {
 /* Llamas by other names: what their classes do that no key says. */
 static const struct relative {
     const char *type;
-    bool qkv_bias;
+    bool qkv_bias, qk_norm;
+    unsigned head_width;     /* where head_dim is missing; 0: what divides the width */
     const char *window_json; /* sliding_window where it is missing; NULL: there is none */
     bool window_asked;       /* only with use_sliding_window */
 } relatives[] = {
     {.type = "llama"},
     {.type = "mistral", .window_json = "4096"},
     {.type = "qwen2", .qkv_bias = true, .window_json = "4096", .window_asked = true},
+    {.type = "qwen3",
+     .qk_norm = true,
+     .head_width = 128,
+     .window_json = "4096",
+     .window_asked = true},
 };
 
 static const struct demand rope_demands[] = {
@@ -178,7 +184,8 @@ static int take_rotary(const json_t *config, json_t *model, struct error *error)
 }
 
 /* Sizes that follow from others where they are not given. */
-static int take_heads(const json_t *config, json_t *model, struct error *error)
+static int take_heads(const struct relative *relative, const json_t *config, json_t *model,
+                      struct error *error)
 {
     const json_t *kv_heads = value_of(config, "num_key_value_heads");
     const json_t *head_width = value_of(config, "head_dim");
@@ -189,6 +196,8 @@ static int take_heads(const json_t *config, json_t *model, struct error *error)
 
     if (r < 0)
         return r;
+    if (head_width == NULL && relative->head_width > 0)
+        return put(model, "head_width", json_integer(relative->head_width), error);
     if (head_width == NULL && (heads < 1 || width % heads != 0))
         return error_set(error, -EINVAL,
                          "config.json: num_attention_heads do not divide hidden_size, and there is "
@@ -248,10 +257,12 @@ static int llama_model(const struct relative *relative, const json_t *config, un
     if (r == 0)
         r = put(model, "qkv_bias", json_boolean(relative->qkv_bias), error);
     if (r == 0)
+        r = put(model, "qk_norm", json_boolean(relative->qk_norm), error);
+    if (r == 0)
         r = translate(config, llama_keys, ARRAY_COUNT(llama_keys), model, error);
     if (r == 0)
         r = take_rotary(config, model, error);
-    return r < 0 ? r : take_heads(config, model, error);
+    return r < 0 ? r : take_heads(relative, config, model, error);
 }
 
 int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
@@ -273,7 +284,7 @@ int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
         r = llama_model(relative, config, context, model, error);
     else
         r = refuse("model_type", json_object_get(config, "model_type"),
-                   "only gpt2, llama, mistral and qwen2 are", error);
+                   "only gpt2, llama, mistral, qwen2 and qwen3 are", error);
     if (r == 0)
         *ret_keys = json_incref(model);
     return r;

@@ -47,10 +47,13 @@ static const struct kind {
     const char *type, *class;
     const char *off; /* a key of this kind alone, which is to be false */
 } llama = {"llama", "LlamaForCausalLM", "attention_bias"},
-  qwen2 = {"qwen2", "Qwen2ForCausalLM", "use_sliding_window"};
+  qwen2 = {"qwen2", "Qwen2ForCausalLM", "use_sliding_window"},
+  qwen3 = {"qwen3", "Qwen3ForCausalLM", "attention_bias"};
 
 static const struct kind *kind_of(const struct job_spec *spec)
 {
+    if (spec->model.qk_norm)
+        return &qwen3;
     return spec->model.qkv_bias ? &qwen2 : &llama;
 }
 

@@ -46,6 +46,8 @@ static void check_gpt2(struct job_problems *problems, const struct job_spec *spe
     fixed_by_gpt2(problems, "model.rope_theta", spec->model.rope_theta, ROPE_THETA_UNUSED);
     if (spec->model.qkv_bias)
         job_problem(problems, "model.qkv_bias", "gpt2 has all its biases without being told");
+    if (spec->model.qk_norm)
+        job_problem(problems, "model.qk_norm", "gpt2 has no norms of heads");
     if (spec->model.rope_scaling.type != JOB_ROPE_PLAIN)
         job_problem(problems, "model.rope_scaling.type",
                     "gpt2 has no rotary embedding that could be scaled");
@@ -88,6 +90,8 @@ static void check_llama(struct job_problems *problems, const struct job_spec *sp
         job_problem(problems, "model.qkv_bias",
                     "%u heads of keys of %u columns are no multiple of %d, as biases need",
                     spec->model.kv_heads, spec->model.head_width, LLAMA_WIDTH_STEP);
+    if (spec->model.qkv_bias && spec->model.qk_norm)
+        job_problem(problems, "model.qk_norm", "no model has it and model.qkv_bias, too");
     check_rope_scaling(problems, spec);
 }
 

@@ -44,7 +44,7 @@ struct job_spec {
         unsigned layers, width, heads, context, vocab;
         bool tied;
         unsigned kv_heads, head_width, hidden; /* with gpt2 these follow from the others */
-        bool qkv_bias;
+        bool qkv_bias, qk_norm;
         double rope_theta, norm_epsilon;
         struct {
             enum job_rope type;

@@ -27,7 +27,7 @@ static struct widths widths_of(const struct job_spec *spec, unsigned unit)
 }
 
 /* Parameters of one unit: matrices; with gpt2 also positions, biases and the norm's second vector;
- * with a llama that has them the biases of queries, keys and values. */
+ * with a llama that has them the biases of queries, keys and values, or the norms of heads. */
 static double parameter_count(const struct job_spec *spec, unsigned unit)
 {
     double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
@@ -42,6 +42,8 @@ static double parameter_count(const struct job_spec *spec, unsigned unit)
     double biases = widths.wide + width;
     if (llama)
         biases = spec->model.qkv_bias && unit % 2 == 1 ? widths.wide : 0;
+    if (spec->model.qk_norm && unit % 2 == 1)
+        norm += 2 * (double)spec->model.head_width;
     return width * widths.wide + widths.mixed * width + biases + norm;
 }
 
@@ -89,14 +91,17 @@ static double activation_bytes(const struct job_spec *spec, unsigned unit, doubl
     return tokens * (size * (2 * width + widths.wide + widths.mixed) + norm + words * heads);
 }
 
-/* model/stage.c: two buffers that backward works in, and the gradients of the stream that comes and
- * of the one that goes. */
+/* model/stage.c: two buffers that backward works in, the gradients of the stream that comes and of
+ * the one that goes, and where heads have norms what these make of a sublayer's rows. */
 static double scratch_bytes(const struct job_spec *spec, double tokens, double size)
 {
     double width = spec->model.width;
     struct widths attention = widths_of(spec, 1), mlp = widths_of(spec, 2);
-    return tokens * size *
-           (fmax(width, attention.mixed) + fmax(attention.wide, mlp.mixed) + 2 * width);
+    double heads = spec->model.heads + spec->model.kv_heads, words = sizeof(float);
+    double normed = spec->model.qk_norm ? size * attention.wide + words * heads : 0;
+    return tokens *
+           (size * (fmax(width, attention.mixed) + fmax(attention.wide, mlp.mixed) + 2 * width) +
+            normed);
 }
 
 /* model/stage.h: sublayers can be computed again, table and head cannot. */

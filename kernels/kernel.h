@@ -259,6 +259,22 @@ struct kernel {
                                struct kernel_attention shape);
 
     /*
+     * RMS norm of each head of queries and keys, before they are turned (Dehghani et al., "Scaling
+     * Vision Transformers to 22 Billion Parameters", 2023; Qwen3): output (B,T,C+2KD) from qkv,
+     * whose queries are normalized over the D columns of each head and multiplied with q_weight
+     * (D), its keys with k_weight (D), its values copied; rstd (N,H+K) f32
+     */
+    void (*headnorm_forward)(struct kernel_device *device, void *output, float *rstd,
+                             const void *qkv, const void *q_weight, const void *k_weight,
+                             float epsilon, struct kernel_attention shape);
+    /* d_qkv: the output's gradient becomes that of @qkv, in place; accumulates d_q_weight,
+     * d_k_weight (D) */
+    void (*headnorm_backward)(struct kernel_device *device, void *d_qkv, float *d_q_weight,
+                              float *d_k_weight, const void *qkv, const void *q_weight,
+                              const void *k_weight, const float *rstd,
+                              struct kernel_attention shape);
+
+    /*
      * Rotary position embedding (Su et al., "RoFormer", 2021), as Hugging Face's Llama has it:
      * turns the queries and keys of qkv in place. Columns c and c + D/2 of a head are a pair;
      * angles (T,D) f32: of each position the cosines of D/2 angles, then their sines. D is even.

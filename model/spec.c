@@ -87,6 +87,8 @@ static int check_llama(const struct model_spec *spec, struct error *error)
         return error_set(error, -EINVAL,
                          "model.qkv_bias: %u heads of %u columns are no multiple of %d",
                          spec->kv_heads, spec->head_width, UNIT_TENSOR_ALIGN);
+    if (spec->qkv_bias && spec->qk_norm)
+        return error_set(error, -EINVAL, "model.qk_norm: no model has it and qkv_bias, too");
     if (!isfinite(spec->rope_theta) || spec->rope_theta < 1.0)
         return error_set(error, -EINVAL, "model.rope_theta: %g is below 1", spec->rope_theta);
     if (!isfinite(spec->norm_epsilon) || spec->norm_epsilon <= 0.0)

@@ -32,7 +32,9 @@ struct model_spec {
     unsigned head_width; /* columns of a head; heads * head_width need not be the width */
     unsigned hidden;     /* columns inside the MLP */
     bool qkv_bias;       /* queries, keys and values have biases, as a Qwen2 */
-    double rope_theta;   /* base of the rotary embedding's frequencies */
+    bool
+        qk_norm; /* each head of queries and keys has an RMS norm before it is turned, as a Qwen3 */
+    double rope_theta; /* base of the rotary embedding's frequencies */
     struct model_rope_scaling rope_scaling;
     double norm_epsilon; /* of RMS norms */
 };

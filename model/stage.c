@@ -4,7 +4,7 @@
  * cannot disagree and a planner may trust the number.
  *
  * Per slot: tokens, the residual stream at every cut, what each unit keeps. Shared by all slots:
- * two scratch buffers and the two stream gradients.
+ * the scratch buffers and the two stream gradients.
  */
 #include "model/stage.h"
 
@@ -128,12 +128,27 @@ static void carve_again(struct carver *carver, const struct stage_options *optio
     }
 }
 
-static bool has_rotary(const struct stage_options *options)
+static bool has_attention(const struct stage_options *options)
 {
-    for (unsigned i = 0; options->spec->family == MODEL_LLAMA && i < options->unit_count; i++)
+    for (unsigned i = 0; i < options->unit_count; i++)
         if (unit_kind_of(options->spec, options->first_unit + i) == UNIT_ATTENTION)
             return true;
     return false;
+}
+
+/* What a llama's queries and keys go through before attention. */
+static void carve_heads(struct carver *carver, const struct stage_options *options, size_t rows,
+                        struct stage *stage)
+{
+    const struct model_spec *spec = options->spec;
+
+    if (spec->family != MODEL_LLAMA || !has_attention(options))
+        return;
+    stage->rotary_angles = carve_words(carver, spec->context, spec->head_width);
+    if (!spec->qk_norm)
+        return;
+    stage->normed_heads = carve(carver, rows, model_unit_widths(spec, UNIT_ATTENTION).wide);
+    stage->head_rstd = carve_words(carver, rows, spec->heads + spec->kv_heads);
 }
 
 /* Measures when @stage is NULL. */
@@ -151,8 +166,7 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
     carve_again(carver, options, rows, stage);
     stage->scratch = carve(carver, rows, stage_scratch_width(spec));
     stage->scratch_wide = carve(carver, rows, stage_scratch_wide_width(spec));
-    if (has_rotary(options))
-        stage->rotary_angles = carve_words(carver, spec->context, spec->head_width);
+    carve_heads(carver, options, rows, stage);
     stage->stream_gradient = carve(carver, rows, width);
     if (options->first_unit != 0)
         stage->input_gradient = carve(carver, rows, width);
@@ -163,10 +177,7 @@ static int prepare(const struct stage_options *options)
 {
     const struct kernel_attention shape = stage_attention_of(options->spec, options->batch);
 
-    for (unsigned i = 0; i < options->unit_count; i++)
-        if (unit_kind_of(options->spec, options->first_unit + i) == UNIT_ATTENTION)
-            return options->kernel->attention_prepare(options->device, shape);
-    return 0;
+    return has_attention(options) ? options->kernel->attention_prepare(options->device, shape) : 0;
 }
 
 size_t stage_memory_bytes(const struct stage_options *options)

@@ -77,12 +77,19 @@ static void backward_attention(const struct backward *b)
 {
     const struct stage *s = b->stage;
     struct kernel_attention shape = stage_attention_shape(s);
+    const void *qkv = b->kept->wide;
 
+    if (s->spec.qk_norm)
+        qkv = stage_attention_input(s, b->layout, b->weights, b->kept->wide);
     backward_out(b, s->scratch);
     s->kernel->attention_backward(s->device, s->scratch_wide, s->scratch, b->kept->mixed,
-                                  b->kept->log_sum, b->kept->wide, shape);
+                                  b->kept->log_sum, qkv, shape);
     if (s->rotary_angles != NULL)
         s->kernel->rotary_backward(s->device, s->scratch_wide, s->rotary_angles, shape);
+    if (s->spec.qk_norm)
+        s->kernel->headnorm_backward(
+            s->device, s->scratch_wide, d_weight(b, UNIT_Q_NORM), d_weight(b, UNIT_K_NORM),
+            b->kept->wide, weight(b, UNIT_Q_NORM), weight(b, UNIT_K_NORM), s->head_rstd, shape);
     backward_in(b, s->scratch_wide);
     backward_norm(b, s->scratch);
 }

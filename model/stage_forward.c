@@ -83,6 +83,21 @@ static struct kernel_linear in_shape(const struct forward *f)
     return stage_block_shape(s, s->spec.width, model_unit_widths(&s->spec, f->layout->kind).wide);
 }
 
+const void *stage_attention_input(const struct stage *s, const struct unit_layout *layout,
+                                  const void *weights, void *wide)
+{
+    struct kernel_attention shape = stage_attention_shape(s);
+    void *qkv = s->spec.qk_norm ? s->normed_heads : wide;
+
+    if (s->spec.qk_norm)
+        s->kernel->headnorm_forward(
+            s->device, qkv, s->head_rstd, wide, stage_weight(s, layout, weights, UNIT_Q_NORM),
+            stage_weight(s, layout, weights, UNIT_K_NORM), (float)s->spec.norm_epsilon, shape);
+    if (s->rotary_angles != NULL)
+        s->kernel->rotary_forward(s->device, qkv, s->rotary_angles, shape);
+    return qkv;
+}
+
 /* Attention up to what its projection takes. */
 static void mix_attention(const struct forward *f)
 {
@@ -91,10 +106,8 @@ static void mix_attention(const struct forward *f)
     forward_norm(f);
     s->kernel->linear_forward(s->device, f->kept->wide, f->kept->norm, weight(f, UNIT_IN_WEIGHT),
                               weight(f, UNIT_IN_BIAS), in_shape(f));
-    if (s->rotary_angles != NULL)
-        s->kernel->rotary_forward(s->device, f->kept->wide, s->rotary_angles,
-                                  stage_attention_shape(s));
-    s->kernel->attention_forward(s->device, f->kept->mixed, f->kept->log_sum, f->kept->wide,
+    const void *qkv = stage_attention_input(s, f->layout, f->weights, f->kept->wide);
+    s->kernel->attention_forward(s->device, f->kept->mixed, f->kept->log_sum, qkv,
                                  stage_attention_shape(s));
 }
 

@@ -8,8 +8,9 @@
 struct activations {
     void *norm;         /* (N,C); all but the embedding */
     float *mean, *rstd; /* (N); an RMS norm has no mean */
-    void *wide;     /* (N,W) of struct unit_widths: q|k|v, turned; before the MLP's activation */
-    void *mixed;    /* (N,M): attention's output; after the activation */
+    void *wide;  /* (N,W) of struct unit_widths: q|k|v, turned unless their heads have norms; before
+                    the MLP's activation */
+    void *mixed; /* (N,M): attention's output; after the activation */
     float *log_sum; /* attention: (B,H,T) */
     void *logits;   /* head: (N,V), rows model_logits_stride() apart; their gradient after a forward
                        with keep */
@@ -38,6 +39,9 @@ struct stage {
     void *scratch;                       /* (N, stage_scratch_width()) */
     void *scratch_wide;                  /* (N, stage_scratch_wide_width()) */
     float *rotary_angles;                /* (T,D) f32; NULL where nothing is turned */
+    void *normed_heads;                  /* (N,W) of attention: q|k|v after norms of heads, turned;
+                                            NULL without such norms */
+    float *head_rstd;                    /* (N,H+K) */
     void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
@@ -98,6 +102,16 @@ static inline size_t stage_scratch_wide_width(const struct model_spec *spec)
  */
 void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,
                          const void *weights);
+
+/**
+ * stage_attention_input() - q|k|v as attention takes them, of @wide as the product made them
+ *
+ * Queries and keys are turned in @wide itself. Where their heads have norms @wide stays, because
+ * backward needs it: norm and turn go into a buffer that all units and slots share, and backward
+ * makes them again, which costs a pass over the rows and no memory for each micro-batch.
+ */
+const void *stage_attention_input(const struct stage *stage, const struct unit_layout *layout,
+                                  const void *weights, void *wide);
 
 /* Places of recordings: a slot's forward, then backward of each of its units. */
 static inline unsigned stage_forward_place(const struct stage *stage, unsigned slot)

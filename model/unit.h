@@ -31,6 +31,8 @@ enum unit_part {
     UNIT_POSITIONS,   /* embedding (T,C) */
     UNIT_NORM_WEIGHT, /* of all other units (C) */
     UNIT_NORM_BIAS,
+    UNIT_Q_NORM, /* attention (D): weights of the norms of heads of queries, of keys */
+    UNIT_K_NORM,
     UNIT_IN_WEIGHT, /* from the norm into the sublayer: q|k|v, the MLP's first matrix, gate|up */
     UNIT_IN_BIAS,
     UNIT_OUT_WEIGHT, /* from the sublayer into the residual stream */
@@ -72,6 +74,12 @@ void model_unit_layout(const struct model_spec *spec, unsigned unit,
 
 /** model_unit_part() - the first tensor of @part, NULL where the unit has none */
 const struct unit_tensor *model_unit_part(const struct unit_layout *layout, enum unit_part part);
+
+/** model_part_is_norm() - the weight of a norm, which begins with ones */
+static inline bool model_part_is_norm(enum unit_part part)
+{
+    return part == UNIT_NORM_WEIGHT || part == UNIT_Q_NORM || part == UNIT_K_NORM;
+}
 
 /* What the rows of a sublayer are on their way: norm (N,C), wide (N,W), mixed (N,M), norm's width
    again. Attention: q|k|v, then its output; MLP: before and after the activation. */

@@ -50,7 +50,7 @@ void model_unit_initialize(const struct model_spec *spec, unsigned unit, uint64_
         if (tensor->rank == 2)
             philox_fill_normal(key, tensor_stream(unit, i, tensor), 0.0f,
                                matrix_deviation(spec, tensor->part), values, tensor->count);
-        else if (tensor->part == UNIT_NORM_WEIGHT)
+        else if (model_part_is_norm(tensor->part))
             fill_ones(values, tensor->count);
     }
 }

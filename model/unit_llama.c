@@ -1,9 +1,9 @@
 /*
  * A Llama's tensors, under the names and in the shapes of Hugging Face's LlamaForCausalLM, and
- * those that its relatives have beside them (Qwen2ForCausalLM). Queries, keys and values are three
- * matrices there, gate and up two; here each group is one product. Their columns are the width, a
- * multiple of the padding, so nothing lies between them; nor between biases, of which
- * model_spec_check() asks the same.
+ * those that its relatives have beside them (Qwen2ForCausalLM, Qwen3ForCausalLM). Queries, keys and
+ * values are three matrices there, gate and up two; here each group is one product. Their columns
+ * are the width, a multiple of the padding, so nothing lies between them; nor between biases, of
+ * which model_spec_check() asks the same.
  */
 #include <stdio.h>
 
@@ -25,6 +25,12 @@ static void lay_out_attention(const struct model_spec *spec, struct unit_layout 
         unit_add_tensor(layout, UNIT_IN_BIAS, prefix, "self_attn.q_proj.bias", mixed, 0);
         unit_add_tensor(layout, UNIT_IN_BIAS, prefix, "self_attn.k_proj.bias", kv_width, 0);
         unit_add_tensor(layout, UNIT_IN_BIAS, prefix, "self_attn.v_proj.bias", kv_width, 0);
+    }
+    if (spec->qk_norm) {
+        unit_add_tensor(layout, UNIT_Q_NORM, prefix, "self_attn.q_norm.weight", spec->head_width,
+                        0);
+        unit_add_tensor(layout, UNIT_K_NORM, prefix, "self_attn.k_norm.weight", spec->head_width,
+                        0);
     }
 }
 

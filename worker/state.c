@@ -37,6 +37,7 @@ int state_model(const struct job_spec *spec, struct model_spec *ret_model, struc
         .head_width = spec->model.head_width,
         .hidden = spec->model.hidden,
         .qkv_bias = spec->model.qkv_bias,
+        .qk_norm = spec->model.qk_norm,
         .rope_theta = spec->model.rope_theta,
         .rope_scaling = rope_scaling(spec),
         .norm_epsilon = spec->model.norm_epsilon,

@@ -20,15 +20,8 @@ struct rmsnorm {
 static void forward_row(const struct rmsnorm *r, size_t row)
 {
     const float *x = row_stream(r->sum, r->input, r->branch, row, r->width);
-    float *output = r->output + row * r->width;
-    float rstd = 1.0f / sqrtf(row_dot(x, x, r->width) / (float)r->width + r->epsilon);
 
-    for (size_t c = 0; c < r->width; c += VEC_LANES) {
-        size_t left = r->width - c;
-        vec normal = vec_mul(vec_load_part(x + c, left, 0.0f), vec_set(rstd));
-        vec_store_part(output + c, vec_mul(normal, vec_load_part(r->weight + c, left, 0.0f)), left);
-    }
-    r->new_rstd[row] = rstd;
+    r->new_rstd[row] = row_rmsnorm(r->output + row * r->width, x, r->weight, r->epsilon, r->width);
 }
 
 static void forward_share(const void *context, size_t begin, size_t end,
@@ -39,33 +32,12 @@ static void forward_share(const void *context, size_t begin, size_t end,
         forward_row(context, row);
 }
 
-/*
- * With n = x rstd and g = d_output weight:
- *     d_input += rstd (g - n times mean over the row of g n)
- */
 static void backward_row(const struct rmsnorm *r, size_t row)
 {
-    const float *input = r->input + row * r->width, *d_output = r->d_output + row * r->width;
-    float *d_input = r->d_input + row * r->width;
-    vec rstd = vec_set(r->rstd[row]), gn_sum = vec_zero();
+    size_t at = row * r->width;
 
-    for (size_t c = 0; c < r->width; c += VEC_LANES) {
-        size_t left = r->width - c;
-        vec normal = vec_mul(vec_load_part(input + c, left, 0.0f), rstd);
-        vec g = vec_mul(vec_load_part(d_output + c, left, 0.0f),
-                        vec_load_part(r->weight + c, left, 0.0f));
-        gn_sum = vec_fma(g, normal, gn_sum);
-    }
-    vec gn_mean = vec_set(vec_sum(gn_sum) / (float)r->width);
-    for (size_t c = 0; c < r->width; c += VEC_LANES) {
-        size_t left = r->width - c;
-        vec normal = vec_mul(vec_load_part(input + c, left, 0.0f), rstd);
-        vec g = vec_mul(vec_load_part(d_output + c, left, 0.0f),
-                        vec_load_part(r->weight + c, left, 0.0f));
-        vec before = vec_load_part(d_input + c, left, 0.0f);
-        vec_store_part(d_input + c, vec_fma(vec_sub(g, vec_mul(normal, gn_mean)), rstd, before),
-                       left);
-    }
+    row_rmsnorm_backward(r->d_input + at, r->d_input + at, r->d_output + at, r->input + at,
+                         r->weight, r->rstd[row], r->width);
 }
 
 static void backward_input_share(const void *context, size_t begin, size_t end,

@@ -54,3 +54,49 @@ static inline float row_dot(const float *a, const float *b, size_t count)
     }
     return vec_sum(sum);
 }
+
+/**
+ * row_rmsnorm() - output = x rstd weight; returns rstd, one over the root of the mean square of x
+ */
+static inline float row_rmsnorm(float *output, const float *x, const float *weight, float epsilon,
+                                size_t count)
+{
+    float rstd = 1.0f / sqrtf(row_dot(x, x, count) / (float)count + epsilon);
+
+    for (size_t c = 0; c < count; c += VEC_LANES) {
+        size_t left = count - c;
+        vec normal = vec_mul(vec_load_part(x + c, left, 0.0f), vec_set(rstd));
+        vec_store_part(output + c, vec_mul(normal, vec_load_part(weight + c, left, 0.0f)), left);
+    }
+    return rstd;
+}
+
+/**
+ * row_rmsnorm_backward() - with n = x rstd and g = d_output weight:
+ *     d_input = before + rstd (g - n times mean over the row of g n)
+ * @before: NULL for zeros; it and @d_output may each be the memory of d_input
+ */
+static inline void row_rmsnorm_backward(float *d_input, const float *before, const float *d_output,
+                                        const float *x, const float *weight, float rstd,
+                                        size_t count)
+{
+    vec scale = vec_set(rstd), gn_sum = vec_zero();
+
+    for (size_t c = 0; c < count; c += VEC_LANES) {
+        size_t left = count - c;
+        vec normal = vec_mul(vec_load_part(x + c, left, 0.0f), scale);
+        vec g =
+            vec_mul(vec_load_part(d_output + c, left, 0.0f), vec_load_part(weight + c, left, 0.0f));
+        gn_sum = vec_fma(g, normal, gn_sum);
+    }
+    vec gn_mean = vec_set(vec_sum(gn_sum) / (float)count);
+    for (size_t c = 0; c < count; c += VEC_LANES) {
+        size_t left = count - c;
+        vec normal = vec_mul(vec_load_part(x + c, left, 0.0f), scale);
+        vec g =
+            vec_mul(vec_load_part(d_output + c, left, 0.0f), vec_load_part(weight + c, left, 0.0f));
+        vec base = before ? vec_load_part(before + c, left, 0.0f) : vec_zero();
+        vec_store_part(d_input + c, vec_fma(vec_sub(g, vec_mul(normal, gn_mean)), scale, base),
+                       left);
+    }
+}

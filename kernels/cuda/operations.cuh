@@ -54,6 +54,15 @@ void cuda_attention_backward(struct kernel_device *device, void *d_qkv, const vo
                              const void *output, const float *log_sum, const void *qkv,
                              struct kernel_attention shape);
 template <typename T>
+void cuda_headnorm_forward(struct kernel_device *device, void *output, float *rstd, const void *qkv,
+                           const void *q_weight, const void *k_weight, float epsilon,
+                           struct kernel_attention shape);
+template <typename T>
+void cuda_headnorm_backward(struct kernel_device *device, void *d_qkv, float *d_q_weight,
+                            float *d_k_weight, const void *qkv, const void *q_weight,
+                            const void *k_weight, const float *rstd,
+                            struct kernel_attention shape);
+template <typename T>
 void cuda_rotary_forward(struct kernel_device *device, void *qkv, const float *angles,
                          struct kernel_attention shape);
 template <typename T>

@@ -94,6 +94,8 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     k.attention_prepare = cuda_attention_prepare<T>;
     k.attention_forward = cuda_attention_forward<T>;
     k.attention_backward = cuda_attention_backward<T>;
+    k.headnorm_forward = cuda_headnorm_forward<T>;
+    k.headnorm_backward = cuda_headnorm_backward<T>;
     k.rotary_forward = cuda_rotary_forward<T>;
     k.rotary_backward = cuda_rotary_backward<T>;
     k.gelu_forward = cuda_gelu_forward<T>;

@@ -22,6 +22,7 @@ EXPECTED = {
                            "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
                            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"),
     "attention_rows.cu": (),
+    "headnorm.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
     "elementwise.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
     "digest.cu": (r"ld\.global\.(?:nc\.)?v4",),
     "layernorm.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),

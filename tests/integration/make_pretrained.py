@@ -30,6 +30,7 @@ MODELS = {  # by name: the kind and what its configuration says
     "llama3": ("llama", LLAMA | {"rope_scaling": LLAMA3}),
     "mistral": ("mistral", LLAMA | {"sliding_window": CONTEXT}),
     "qwen2": ("qwen2", {key: value for key, value in LLAMA.items() if key != "head_dim"}),
+    "qwen3": ("qwen3", LLAMA),
 }
 
 

@@ -20,6 +20,8 @@
 
 #define QWEN2 "\"family\":\"llama\",\"heads\":4,\"kv_heads\":2,\"head_width\":8,\"qkv_bias\":true"
 
+#define QWEN3 "\"family\":\"llama\",\"heads\":4,\"kv_heads\":2,\"head_width\":10,\"qk_norm\":true"
+
 static struct job_spec small_job(const char *family)
 {
     struct job_spec spec = crew_job("layouts", family, STEPS, 6, 2);
@@ -88,12 +90,13 @@ static void test_so_does_llama(void **state)
     expect_same_bits(LLAMA, layouts, ARRAY_COUNT(layouts));
 }
 
-static void test_so_does_qwen2(void **state)
+static void test_so_do_its_relatives(void **state)
 {
     static const unsigned layouts[][2] = {{2, 3}};
 
     (void)state;
     expect_same_bits(QWEN2, layouts, ARRAY_COUNT(layouts));
+    expect_same_bits(QWEN3, layouts, ARRAY_COUNT(layouts));
 }
 
 /* A job that begins with what another one left, in a folder that Hugging Face's tools read. */
@@ -118,7 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_layout_gives_the_same_bits),
                                        cmocka_unit_test(test_so_does_llama),
-                                       cmocka_unit_test(test_so_does_qwen2),
+                                       cmocka_unit_test(test_so_do_its_relatives),
                                        cmocka_unit_test(test_so_does_a_job_from_a_folder)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,11 +186,19 @@ static void test_qwen2(void **state)
     compare("qwen2");
 }
 
+static void test_qwen3(void **state)
+{
+    (void)state;
+    if (skipped)
+        skip();
+    compare("qwen3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama), cmocka_unit_test(test_llama3),
-        cmocka_unit_test(test_mistral), cmocka_unit_test(test_qwen2)};
+        cmocka_unit_test(test_gpt2),    cmocka_unit_test(test_llama), cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_mistral), cmocka_unit_test(test_qwen2), cmocka_unit_test(test_qwen3)};
 
     return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }

@@ -39,6 +39,8 @@
 
 #define QWEN2 LLAMA ",\"head_width\":16,\"qkv_bias\":true"
 
+#define QWEN3 LLAMA ",\"head_width\":10,\"qk_norm\":true"
+
 static struct job_spec make_job(const char *family, const char *policy)
 {
     char text[2048];
@@ -217,6 +219,12 @@ static void test_qwen2(void **state)
     compare(QWEN2, "gradient", true);
 }
 
+static void test_qwen3(void **state)
+{
+    (void)state;
+    compare(QWEN3, "gradient", true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tied_and_nothing_frozen),
@@ -224,7 +232,8 @@ int main(void)
                                        cmocka_unit_test(test_llama),
                                        cmocka_unit_test(test_llama_untied_with_frozen_units),
                                        cmocka_unit_test(test_llama3),
-                                       cmocka_unit_test(test_qwen2)};
+                                       cmocka_unit_test(test_qwen2),
+                                       cmocka_unit_test(test_qwen3)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -330,6 +330,49 @@ static void attention_backward(struct kernel_device *d, void *d_qkv, const void 
     drop(sums);
 }
 
+static size_t norm_count(struct kernel_attention shape)
+{
+    return shape.batch * shape.context * (shape.heads + shape.kv_heads);
+}
+
+static void headnorm_forward(struct kernel_device *d, void *output, float *rstd, const void *qkv,
+                             const void *q_weight, const void *k_weight, float epsilon,
+                             struct kernel_attention shape)
+{
+    size_t depth = shape.width / shape.heads;
+    void *x = activations_in(qkv, qkv_count(shape)), *result = activations_new(qkv_count(shape));
+    void *qw = activations_in(q_weight, depth), *kw = activations_in(k_weight, depth);
+    float *rstds = values_in(NULL, norm_count(shape));
+
+    inner->headnorm_forward(d, result, rstds, x, qw, kw, epsilon, shape);
+    activations_out(output, result, qkv_count(shape));
+    values_out(rstd, rstds, norm_count(shape));
+    drop(x);
+    drop(qw);
+    drop(kw);
+}
+
+static void headnorm_backward(struct kernel_device *d, void *d_qkv, float *d_q_weight,
+                              float *d_k_weight, const void *qkv, const void *q_weight,
+                              const void *k_weight, const float *rstd,
+                              struct kernel_attention shape)
+{
+    size_t depth = shape.width / shape.heads;
+    void *g = activations_in(d_qkv, qkv_count(shape)), *x = activations_in(qkv, qkv_count(shape));
+    void *qw = activations_in(q_weight, depth), *kw = activations_in(k_weight, depth);
+    float *dq = values_in(d_q_weight, depth), *dk = values_in(d_k_weight, depth);
+    float *rstds = values_in(rstd, norm_count(shape));
+
+    inner->headnorm_backward(d, g, dq, dk, x, qw, kw, rstds, shape);
+    activations_out(d_qkv, g, qkv_count(shape));
+    values_out(d_q_weight, dq, depth);
+    values_out(d_k_weight, dk, depth);
+    drop(x);
+    drop(qw);
+    drop(kw);
+    drop(rstds);
+}
+
 static void rotary_forward(struct kernel_device *d, void *qkv, const float *angles,
                            struct kernel_attention shape)
 {
@@ -545,6 +588,8 @@ const struct kernel *adapter_around(const struct kernel *kernel, struct kernel_d
     table.linear_gelu_backward = linear_gelu_backward;
     table.attention_forward = attention_forward;
     table.attention_backward = attention_backward;
+    table.headnorm_forward = headnorm_forward;
+    table.headnorm_backward = headnorm_backward;
     table.rotary_forward = rotary_forward;
     table.rotary_backward = rotary_backward;
     table.gelu_forward = gelu_forward;

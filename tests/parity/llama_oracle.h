@@ -3,15 +3,21 @@
 
 #include "parity/oracle_parts.h"
 
-static void llama_norm(const struct oracle *oracle, double *output, const double *input,
-                       const double *weight)
+/* @output may be @input. */
+static void llama_norm_of(const struct oracle *oracle, double *output, const double *input,
+                          const double *weight, size_t width)
 {
-    size_t width = oracle->spec.width;
     double square = 0.0;
     for (size_t i = 0; i < width; i++)
         square += input[i] * input[i] / (double)width;
     for (size_t i = 0; i < width; i++)
         output[i] = input[i] / sqrt(square + oracle->spec.norm_epsilon) * weight[i];
+}
+
+static void llama_norm(const struct oracle *oracle, double *output, const double *input,
+                       const double *weight)
+{
+    llama_norm_of(oracle, output, input, weight, oracle->spec.width);
 }
 
 /* torch.nn.Linear without bias: weight (out, in) */
@@ -78,6 +84,12 @@ static void llama_project(const struct oracle *oracle, unsigned unit, size_t pos
         llama_add(row, oracle_tensor(oracle, unit, "q_proj.bias"), queries);
         llama_add(row + queries, oracle_tensor(oracle, unit, "k_proj.bias"), keys);
         llama_add(row + queries + keys, oracle_tensor(oracle, unit, "v_proj.bias"), keys);
+    }
+    for (size_t head = 0; spec->qk_norm && head < spec->heads + spec->kv_heads; head++) {
+        double *columns = row + head * spec->head_width;
+        const char *name = head < spec->heads ? "q_norm.weight" : "k_norm.weight";
+        llama_norm_of(oracle, columns, columns, oracle_tensor(oracle, unit, name),
+                      spec->head_width);
     }
     for (size_t head = 0; head < spec->heads + spec->kv_heads; head++)
         llama_turn(spec, row + head * spec->head_width, position);

@@ -60,6 +60,12 @@ static int set_up_qwen2(void **state)
     return set_up(TINY_QWEN2);
 }
 
+static int set_up_qwen3(void **state)
+{
+    (void)state;
+    return set_up(TINY_QWEN3);
+}
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -638,6 +644,7 @@ int main(void)
 
     failed += cmocka_run_group_tests_name("llama", tests, set_up_llama, tear_down);
     failed += cmocka_run_group_tests_name("qwen2", tests, set_up_qwen2, tear_down);
+    failed += cmocka_run_group_tests_name("qwen3", tests, set_up_qwen3, tear_down);
     failed += cmocka_run_group_tests_name("llama3", scaled, set_up_llama3, tear_down);
     return failed + cmocka_run_group_tests_name("linear", scaled, set_up_linear, tear_down);
 }

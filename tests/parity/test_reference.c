@@ -84,9 +84,11 @@ static void write_sizes(const struct model_spec *spec, FILE *json)
             "\"num_hidden_layers\": %u, \"num_attention_heads\": %u, "
             "\"num_key_value_heads\": %u, \"head_dim\": %u, \"intermediate_size\": %u, "
             "\"rope_theta\": %.17g, \"rms_norm_eps\": %.17g",
-            spec->qkv_bias ? "qwen2" : "llama", spec->vocab, spec->context, spec->width,
-            spec->layers, spec->heads, spec->kv_heads, spec->head_width, spec->hidden,
-            spec->rope_theta, spec->norm_epsilon);
+            spec->qk_norm    ? "qwen3"
+            : spec->qkv_bias ? "qwen2"
+                             : "llama",
+            spec->vocab, spec->context, spec->width, spec->layers, spec->heads, spec->kv_heads,
+            spec->head_width, spec->hidden, spec->rope_theta, spec->norm_epsilon);
     write_scaling(&spec->rope_scaling, json);
     fprintf(json, "}");
 }
@@ -183,10 +185,16 @@ static void test_qwen2(void **state)
     compare(TINY_QWEN2);
 }
 
+static void test_qwen3(void **state)
+{
+    (void)state;
+    compare(TINY_QWEN3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama),
                                        cmocka_unit_test(test_scaled_rotary_embeddings),
-                                       cmocka_unit_test(test_qwen2)};
+                                       cmocka_unit_test(test_qwen2), cmocka_unit_test(test_qwen3)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@
 #define TINY_STREAM    77
 #define TINY_DEVIATION 0.25f
 
-enum tiny_kind { TINY_GPT2, TINY_LLAMA, TINY_LLAMA3, TINY_LINEAR, TINY_QWEN2 };
+enum tiny_kind { TINY_GPT2, TINY_LLAMA, TINY_LLAMA3, TINY_LINEAR, TINY_QWEN2, TINY_QWEN3 };
 
 #define TINY_LLAMA_SIZES                                                                           \
     .family = MODEL_LLAMA, .layers = 2, .width = 32, .heads = 4, .context = TINY_CONTEXT,          \
@@ -53,6 +53,7 @@ static const struct model_spec tiny_specs[] = {
     [TINY_LINEAR] = {TINY_LLAMA_SIZES, .head_width = TINY_HEAD_WIDTH,
                      .rope_scaling = {.type = MODEL_ROPE_LINEAR, .factor = 3.0}},
     [TINY_QWEN2] = {TINY_LLAMA_SIZES, .head_width = 8, .qkv_bias = true},
+    [TINY_QWEN3] = {TINY_LLAMA_SIZES, .head_width = TINY_HEAD_WIDTH, .qk_norm = true},
 };
 
 struct tiny_model {
@@ -73,7 +74,7 @@ static inline void tiny_fill_parameters(struct tiny_model *tiny, unsigned unit)
     assert_non_null(values);
     for (unsigned i = 0; i < layout->tensor_count; i++) {
         const struct unit_tensor *tensor = &layout->tensors[i];
-        bool norm_weight = tensor->part == UNIT_NORM_WEIGHT;
+        bool norm_weight = model_part_is_norm(tensor->part);
         philox_fill_normal(philox_key_make(5, TINY_STREAM), unit * 16 + i,
                            norm_weight ? 1.0f : 0.0f, TINY_DEVIATION, values + tensor->offset,
                            tensor->count);

@@ -72,7 +72,7 @@ static void test_llama(void **state)
         LLAMA,
         "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':2,"
         "'head_width':10,'hidden':50,'vocab':256,'norm_epsilon':1e-6,"
-        "'rope_theta':500000.0,'rope_scaling':{'type':'none'},'qkv_bias':false,'tied':true}");
+        "'rope_theta':500000.0,'rope_scaling':{'type':'none'},'qkv_bias':false,'qk_norm':false,'tied':true}");
 }
 
 /* What transformers writes today, and what older files leave out. */
@@ -84,7 +84,7 @@ static void test_llama_of_other_versions(void **state)
                 "'rope_parameters':{'rope_type':'default','rope_theta':77.0}}",
                 "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':4,'head_width':8,"
                 "'hidden':50,'vocab':256,'norm_epsilon':1e-6,'rope_theta':77.0,"
-                "'rope_scaling':{'type':'none'},'qkv_bias':false,'tied':false}");
+                "'rope_scaling':{'type':'none'},'qkv_bias':false,'qk_norm':false,'tied':false}");
 }
 
 static void expect_scaling(const char *change, const char *theta_and_scaling)
@@ -130,21 +130,26 @@ static void test_scaled_rotary_embeddings(void **state)
     "{'model_type':'" type "','num_hidden_layers':2,'hidden_size':32,'num_attention_heads':4,"     \
     "'num_key_value_heads':2,'intermediate_size':50,'vocab_size':256,'hidden_act':'silu',"         \
     "'rms_norm_eps':1e-06,'rope_theta':1000000.0,'tie_word_embeddings':false" more "}"
-#define RELATIVE_KEYS(qkv_bias)                                                                    \
-    "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':2,'head_width':8,'hidden':50,"   \
-    "'vocab':256,'norm_epsilon':1e-6,'rope_theta':1000000.0,'rope_scaling':{'type':'none'},"       \
-    "'qkv_bias':" qkv_bias ",'tied':false}"
+#define RELATIVE_KEYS(own)                                                                         \
+    "{'family':'llama','layers':2,'width':32,'heads':4,'kv_heads':2,'hidden':50,'vocab':256,"      \
+    "'norm_epsilon':1e-6,'rope_theta':1000000.0,'rope_scaling':{'type':'none'},'tied':false," own  \
+    "}"
+#define MISTRAL_KEYS RELATIVE_KEYS("'qkv_bias':false,'qk_norm':false,'head_width':8")
+#define QWEN2_KEYS   RELATIVE_KEYS("'qkv_bias':true,'qk_norm':false,'head_width':8")
 
-/* As Qwen2.5 and Mistral 7B were published. */
+/* As Qwen2.5, Mistral 7B and Qwen3 were published. */
 static void test_relatives(void **state)
 {
     (void)state;
-    expect_keys(RELATIVE("qwen2", ",'use_sliding_window':false,'sliding_window':32"),
-                RELATIVE_KEYS("true"));
-    expect_keys(RELATIVE("qwen2", ""), RELATIVE_KEYS("true"));
-    expect_keys(RELATIVE("mistral", ",'sliding_window':null"), RELATIVE_KEYS("false"));
-    expect_keys(RELATIVE("mistral", ",'sliding_window':64"), RELATIVE_KEYS("false"));
-    expect_keys(RELATIVE("mistral", ""), RELATIVE_KEYS("false")); /* 4096, says its class */
+    expect_keys(RELATIVE("qwen2", ",'use_sliding_window':false,'sliding_window':32"), QWEN2_KEYS);
+    expect_keys(RELATIVE("qwen2", ""), QWEN2_KEYS);
+    expect_keys(RELATIVE("mistral", ",'sliding_window':null"), MISTRAL_KEYS);
+    expect_keys(RELATIVE("mistral", ",'sliding_window':64"), MISTRAL_KEYS);
+    expect_keys(RELATIVE("mistral", ""), MISTRAL_KEYS); /* 4096, says its class */
+    expect_keys(RELATIVE("qwen3", ",'head_dim':64,'attention_bias':false"),
+                RELATIVE_KEYS("'qkv_bias':false,'qk_norm':true,'head_width':64"));
+    expect_keys(RELATIVE("qwen3", ""), /* its class again */
+                RELATIVE_KEYS("'qkv_bias':false,'qk_norm':true,'head_width':128"));
 }
 
 /* A sample has CONTEXT tokens. */
@@ -155,6 +160,7 @@ static void test_windows_below_the_context_are_refused(void **state)
                    "sliding_window: 63 is not supported; only a window of at least model.context "
                    "(64) is");
     expect_refused(RELATIVE("mistral", ""), "{'sliding_window':'64'}", "sliding_window: \"64\"");
+    expect_refused(RELATIVE("qwen3", ""), "{'attention_bias':true}", "attention_bias: true");
     expect_refused(RELATIVE("qwen2", ",'use_sliding_window':true"), "{'sliding_window':32}",
                    "sliding_window: 32");
 }
@@ -214,6 +220,7 @@ static void test_what_is_written_is_read_again(void **state)
                       "'head_width':10,'hidden':50,'context':16,'rope_theta':123456.5,"
                       "'norm_epsilon':1e-6}");
     expect_round_trip(SMALL_LLAMA ",'qkv_bias':true,'kv_heads':2}");
+    expect_round_trip(SMALL_LLAMA ",'qk_norm':true,'head_width':10}");
     expect_round_trip(SMALL_LLAMA ",'rope_scaling':{'type':'linear','factor':2.5}}");
     expect_round_trip(SMALL_LLAMA ",'rope_scaling':{'type':'llama3','factor':8,"
                                   "'low_frequency_factor':2,'high_frequency_factor':3,"

@@ -178,8 +178,9 @@ static void test_round_trip(void **state)
     assert_true(json_equal(encoded, encoded_again));
 }
 
-/* The value of each key of the schema must be there; of young ones only with @young. */
-static void assert_encoded(bool young)
+/* The value of each key of the schema must be there; of young ones none, or with @but all but that
+ * one. */
+static void assert_encoded(const char *but)
 {
     AUTO_JSON json_t *encoded = job_spec_encode(&spec);
     for (unsigned i = 0; i < job_schema_count; i++) {
@@ -189,6 +190,7 @@ static void assert_encoded(bool young)
             at = json_object_getn(at, word, length);
             word += length + (word[length] == '.');
         }
+        bool young = but != NULL && strcmp(job_schema[i].path, but) != 0;
         assert_int_equal(at != NULL, young || !job_schema[i].young);
     }
 }
@@ -200,10 +202,9 @@ static void test_encoding_has_every_key(void **state)
     struct error error;
     AUTO_JSON json_t *tree = parse(minimal);
     assert_int_equal(decode(tree, &error), 0);
-    assert_encoded(false);
+    assert_encoded(NULL);
     put(tree, "train.on_nan", json_string("skip"));
     put(tree, "model.family", json_string("llama"));
-    put(tree, "model.qkv_bias", json_true());
     put(tree, "model.rope_scaling",
         parse("{'type':'llama3','factor':8,'low_frequency_factor':2,'high_frequency_factor':3,"
               "'original_context':4096}"));
@@ -211,7 +212,13 @@ static void test_encoding_has_every_key(void **state)
     put(tree, "data.validation", json_string("/v"));
     put(tree, "data.validation_mask", json_string("/vm"));
     assert_int_equal(decode(tree, &error), 0);
-    assert_encoded(true);
+    put(tree, "model.qkv_bias", json_true());
+    assert_int_equal(decode(tree, &error), 0);
+    assert_encoded("model.qk_norm");
+    put(tree, "model.qkv_bias", NULL);
+    put(tree, "model.qk_norm", json_true());
+    assert_int_equal(decode(tree, &error), 0);
+    assert_encoded("model.qkv_bias");
 }
 
 static unsigned line_of(void *context, const char *key_path)
@@ -371,6 +378,12 @@ static void test_rules_between_keys(void **state)
                    "'head_width':20,'context':8,'qkv_bias':true}",
                    "demo.yaml:3: model.qkv_bias: 2 heads of keys of 20 columns are no multiple of "
                    "16, as biases need");
+    assert_refused("model.qk_norm", "true",
+                   "demo.yaml:3: model.qk_norm: gpt2 has no norms of heads");
+    assert_refused("model",
+                   "{'family':'llama','layers':6,'width':128,'heads':4,'context':8,"
+                   "'qkv_bias':true,'qk_norm':true}",
+                   "demo.yaml:3: model.qk_norm: no model has it and model.qkv_bias, too");
     assert_refused("model.rope_scaling.type", "'linear'",
                    "demo.yaml:3: model.rope_scaling.type: gpt2 has no rotary embedding that could "
                    "be scaled");

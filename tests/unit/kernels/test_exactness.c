@@ -138,12 +138,25 @@ static void attention_backward(const struct call *c)
 
 #define GROUPED   ((struct kernel_attention){B, T, WIDTH, HEADS, HEADS / 2})
 #define QKV_WIDTH (2 * WIDTH) /* q as wide as k and v together */
+#define NORMS     (HEADS + HEADS / 2)
 
 static void attention_grouped(const struct call *c)
 {
     c->kernel->attention_forward(c->device, c->buffer[2], c->buffer[3], c->buffer[4], GROUPED);
     c->kernel->attention_backward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3],
                                   c->buffer[4], GROUPED);
+}
+
+static void headnorm_forward(const struct call *c)
+{
+    c->kernel->headnorm_forward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3],
+                                c->buffer[4], 1e-5f, GROUPED);
+}
+
+static void headnorm_backward(const struct call *c)
+{
+    c->kernel->headnorm_backward(c->device, c->buffer[0], c->buffer[1], c->buffer[2], c->buffer[3],
+                                 c->buffer[4], c->buffer[5], c->buffer[6], GROUPED);
 }
 
 static void rotary(const struct call *c)
@@ -260,6 +273,13 @@ static const struct operation operations[] = {
     {"attention_grouped",
      attention_grouped,
      {B * T * QKV_WIDTH, B *T *WIDTH, B *T *WIDTH, B *HEADS *T, B *T *QKV_WIDTH}},
+    {"headnorm_forward",
+     headnorm_forward,
+     {B * T * QKV_WIDTH, B *T *NORMS, B *T *QKV_WIDTH, WIDTH / HEADS, WIDTH / HEADS}},
+    {"headnorm_backward",
+     headnorm_backward,
+     {B * T * QKV_WIDTH, WIDTH / HEADS, WIDTH / HEADS, B *T *QKV_WIDTH, WIDTH / HEADS,
+      WIDTH / HEADS, B *T *NORMS}},
     {"rotary", rotary, {B * T * QKV_WIDTH, B *T *QKV_WIDTH, T *WIDTH / HEADS}},
     {"swiglu_forward", swiglu_forward, {ROWS * VOCAB, ROWS * 2 * VOCAB}},
     {"swiglu_backward", swiglu_backward, {ROWS * 2 * VOCAB, ROWS *VOCAB, ROWS * 2 * VOCAB}},

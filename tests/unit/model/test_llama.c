@@ -208,6 +208,35 @@ static void test_biases_of_queries_keys_and_values(void **state)
     assert_null(model_unit_part(&layout, UNIT_OUT_BIAS));
 }
 
+/* A Qwen3's: a vector for all heads of queries and one for those of keys, ones at the beginning. */
+static void test_norms_of_heads(void **state)
+{
+    struct error error = {0};
+    struct model_spec spec = small;
+    struct unit_layout layout;
+    float values[4096];
+
+    (void)state;
+    spec.qk_norm = true;
+    assert_int_equal(model_spec_check(&spec, &error), 0);
+    model_unit_layout(&spec, 3, &layout);
+    assert_true(layout.count <= ARRAY_COUNT(values));
+    model_unit_initialize(&spec, 3, 42, values);
+    const struct unit_tensor *q = model_unit_part(&layout, UNIT_Q_NORM);
+    const struct unit_tensor *k = model_unit_part(&layout, UNIT_K_NORM);
+    assert_string_equal(q->name, "model.layers.1.self_attn.q_norm.weight");
+    assert_string_equal(k->name, "model.layers.1.self_attn.k_norm.weight");
+    assert_int_equal(q->count, spec.head_width);
+    assert_int_equal(k->count, spec.head_width);
+    assert_false(q->decay || k->decay);
+    for (size_t i = 0; i < spec.head_width; i++)
+        assert_true(values[q->offset + i] == 1.0f && values[k->offset + i] == 1.0f);
+    spec.head_width = 16;
+    spec.qkv_bias = true;
+    assert_int_equal(model_spec_check(&spec, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "model.qk_norm"));
+}
+
 static void test_llama_has_its_parameters(void **state)
 {
     (void)state;
@@ -268,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_layout_names_and_shapes),
         cmocka_unit_test(test_tensors_of_a_part_are_one_matrix),
         cmocka_unit_test(test_biases_of_queries_keys_and_values),
+        cmocka_unit_test(test_norms_of_heads),
         cmocka_unit_test(test_llama_has_its_parameters),
         cmocka_unit_test(test_initialization),
         cmocka_unit_test(test_costs),

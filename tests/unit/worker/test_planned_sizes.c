@@ -69,6 +69,9 @@ static void test_llama(void **state)
     compare_units(&spec);
     spec.model.qkv_bias = true;
     compare_units(&spec);
+    spec.model.qkv_bias = false;
+    spec.model.qk_norm = true;
+    compare_units(&spec);
 }
 
 /* The first and the last of two stages of @replicas of two lanes each, as planned and as taken. */
@@ -130,6 +133,8 @@ static void test_memory_is_planned_as_it_is_taken(void **state)
         compare_stages(&spec, JOB_PRECISION_TF32, true, (enum plan_recompute)level, 1);
         compare_stages(&spec, JOB_PRECISION_BF16, false, (enum plan_recompute)level, 1);
     }
+    spec.model.qk_norm = true;
+    compare_stages(&spec, JOB_PRECISION_BF16, true, PLAN_RECOMPUTE_FULL, 1);
 }
 
 /* Of two replicas half of every trained parameter, of eight nearly all, of three as their subtrees
