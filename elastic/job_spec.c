@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define RATE_FLOOR 0.1 /* of lr, at the last step of `cosine` and `linear` */
-
 /*
  * cos(pi x) for x in [0, 1], as sin(pi (1/2 - x)) by its Taylor series, summed from the smallest
  * term (Horner). On [-pi/2, pi/2] the first term left out is below 1e-18.
@@ -37,6 +35,7 @@ static double progress(const struct job_spec *spec, uint64_t step)
 double job_spec_learning_rate(const struct job_spec *spec, uint64_t step)
 {
     double rate = spec->train.optimizer.lr;
+    double last = spec->train.optimizer.min_lr_factor;
     uint64_t warmup = spec->train.optimizer.warmup;
     if (step <= warmup && warmup > 0)
         return rate * ((double)step / (double)warmup);
@@ -44,10 +43,9 @@ double job_spec_learning_rate(const struct job_spec *spec, uint64_t step)
     case JOB_SCHEDULE_CONSTANT:
         break;
     case JOB_SCHEDULE_LINEAR:
-        return rate * (1 - (1 - RATE_FLOOR) * progress(spec, step));
+        return rate * (1 - (1 - last) * progress(spec, step));
     case JOB_SCHEDULE_COSINE:
-        return rate * (RATE_FLOOR +
-                       (1 - RATE_FLOOR) * 0.5 * (1 + cosine_of_pi_times(progress(spec, step))));
+        return rate * (last + (1 - last) * 0.5 * (1 + cosine_of_pi_times(progress(spec, step))));
     }
     return rate;
 }

@@ -72,7 +72,8 @@ struct job_spec {
             double lr, beta1, beta2, epsilon, weight_decay;
             uint64_t warmup; /* steps */
             enum job_schedule schedule;
-            double clip; /* global gradient norm; 0: no clipping */
+            double min_lr_factor; /* of lr, at the last step of `cosine` and `linear` */
+            double clip;          /* global gradient norm; 0: no clipping */
         } optimizer;
     } train;
     struct {
@@ -127,7 +128,8 @@ char *job_spec_schema_markdown(void);
 /**
  * job_spec_learning_rate() - of step @step (from 1), the same bits on every machine
  *
- * Rises linearly to lr at step `warmup`; then constant, or falling to lr / 10 at the last step.
+ * Rises linearly to lr at step `warmup`; then constant, or falling to lr x min_lr_factor at the
+ * last step.
  */
 double job_spec_learning_rate(const struct job_spec *spec, uint64_t step);
 

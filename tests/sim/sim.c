@@ -85,6 +85,7 @@ static void describe_job(struct sim *sim)
     struct job_spec *spec = &sim->spec;
     snprintf(spec->name, sizeof(spec->name), SIM_JOB);
     snprintf(spec->model.family, sizeof(spec->model.family), "gpt2");
+    spec->train.optimizer.min_lr_factor = 0.1;
     snprintf(spec->train.optimizer.name, sizeof(spec->train.optimizer.name), "adamw");
     snprintf(spec->data.path.paths[0], sizeof(spec->data.path.paths[0]), "/data");
     spec->data.path.count = 1;

@@ -212,6 +212,7 @@ static void test_encoding_has_every_key(void **state)
     put(tree, "data.validation", json_string("/v"));
     put(tree, "data.validation_mask", json_string("/vm"));
     assert_int_equal(decode(tree, &error), 0);
+    put(tree, "train.optimizer.min_lr_factor", json_integer(0));
     put(tree, "model.qkv_bias", json_true());
     assert_int_equal(decode(tree, &error), 0);
     assert_encoded("model.qk_norm");
@@ -511,6 +512,7 @@ static void test_learning_rate(void **state)
     spec.train.steps = 1000;
     spec.train.optimizer.lr = 1;
     spec.train.optimizer.warmup = 100;
+    spec.train.optimizer.min_lr_factor = 0.1;
     spec.train.optimizer.schedule = JOB_SCHEDULE_CONSTANT;
     assert_true(job_spec_learning_rate(&spec, 1) == 0.01);
     assert_true(job_spec_learning_rate(&spec, 100) == 1);
@@ -529,6 +531,64 @@ static void test_learning_rate(void **state)
     spec.train.optimizer.warmup = 0;
     spec.train.steps = 1;
     assert_true(close_to(job_spec_learning_rate(&spec, 1), 0.1));
+}
+
+/* The bits that jobs had before the share could be chosen, of steps all over the fall. */
+static void test_the_usual_rates_stay_as_they_are(void **state)
+{
+    static const struct {
+        enum job_schedule schedule;
+        uint64_t step;
+        double rate;
+    } known[] = {
+        {JOB_SCHEDULE_COSINE, 8, 0x1.3a927497a205fp-12},
+        {JOB_SCHEDULE_COSINE, 123, 0x1.3125815542e96p-12},
+        {JOB_SCHEDULE_COSINE, 877, 0x1.50537111d1e3ep-15},
+        {JOB_SCHEDULE_COSINE, 1000, 0x1.f75104d551d6dp-16},
+        {JOB_SCHEDULE_LINEAR, 8, 0x1.3a49a5f779d24p-12},
+        {JOB_SCHEDULE_LINEAR, 123, 0x1.197ff8bed92ddp-12},
+        {JOB_SCHEDULE_LINEAR, 877, 0x1.0a1a97d30180cp-14},
+        {JOB_SCHEDULE_LINEAR, 1000, 0x1.f75104d551d66p-16},
+    };
+    struct error error;
+    AUTO_JSON json_t *tree = parse(minimal);
+
+    (void)state;
+    put(tree, "train.steps", json_integer(1000));
+    put(tree, "train.optimizer.warmup", json_integer(7));
+    assert_int_equal(decode(tree, &error), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
+        spec.train.optimizer.schedule = known[i].schedule;
+        assert_true(job_spec_learning_rate(&spec, known[i].step) == known[i].rate);
+    }
+}
+
+/* Down to what the key says: to nothing, or not at all. */
+static void test_smallest_learning_rate(void **state)
+{
+    static const enum job_schedule falling[] = {JOB_SCHEDULE_COSINE, JOB_SCHEDULE_LINEAR};
+    struct error error;
+    AUTO_JSON json_t *tree = parse(minimal);
+
+    (void)state;
+    put(tree, "train.optimizer.lr", json_real(0.5));
+    put(tree, "train.optimizer.min_lr_factor", json_integer(0));
+    assert_int_equal(decode(tree, &error), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(falling); i++) {
+        double before = 0.5;
+        spec.train.optimizer.schedule = falling[i];
+        for (uint64_t step = 1; step <= spec.train.steps; step++) {
+            double rate = job_spec_learning_rate(&spec, step);
+            assert_true(rate >= 0 && rate < before);
+            before = rate;
+        }
+        assert_true(close_to(before, 0));
+    }
+    spec.train.optimizer.min_lr_factor = 1;
+    for (size_t i = 0; i < ARRAY_COUNT(falling); i++) {
+        spec.train.optimizer.schedule = falling[i];
+        assert_true(close_to(job_spec_learning_rate(&spec, spec.train.steps / 2), 0.5));
+    }
 }
 
 static void test_sizes(void **state)
@@ -560,6 +620,8 @@ int main(void)
         cmocka_unit_test(test_all_problems_are_listed_up_to_a_bound),
         cmocka_unit_test(test_strange_trees),
         cmocka_unit_test(test_learning_rate),
+        cmocka_unit_test(test_the_usual_rates_stay_as_they_are),
+        cmocka_unit_test(test_smallest_learning_rate),
         cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
