@@ -98,6 +98,22 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares,
     return 0;
 }
 
+static void drop_store(struct plan *plan, int store)
+{
+    if (store < 0)
+        return;
+    plan->store_count--;
+    memmove(&plan->stores[store], &plan->stores[store + 1],
+            (plan->store_count - (unsigned)store) * sizeof(*plan->stores));
+}
+
+void copies_leave_out(struct plan *plan, const bool *left_out)
+{
+    for (unsigned rank = 0; left_out != NULL && rank < plan->worker_count; rank++)
+        if (left_out[rank])
+            drop_store(plan, copies_find(plan, plan->workers[rank].node));
+}
+
 unsigned copies_writer_count(const struct plan *plan)
 {
     int last = -1;

@@ -32,6 +32,9 @@ struct leader_node;
 int copies_fill(struct plan *plan, unsigned copies, const char *shares,
                 const struct leader_node *nodes, unsigned node_count) CHECK_RESULT;
 
+/** copies_leave_out() - @plan, one's own copy, is for a checkpoint without the nodes of those ranks
+ * (elastic/writers.h), which are no stores any more; NULL: none */
+void copies_leave_out(struct plan *plan, const bool *left_out);
 /** copies_find() - index of @node among the stores, or -1 */
 int copies_find(const struct plan *plan, const char *node);
 /** copies_writer_count() - stores [0, this) have workers of the plan: they write and copy */

@@ -18,9 +18,9 @@
 #include "elastic/plan.h"
 #include "elastic/step_record.h"
 #include "elastic/straggler.h"
+#include "elastic/writers.h"
 #include "worker/dispute.h"
 #include "worker/state_check.h"
-#include "worker/writers.h"
 
 /*
  * Who has the plan that comes next. A rank without it cannot follow a switch: its firnd is away, so

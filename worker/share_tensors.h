@@ -19,7 +19,7 @@ struct share_tensors {
 
 /**
  * share_tensors_of() - those of @rank, whose stage is held, and who writes
- * @left_out: by rank, who writes nothing; not all replicas of a stage (worker/writers.h). NULL:
+ * @left_out: by rank, who writes nothing; not all replicas of a stage (elastic/writers.h). NULL:
  * nobody
  * Return: 0; -ENOMEM
  */

@@ -56,7 +56,7 @@ int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigne
 /**
  * snapshot_begin() - start writing this rank's share of the state at applied_step
  * @left_out: (plan->worker_count,), the same at all ranks: who writes nothing, as if it had done so
- * already (worker/writers.h); copied. NULL: nobody
+ * already (elastic/writers.h); copied. NULL: nobody
  * Return: 0; -EBUSY (the one before is still being written: this one is left out); others with
  * @error, and the step counts as failed: the checkpoint before it is not committed any more either
  */

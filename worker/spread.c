@@ -48,25 +48,6 @@ int spread_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_boo
     return checkpoint_remote_new(&options, ret_remote, error);
 }
 
-static void drop_store(struct plan *plan, int store)
-{
-    if (store < 0)
-        return;
-    plan->store_count--;
-    memmove(&plan->stores[store], &plan->stores[store + 1],
-            (plan->store_count - (unsigned)store) * sizeof(*plan->stores));
-}
-
-static struct plan *copy_plan(const struct spread_options *options)
-{
-    struct plan *plan = plan_copy(options->plan);
-
-    for (unsigned rank = 0; plan && options->left_out && rank < plan->worker_count; rank++)
-        if (options->left_out[rank])
-            drop_store(plan, copies_find(plan, plan->workers[rank].node));
-    return plan;
-}
-
 int spread_new(const struct spread_options *options, struct spread **ret_spread,
                struct error *error)
 {
@@ -74,11 +55,12 @@ int spread_new(const struct spread_options *options, struct spread **ret_spread,
     int self, status;
 
     if (spread)
-        spread->plan = copy_plan(options);
+        spread->plan = plan_copy(options->plan);
     if (!spread || !spread->plan) {
         spread_free(spread);
         return error_set(error, -ENOMEM, "no memory for the copies of a checkpoint");
     }
+    copies_leave_out(spread->plan, options->left_out);
     self = copies_find(spread->plan, options->node);
     assert(self >= 0); /* plan_check(): the node of every worker is a store */
     snprintf(spread->node, sizeof(spread->node), "%s", options->node);

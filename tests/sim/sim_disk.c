@@ -91,7 +91,8 @@ static bool same_bits(const struct sim_checkpoint *a, const struct sim_checkpoin
     return true;
 }
 
-int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world)
+int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world,
+                    const bool *left_out)
 {
     struct sim_disk *disk = sim->disk;
     struct sim_checkpoint checkpoint = {.step = step, .made_by = generation};
@@ -99,7 +100,7 @@ int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigne
         return -EIO;
     for (unsigned rank = 0; rank < world; rank++) {
         const struct sim_part *part = sim_disk_find_part(sim, step, generation, rank);
-        if (part == NULL && sim->bug != BUG_CHECKPOINT_NOT_DURABLE)
+        if (part == NULL && !left_out[rank] && sim->bug != BUG_CHECKPOINT_NOT_DURABLE)
             return -ENOENT;
         for (unsigned unit = 0; part != NULL && unit < SIM_UNITS; unit++)
             if (part->units[unit].held)

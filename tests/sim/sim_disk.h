@@ -40,7 +40,8 @@ void sim_disk_write_part(struct sim *sim, const struct sim_part *part);
 const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, uint64_t generation,
                                           unsigned rank);
 /** sim_disk_commit() - 0; -EIO (broken), -ENOENT (a part is missing), -EEXIST (holds other bits) */
-int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world);
+int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world,
+                    const bool *left_out);
 /** sim_disk_retain() - of those up to @step, the ones before @kept_from go; 0: none */
 void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step);
 /** sim_disk_lose() - a checkpoint is damaged or gone, whatever is recorded; false: it is not there

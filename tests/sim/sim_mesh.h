@@ -7,6 +7,7 @@
 #pragma once
 
 #include "elastic/plan.h"
+#include "elastic/writers.h"
 #include "sim/sim_network.h"
 #include "sim/sim_state.h"
 
@@ -52,7 +53,8 @@ struct sim_payload {
     uint64_t step;
     struct sim_readiness readiness;
     uint64_t switch_generation, durable_step, failed_step;
-    bool busy; /* a rank cannot begin another checkpoint yet */
+    struct writers_unable unable; /* to write that step */
+    bool busy;                    /* a rank cannot begin another checkpoint yet */
     uint64_t digest;
     struct sim_unit unit;
     struct sim_record record;

@@ -54,6 +54,7 @@ bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, ui
 void session_begin(struct sim_worker *worker)
 {
     worker->readiness = (struct sim_readiness){0};
+    memset(&worker->writers, 0, sizeof(worker->writers));
     sim_straggler_watch(worker);
     worker_go(worker, POINT_STEP);
 }
@@ -210,6 +211,9 @@ static void begin_round(struct sim_worker *worker, bool closing)
     round->sum.digests = worker->digests;
     worker->disputed = SIM_DISPUTE_NOTHING;
     round->sum.busy = !closing && sim_snapshot_busy(worker);
+    if (worker->snapshot.unable_step != 0 &&
+        worker->snapshot.unable_step == worker->snapshot.failed_step)
+        round->sum.unable = (struct writers_unable){.count = 1, .ranks = {worker->rank}};
     if (worker->announced > worker->generation)
         round->sum.readiness.announced_min = round->sum.readiness.announced_max = worker->announced;
     else
@@ -322,6 +326,23 @@ static void merge_readiness(struct sim_readiness *sum, const struct sim_readines
     sum->lacking |= part->lacking;
 }
 
+/* Who is unable to write is of the newest step that failed. */
+static void merge_failed(struct sim_payload *sum, const struct sim_payload *part)
+{
+    if (part->failed_step > sum->failed_step) {
+        sum->failed_step = part->failed_step;
+        sum->unable = part->unable;
+    } else if (part->failed_step == sum->failed_step) {
+        writers_merge(&sum->unable, &part->unable);
+    }
+}
+
+static void hear_of_checkpoint(struct sim_worker *worker)
+{
+    const struct sim_payload *down = &worker->round.down;
+    writers_hear(&worker->writers, down->failed_step, &down->unable, down->durable_step);
+}
+
 static bool at_gather(struct sim_worker *worker)
 {
     struct sim_round *round = &worker->round;
@@ -340,7 +361,7 @@ static bool at_gather(struct sim_worker *worker)
             return broken && worker->alive;
         dispute_merge(worker, &payload);
         round->sum.durable_step = MIN(round->sum.durable_step, payload.durable_step);
-        round->sum.failed_step = MAX(round->sum.failed_step, payload.failed_step);
+        merge_failed(&round->sum, &payload);
         round->sum.busy |= payload.busy;
         merge_readiness(&round->sum.readiness, &payload.readiness);
     }
@@ -493,6 +514,7 @@ static void tell_progress(struct sim_worker *worker)
 static void look_after_checkpoint(struct sim_worker *worker)
 {
     const struct sim_payload *down = &worker->round.down;
+    hear_of_checkpoint(worker);
     sim_snapshot_abandon(worker, down->failed_step);
     if (worker->rank == 0 || worker->plan->copies > 1)
         sim_snapshot_commit(worker, down->durable_step);
@@ -501,6 +523,8 @@ static void look_after_checkpoint(struct sim_worker *worker)
     if (!sim_snapshot_due(worker->sim, worker->state.applied_step) || down->switch_generation != 0)
         return;
     bool may_begin = !down->busy || worker->sim->bug == BUG_BEGUN_BY_SOME;
+    if (may_begin)
+        writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
     sim_check_begun(worker->sim, worker, may_begin && sim_snapshot_begin(worker));
 }
 
@@ -545,6 +569,7 @@ static bool at_announced(struct sim_worker *worker)
 
 void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
 {
+    writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
     worker->leaves_as = leaves_as;
     worker->finish = FINISH_SHARES;
     worker_go(worker, POINT_SHARE);
@@ -593,6 +618,7 @@ static bool record_it(struct sim_worker *worker)
 static bool after_closing(struct sim_worker *worker)
 {
     uint64_t step = worker->state.applied_step;
+    hear_of_checkpoint(worker);
     bool failed = worker->round.down.failed_step == step;
     bool durable = worker->round.down.durable_step == step && !failed;
     if (worker->finish == FINISH_GIVEN_UP) {

@@ -37,7 +37,7 @@ void sim_snapshot_reset(struct sim_worker *worker)
     sim_snapshot_end_copies(worker);
     snapshot->begun_step = snapshot->durable_step = snapshot->failed_step = 0;
     snapshot->abandoned_step = 0;
-    snapshot->kept_step = 0;
+    snapshot->kept_step = snapshot->unable_step = 0;
 }
 
 void sim_snapshot_forget(struct sim_worker *worker)
@@ -72,21 +72,38 @@ bool sim_snapshot_busy(const struct sim_worker *worker)
            (worker->rank == 0 && makes_copies(worker) && is_open(snapshot));
 }
 
+/* How many replicas of this one's stage that write come before replica @end. */
+static unsigned count_writers(const struct sim_worker *worker, unsigned end)
+{
+    const struct plan *plan = worker->plan;
+    unsigned count = 0;
+    for (unsigned replica = 0; replica < end; replica++)
+        count +=
+            !worker->writers.left_out[plan_rank(plan, replica, worker->rank % plan->stage_count)];
+    return count;
+}
+
 bool sim_snapshot_begin(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     const struct plan *plan = worker->plan;
-    unsigned replica = worker->rank / plan->stage_count;
+    unsigned replica = count_writers(worker, worker->rank / plan->stage_count);
+    unsigned replica_count = count_writers(worker, plan->replica_count);
     if (snapshot->writing || snapshot->spread != NULL)
         return false;
     snapshot->part = (struct sim_part){
         .step = worker->state.applied_step, .generation = plan->generation, .rank = worker->rank};
     for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count; unit++)
-        if (unit % plan->replica_count == replica)
+        if (replica_count > 0 && unit % replica_count == replica)
             snapshot->part.units[unit] = worker->state.units[unit];
-    snapshot->writing = true;
+    memcpy(snapshot->left_out, worker->writers.left_out, sizeof(snapshot->left_out));
     snapshot->begun_step = worker->state.applied_step;
     snapshot->world = plan->worker_count;
+    snapshot->writing = !snapshot->left_out[worker->rank];
+    if (!snapshot->writing) { /* others do */
+        snapshot->durable_step = snapshot->begun_step;
+        return true;
+    }
     snapshot->done_ns = sim_soon(worker->sim, 5000, 200000);
     return true;
 }
@@ -103,6 +120,8 @@ static void poll_keeper(struct sim_worker *worker)
     snapshot->spread = NULL;
     if (status < 0 && worker->sim->bug != BUG_SILENT_KEEPER)
         snapshot->failed_step = snapshot->begun_step;
+    if (status == -EIO)
+        snapshot->unable_step = snapshot->failed_step;
 }
 
 void sim_snapshot_poll(struct sim_worker *worker)
@@ -115,7 +134,7 @@ void sim_snapshot_poll(struct sim_worker *worker)
     if (snapshot->begun_step == 0)
         return; /* of a generation that is over */
     if (sim_disk_is_broken(worker->sim, worker->node)) {
-        snapshot->failed_step = snapshot->begun_step;
+        snapshot->failed_step = snapshot->unable_step = snapshot->begun_step;
         return;
     }
     if (makes_copies(worker))
@@ -129,7 +148,7 @@ static void start_spread(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     int store = copies_find(worker->plan, sim_node_name(worker->sim, worker->node));
-    if (snapshot->kept_step == snapshot->begun_step ||
+    if (snapshot->kept_step == snapshot->begun_step || snapshot->left_out[worker->rank] ||
         (worker->rank != 0 && copies_keeper(worker->plan, (unsigned)store) != worker->rank))
         return;
     snapshot->kept_step = snapshot->begun_step;
@@ -153,6 +172,7 @@ void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
     snapshot->commit_step = durable_step;
     snapshot->commit_generation = snapshot->part.generation;
     snapshot->commit_world = snapshot->world;
+    memcpy(snapshot->commit_left_out, snapshot->left_out, sizeof(snapshot->left_out));
     snapshot->commit_done_ns = sim_soon(worker->sim, 2000, 60000);
 }
 
@@ -200,7 +220,7 @@ void sim_snapshot_take_result(struct sim_worker *worker)
         return;
     snapshot->committing = false;
     int status = sim_disk_commit(worker->sim, snapshot->commit_step, snapshot->commit_generation,
-                                 snapshot->commit_world);
+                                 snapshot->commit_world, snapshot->commit_left_out);
     if (status == 0) {
         tell_committed(worker, snapshot->commit_step, snapshot->commit_generation);
         return;

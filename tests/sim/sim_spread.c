@@ -290,6 +290,7 @@ struct sim_spread *sim_spread_start(struct sim_worker *worker)
     spread->worker = worker;
     spread->plan = plan_copy(worker->plan);
     assert(spread->plan != NULL);
+    copies_leave_out(spread->plan, worker->snapshot.left_out);
     spread->step = worker->snapshot.begun_step;
     spread->leads = worker->rank == 0;
     spread->self = (unsigned)copies_find(spread->plan, name);

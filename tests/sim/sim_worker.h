@@ -54,6 +54,8 @@ struct sim_snapshot {
     struct sim_part part;
     uint64_t begun_step, durable_step, failed_step, committed_step, committed_generation;
     uint64_t abandoned_step;
+    uint64_t unable_step; /* failed because of this node's disk */
+    bool left_out[JOB_DEVICES_MAX], commit_left_out[JOB_DEVICES_MAX]; /* who wrote nothing of it */
     bool committing;
     uint64_t commit_done_ns, commit_step, commit_generation;
     unsigned world, commit_world;
@@ -129,6 +131,7 @@ struct sim_worker {
     struct sim_verdict verdict;
     uint64_t doubted_step[2]; /* the last without a majority: gradients, state */
     struct sim_snapshot snapshot;
+    struct writers writers;
     uint64_t progress_ns;
     struct sim_readiness readiness; /* rank 0: as of the last commit */
     struct straggler *straggler;    /* rank 0, if the job evicts stragglers */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "worker/writers.h"
+#include "elastic/writers.h"
 
 /* Two replicas of two stages: ranks 0 and 1 are on a; rank 2 on b; rank 3 on c. */
 static struct plan_worker workers[] = {{.node = "a"}, {.node = "a"}, {.node = "b"}, {.node = "c"}};

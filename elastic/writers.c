@@ -1,4 +1,4 @@
-#include "worker/writers.h"
+#include "elastic/writers.h"
 
 #include <string.h>
 
