@@ -88,21 +88,28 @@ static void note(struct difference *difference, const char *path, json_t *then, 
                              difference->used ? ", " : "", path, old ? old : "-", new ? new : "-");
 }
 
+/* A key that one side alone has differs, too: young keys are left out at their defaults. */
 static void compare(struct difference *difference, const char *prefix, json_t *then, json_t *now)
 {
     const char *key;
     json_t *value;
+    char path[128];
 
-    if (!json_is_object(now)) {
-        if (!json_equal(then, now))
+    if (!json_is_object(then) && !json_is_object(now)) {
+        if ((then || now) && !json_equal(then, now))
             note(difference, prefix, then, now);
         return;
     }
     json_object_foreach(now, key, value)
     {
-        char path[128];
         snprintf(path, sizeof(path), "%.60s.%.60s", prefix, key);
         compare(difference, path, json_object_get(then, key), value);
+    }
+    json_object_foreach(then, key, value)
+    {
+        snprintf(path, sizeof(path), "%.60s.%.60s", prefix, key);
+        if (!json_object_get(now, key))
+            compare(difference, path, value, NULL);
     }
 }
 

@@ -140,6 +140,21 @@ static int translate(const json_t *config, const struct translation *keys, size_
     return 0;
 }
 
+/* Nothing but what stands beside a scaling: no scaling is meant. */
+static bool scales_nothing(const json_t *section)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)section, key, value)
+    {
+        if (strcmp(key, "rope_theta") != 0 && strcmp(key, "partial_rotary_factor") != 0 &&
+            !json_is_null(value))
+            return false;
+    }
+    return true;
+}
+
 /* @section, which may be NULL, as the keys of model.rope_scaling. */
 static int take_scaling(const char *name, const json_t *section, json_t *scaling,
                         struct error *error)
@@ -150,6 +165,8 @@ static int take_scaling(const char *name, const json_t *section, json_t *scaling
         return refuse(name, section, "only an object is", error);
     if (type == NULL)
         type = value_of(section, "type"); /* of older files */
+    if (type == NULL && !scales_nothing(section))
+        return refuse(name, section, "a rope_type is needed", error);
     if (type == NULL || is_json(type, "\"default\""))
         return put(scaling, "type", json_string("none"), error);
     size_t count = is_json(type, "\"linear\"")   ? 1
@@ -175,10 +192,13 @@ static int take_rotary(const json_t *config, json_t *model, struct error *error)
         r = take_scaling(name, section, scaling, error);
     if (r == 0)
         r = put(model, "rope_scaling", json_incref(scaling), error);
-    if (theta == NULL)
-        theta = value_of(section, "rope_theta");
     if (r < 0)
         return r;
+    const json_t *inner = value_of(section, "rope_theta");
+    if (theta != NULL && inner != NULL && json_number_value(theta) != json_number_value(inner))
+        return refuse(name, section, "rope_theta beside it says something else", error);
+    if (theta == NULL)
+        theta = inner;
     return put(model, "rope_theta", theta != NULL ? json_deep_copy(theta) : json_real(10000.0),
                error);
 }

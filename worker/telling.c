@@ -188,7 +188,8 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
 
 void telling_untold(struct trainer *trainer)
 {
-    if (trainer->untold_ns && trainer->engine)
+    /* Its record is gone where the state came anew from a checkpoint or another worker. */
+    if (trainer->untold_ns && trainer->engine && trainer->state->committed.step > 0)
         telling_progress(trainer, trainer->untold_ns, true);
 }
 

@@ -119,6 +119,34 @@ static void test_differences_are_named(void **state)
     assert_non_null(strstr(error.text, "train.steps"));
 }
 
+/* Keys that stand in a job's JSON only where they are not the default, lost or new. */
+static void test_young_keys_are_compared_both_ways(void **state)
+{
+    struct checkpoint_record record = {.step = 12, .path = "/c/step-0000000012"};
+    struct error error = {0};
+    char differences[256];
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct job_spec *with = i ? &spec : &origin;
+        make_spec(&origin, 2, 40, 0.001);
+        make_spec(&spec, 2, 40, 0.001);
+        strcpy(with->data.mask.paths[0], "/m");
+        with->data.mask.count = 1;
+        assert_int_equal(
+            job_from_check(&spec, &origin, &record, differences, sizeof(differences), &error), 0);
+        assert_non_null(strstr(differences, "data.mask"));
+        strcpy(spec.model.family, "llama");
+        strcpy(origin.model.family, "llama");
+        with->model.qk_norm = true;
+        with->model.rope_scaling.type = JOB_ROPE_LLAMA3;
+        assert_int_equal(
+            job_from_check(&spec, &origin, &record, differences, sizeof(differences), &error),
+            -EINVAL);
+        assert_non_null(strstr(error.text, "model.qk_norm"));
+        assert_non_null(strstr(error.text, "model.rope_scaling.type"));
+    }
+}
+
 static void test_what_is_at_risk(void **state)
 {
     char folder[64];
@@ -159,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_checkpoint_remembers_its_job),
         cmocka_unit_test(test_differences_are_named),
+        cmocka_unit_test(test_young_keys_are_compared_both_ways),
         cmocka_unit_test(test_what_is_at_risk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

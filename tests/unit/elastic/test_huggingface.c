@@ -177,6 +177,9 @@ static void test_what_is_not_computed_is_refused(void **state)
         LLAMA, "{'rope_scaling':{'type':'dynamic','factor':2.0}}",
         "rope_scaling: \"dynamic\" is not supported; only \"linear\" and \"llama3\" are");
     expect_refused(LLAMA, "{'rope_scaling':'llama3'}", "rope_scaling: \"llama3\"");
+    expect_refused(LLAMA, "{'rope_scaling':{'factor':8.0}}", "a rope_type is needed");
+    expect_refused(LLAMA, "{'rope_theta':5.0,'rope_parameters':{'rope_theta':7.0}}",
+                   "rope_theta beside it");
     expect_refused(LLAMA, "{'rope_scaling':{'rope_type':'longrope'}}",
                    "rope_scaling: \"longrope\"");
     expect_refused(LLAMA, "{'rope_parameters':{'rope_type':'yarn'}}", "rope_parameters: \"yarn\"");
