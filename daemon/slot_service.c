@@ -55,8 +55,9 @@ uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, cons
     snprintf(self->slots[slot].bad, sizeof(self->slots[slot].bad), "%.127s",
              why[0] ? why : "unknown");
     if (crashed)
-        pause_ns = probation_take_out(&service->probations[slot], now_ns,
-                                      daemon->config->failure_timeout_ns) -
+        pause_ns = MAX(probation_take_out(&service->probations[slot], now_ns,
+                                          daemon->config->failure_timeout_ns),
+                       now_ns) -
                    now_ns;
     else
         service->probations[slot] = (struct probation){0};

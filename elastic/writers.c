@@ -37,24 +37,13 @@ static void note(struct writers *writers, uint64_t rank)
     resting->tried_step = 0;
 }
 
-/* Its disk takes something again. */
-static bool has_recovered(const struct writers_resting *resting, uint64_t durable_step)
-{
-    return resting->tried_step && durable_step >= resting->tried_step;
-}
-
 void writers_hear(struct writers *writers, uint64_t failed_step,
                   const struct writers_unable *unable, uint64_t durable_step)
 {
-    unsigned kept = 0;
-
     if (failed_step && failed_step == writers->begun_step && unable->count <= WRITERS_UNABLE_MAX)
         for (uint64_t i = 0; i < unable->count; i++)
             note(writers, unable->ranks[i]);
-    for (unsigned i = 0; i < writers->count; i++)
-        if (!has_recovered(&writers->list[i], durable_step))
-            writers->list[kept++] = writers->list[i];
-    writers->count = kept;
+    writers->durable_step = durable_step;
 }
 
 /* With copies all ranks of a node write to one disk, and the node keeps copies there. */
@@ -83,8 +72,22 @@ static bool suffices(const struct plan *plan, const bool *left_out)
     return enough;
 }
 
+/* Those whose disks take something again: written by all, and nobody's copies have failed since. */
+static void forget_recovered(struct writers *writers)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < writers->count; i++) {
+        uint64_t tried_step = writers->list[i].tried_step;
+        if (!tried_step || writers->durable_step < tried_step)
+            writers->list[kept++] = writers->list[i];
+    }
+    writers->count = kept;
+}
+
 void writers_begin(struct writers *writers, const struct plan *plan, uint64_t step)
 {
+    forget_recovered(writers);
     writers->round++;
     writers->begun_step = step;
     memset(writers->left_out, 0, sizeof(writers->left_out));

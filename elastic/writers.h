@@ -44,6 +44,7 @@ struct writers {
     struct writers_resting list[WRITERS_UNABLE_MAX];
     unsigned count;
     uint64_t round, begun_step;     /* checkpoints begun so far, of which a step may have several */
+    uint64_t durable_step;          /* the newest whose shares all have written, as last heard */
     bool left_out[JOB_DEVICES_MAX]; /* by rank: who sits out the checkpoint begun last */
 };
 

@@ -1,5 +1,6 @@
 #include "worker/keeper.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -14,6 +15,12 @@ struct keeper {
     struct error error;
 };
 
+/* What another node could not read says nothing of this one's disk. */
+static int of_another(int status)
+{
+    return status == -EIO ? -EREMOTEIO : status;
+}
+
 static int keep(struct keeper *keeper)
 {
     struct spread *spread = keeper->spread;
@@ -26,10 +33,10 @@ static int keep(struct keeper *keeper)
     if (!status)
         status = spread_write_receipt(spread, &keeper->receipt, &keeper->error);
     if (!status)
-        status = spread_await_seal(spread, &seal, &keeper->error);
+        status = of_another(spread_await_seal(spread, &seal, &keeper->error));
     if (!status)
-        status = checkpoint_take_manifest(&spread->local, spread->plan->stores[0].node, seal.sha256,
-                                          &keeper->error);
+        status = of_another(checkpoint_take_manifest(&spread->local, spread->plan->stores[0].node,
+                                                     seal.sha256, &keeper->error));
     if (!status)
         status = spread_place(spread, &seal, path, &keeper->error);
     return status;

@@ -378,7 +378,7 @@ static int describe_boundary(struct snapshot *snapshot, const struct plan *plan,
 static int begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                  const bool *left_out, struct error *error)
 {
-    if (note_left_out(snapshot, plan, left_out) || describe_boundary(snapshot, plan, rank))
+    if (describe_boundary(snapshot, plan, rank) || note_left_out(snapshot, plan, left_out))
         return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
     int status = begin_spread(snapshot, plan, error);
     if (status)
