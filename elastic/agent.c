@@ -368,18 +368,22 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
     if (slot->process == PROCESS_NONE)
         return;
     slot->process = PROCESS_NONE;
-    if (slot->refused || slot->bad)
+    if (slot->refused)
         return;
-    snprintf(slot->text, sizeof(slot->text), "%s", event->text);
     slot->end_generation = agent->plan != NULL ? agent->plan->generation : 0;
     if (slot->fenced || (slot->was_prepared && event->exit_code == 0))
         slot->end = END_LEFT;
     else if (slot->was_prepared)
         slot->end = END_DEAD;
-    if (slot->end == END_DEAD && !slot->killed)
-        count_crash(agent, slot, event, actions);
-    else if (!slot->was_prepared && !slot->fenced)
-        count_death_at_start(agent, slot, event, actions);
+    /* The slot of a worker that accused itself may be mended while its plan is still in force. Its
+       end stays known, so that no other process enters that generation again. */
+    if (!slot->bad) {
+        snprintf(slot->text, sizeof(slot->text), "%s", event->text);
+        if (slot->end == END_DEAD && !slot->killed)
+            count_crash(agent, slot, event, actions);
+        else if (!slot->was_prepared && !slot->fenced)
+            count_death_at_start(agent, slot, event, actions);
+    }
     if (makes_room(agent, event->slot))
         slot->end = END_NONE;
 }

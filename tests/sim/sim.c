@@ -353,7 +353,7 @@ bool sim_run(struct sim *sim)
         complete = !sim->unjudged && sim_check_liveness(sim, calm_since_ns);
     }
     if (!sim->failed && !sim->unjudged) {
-        sim_run_until(sim, MAX(sim->now_ns + AFTERMATH_NS, sim->faults->slots_back_ns));
+        sim_run_until(sim, MAX(sim->now_ns + AFTERMATH_NS, sim_check_slots_back_ns(sim)));
         if (!sim->unjudged)
             sim_check_end(sim);
     }

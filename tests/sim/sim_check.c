@@ -561,12 +561,25 @@ static unsigned slots_out(const struct sim *sim)
     return count;
 }
 
+/* Slots whose workers were killed again and again come back by themselves, but not at once. */
+uint64_t sim_check_slots_back_ns(const struct sim *sim)
+{
+    uint64_t back_ns = sim->faults->slots_back_ns;
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        const struct sim_firnd *firnd = sim->nodes[i].firnd;
+        for (unsigned slot = 0; firnd != NULL && slot < firnd->daemon.self.slot_count; slot++)
+            if (firnd->daemon.self.slots[slot].retry_unix_ns != 0)
+                back_ns = MAX(back_ns, firnd->daemon.self.slots[slot].retry_unix_ns + NS_PER_SECOND);
+    }
+    return back_ns;
+}
+
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
 {
     struct sim_check *check = sim->check;
     /* A job may need slots that nobody puts back into service before their time. */
     if (slots_out(sim) > 0)
-        check->slots_out_ns = MIN(sim->now_ns, sim->faults->slots_back_ns);
+        check->slots_out_ns = MIN(sim->now_ns, sim_check_slots_back_ns(sim));
     calm_since_ns = MAX(calm_since_ns, check->slots_out_ns);
     uint64_t last_ns = MAX(check->committed_ns, calm_since_ns);
     if (is_complete(sim))

@@ -120,6 +120,8 @@ void sim_check_outage_ends(struct sim *sim);
 void sim_check_held_up(struct sim *sim, const struct sim_fault *fault);
 /** a transaction was carried out: records of checkpoints only go forward */
 void sim_check_written(struct sim *sim);
+/** sim_check_slots_back_ns() - when every slot that comes back into service by itself is back */
+uint64_t sim_check_slots_back_ns(const struct sim *sim);
 /** faults are over: does training go on, and end, in time? Called now and then; true: the job is
  * complete */
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns);

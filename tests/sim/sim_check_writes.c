@@ -203,6 +203,8 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
     struct sim_check *check = sim->check;
     bool excused = sim_bits_excuse(sim);
     sim_bits_planned(sim, plan);
+    if (sim->unjudged) /* nothing in the cluster holds the right values any more */
+        return;
     if (!plan->planned)
         check->given_away = plan->generation;
     if (plan->worker_count == 0) /* everybody leaves, with a checkpoint */

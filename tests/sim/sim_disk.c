@@ -9,10 +9,32 @@
 
 #define FOLDER "/checkpoints/"
 
+static struct sim_part *find_part(struct sim_disk *disk, uint64_t step, uint64_t generation,
+                                  unsigned rank)
+{
+    for (unsigned i = 0; i < MIN(disk->part_count, (unsigned)SIM_PARTS_MAX); i++)
+        if (disk->parts[i].step == step && disk->parts[i].generation == generation &&
+            disk->parts[i].rank == rank)
+            return &disk->parts[i];
+    return NULL;
+}
+
+/* A second attempt at a checkpoint may divide it in another way: its file replaces the first's. */
 void sim_disk_write_part(struct sim *sim, const struct sim_part *part)
 {
     struct sim_disk *disk = sim->disk;
-    disk->parts[disk->part_count++ % SIM_PARTS_MAX] = *part;
+    struct sim_part *there = find_part(disk, part->step, part->generation, part->rank);
+    if (there == NULL)
+        there = &disk->parts[disk->part_count++ % SIM_PARTS_MAX];
+    *there = *part;
+}
+
+void sim_disk_abandon(struct sim *sim, uint64_t step, uint64_t generation)
+{
+    struct sim_disk *disk = sim->disk;
+    for (unsigned i = 0; i < MIN(disk->part_count, (unsigned)SIM_PARTS_MAX); i++)
+        if (disk->parts[i].step == step && disk->parts[i].generation == generation)
+            disk->parts[i] = (struct sim_part){0};
 }
 
 const struct sim_checkpoint *sim_disk_find(const struct sim *sim, uint64_t step)
@@ -53,12 +75,7 @@ void sim_disk_strain(struct sim *sim, unsigned node)
 const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, uint64_t generation,
                                           unsigned rank)
 {
-    const struct sim_disk *disk = sim->disk;
-    for (unsigned i = 0; i < MIN(disk->part_count, (unsigned)SIM_PARTS_MAX); i++)
-        if (disk->parts[i].step == step && disk->parts[i].generation == generation &&
-            disk->parts[i].rank == rank)
-            return &disk->parts[i];
-    return NULL;
+    return find_part(sim->disk, step, generation, rank);
 }
 
 void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step)
@@ -99,7 +116,8 @@ int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigne
     if (disk->broken != 0)
         return -EIO;
     for (unsigned rank = 0; rank < world; rank++) {
-        const struct sim_part *part = sim_disk_find_part(sim, step, generation, rank);
+        const struct sim_part *part =
+            left_out[rank] ? NULL : sim_disk_find_part(sim, step, generation, rank);
         if (part == NULL && !left_out[rank] && sim->bug != BUG_CHECKPOINT_NOT_DURABLE)
             return -ENOENT;
         for (unsigned unit = 0; part != NULL && unit < SIM_UNITS; unit++)

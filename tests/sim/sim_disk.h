@@ -36,6 +36,8 @@ bool sim_disk_is_broken(const struct sim *sim, unsigned node);
 /** sim_disk_strain() - @node is about to write a receipt, which is what a brittle disk breaks by */
 void sim_disk_strain(struct sim *sim, unsigned node);
 void sim_disk_write_part(struct sim *sim, const struct sim_part *part);
+/** sim_disk_abandon() - remove the parts of a checkpoint that has been given up */
+void sim_disk_abandon(struct sim *sim, uint64_t step, uint64_t generation);
 /** sim_disk_find_part() - NULL */
 const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, uint64_t generation,
                                           unsigned rank);

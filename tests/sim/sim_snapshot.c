@@ -48,8 +48,14 @@ void sim_snapshot_forget(struct sim_worker *worker)
 void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step)
 {
     const struct sim_snapshot *snapshot = &worker->snapshot;
-    if (failed_step == 0 || failed_step != snapshot->begun_step || !makes_copies(worker))
+    if (failed_step == 0 || failed_step != snapshot->begun_step)
         return;
+    if (!makes_copies(worker)) { /* there is one folder, and rank 0 looks after it */
+        if (worker->rank == 0 && snapshot->abandoned_step != failed_step)
+            sim_disk_abandon(worker->sim, failed_step, snapshot->part.generation);
+        worker->snapshot.abandoned_step = failed_step;
+        return;
+    }
     sim_snapshot_end_copies(worker);
     worker->snapshot.abandoned_step = failed_step;
     sim_folders_abandon(worker->sim, worker->node, failed_step, snapshot->part.generation);

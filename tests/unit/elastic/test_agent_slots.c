@@ -199,6 +199,22 @@ static void a_worker_takes_its_slot_out_of_service(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
 }
 
+/* A worker that accused itself was in generation 1, so no other process may enter it: the plan has
+ * failed, and the leader makes another one from what is newest by then. */
+static void a_mended_slot_waits_for_another_plan(void **state)
+{
+    (void)state;
+    run_two();
+    feed_status(0, 10, WORKER_BAD, 1);
+    feed_exit(0, 0);
+    step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    feed_tick(now_ns + 100 * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_reported(0, WORKER_LEFT);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 2, (unsigned[]){0, 1}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+}
+
 static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
 {
     (void)state;
@@ -321,6 +337,7 @@ int main(void)
         TEST(an_operator_has_excused_since_who_accused_itself),
         TEST(what_a_daemon_before_said_is_taken_back),
         TEST(a_worker_takes_its_slot_out_of_service),
+        TEST(a_mended_slot_waits_for_another_plan),
         TEST(it_does_not_rest_while_it_knows_ill_of_a_slot),
         TEST(only_deaths_before_it_was_prepared_are_deaths_at_start),
         TEST(one_that_never_joined_did_not_run_for_long),
