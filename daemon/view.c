@@ -153,6 +153,7 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
         return;
     view->view.frozen_layers = record.frozen_layers;
     view->view.progress_step = record.step;
+    view->view.progress_generation = record.generation;
     if (view->plan && record.generation == view->plan->generation) {
         view->view.measured_step_seconds = record.step_seconds;
         view->view.verdict_count = record.straggler_count;

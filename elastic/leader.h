@@ -98,6 +98,7 @@ struct leader_view {
     struct leader_checkpoint checkpoint; /* the newest committed */
     unsigned frozen_layers;              /* newest known */
     uint64_t progress_step;
+    uint64_t progress_generation; /* the newest that has said that it commits steps; 0: none */
     double measured_step_seconds; /* of the plan in force; 0: unknown */
     double last_step_seconds;     /* the same of whatever plan trained last */
     unsigned verdict_count;       /* on workers of the plan in force: who is a straggler */

@@ -41,6 +41,19 @@ static bool fails_the_change_alone(const struct leader_context *context,
     return leader_gave_up(context, member) && leader_running_generation(context) != 0;
 }
 
+/*
+ * Does the plan in force train? A commit needs every worker, so one step of progress or one
+ * checkpoint of this generation proves it, also where the report of a node that is cut off from
+ * etcd still speaks of the generation before.
+ */
+static bool has_begun(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    uint64_t generation = view->plan->generation;
+    return context->roster.all_running || view->progress_generation == generation ||
+           view->checkpoint.generation == generation;
+}
+
 static bool member_failed(const struct leader_context *context, const struct roster_member *member)
 {
     const struct roster *roster = &context->roster;
@@ -50,7 +63,7 @@ static bool member_failed(const struct leader_context *context, const struct ros
         return (member->seat == SEAT_BROKEN && !fails_the_change_alone(context, member)) ||
                member->seat == SEAT_LOST;
     /* Whoever only hands over or leaves matters until the new generation runs. */
-    if (roster->all_running || (empty && !plan->planned))
+    if (has_begun(context) || (empty && !plan->planned))
         return false;
     return (member->seat == SEAT_BROKEN && member->node != NULL) ||
            (member->seat == SEAT_LOST && member->rank >= 0 && !empty);

@@ -95,6 +95,8 @@ void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoi
 void sim_check_sealed(struct sim *sim, uint64_t step, uint64_t generation);
 /** a keeper cannot do its part of a checkpoint */
 void sim_check_cannot(struct sim *sim, uint64_t step, uint64_t generation);
+/** sim_check_given_up() - rank 0 has heard of it, and removes this attempt at the checkpoint */
+void sim_check_given_up(struct sim *sim, uint64_t step, uint64_t generation);
 /** rank 0, @worker, waits for keepers of this checkpoint: not for long when one of them cannot */
 void sim_check_awaited(struct sim *sim, const struct sim_worker *worker, uint64_t step,
                        uint64_t generation);

@@ -125,6 +125,13 @@ void sim_check_cannot(struct sim *sim, uint64_t step, uint64_t generation)
         (struct sim_sealed){.step = step, .generation = generation, .at_ns = sim->now_ns};
 }
 
+void sim_check_given_up(struct sim *sim, uint64_t step, uint64_t generation)
+{
+    struct sim_sealed *cannot = &sim->check->cannot;
+    if (cannot->step == step && cannot->generation == generation)
+        *cannot = (struct sim_sealed){0};
+}
+
 void sim_check_awaited(struct sim *sim, const struct sim_worker *worker, uint64_t step,
                        uint64_t generation)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "elastic/copies.h"
+#include "sim/sim_check.h"
 #include "sim/sim_node.h"
 #include "sim/sim_spread.h"
 
@@ -58,6 +59,8 @@ void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step)
     }
     sim_snapshot_end_copies(worker);
     worker->snapshot.abandoned_step = failed_step;
+    if (worker->rank == 0)
+        sim_check_given_up(worker->sim, failed_step, snapshot->part.generation);
     sim_folders_abandon(worker->sim, worker->node, failed_step, snapshot->part.generation);
 }
 
