@@ -34,6 +34,7 @@ struct commit {
     uint64_t began_ns, stall_ns;
     struct spread *spread;
     struct spread_receipt *receipts; /* of each store that writes; NULL without copies */
+    struct hash128 *part_digests;    /* of each store: of the parts that rank 0 has merged */
     struct control_checkpoint result;
     char warning[CONTROL_TEXT_SIZE];
     int status;
@@ -165,6 +166,27 @@ static uint64_t keepers_deadline(uint64_t size_bytes)
     return clock_monotonic_ns() + KEEPERS_NS + size_bytes / KEEPERS_BYTES_A_SEC * NS_PER_SECOND;
 }
 
+/* A keeper whose folder could not be removed may still hold copies of an earlier attempt, which
+ * divided the state in another way. */
+static int check_receipts(struct commit *commit)
+{
+    const struct spread *spread = commit->spread;
+
+    for (unsigned keeper = 0; keeper < spread->writer_count; keeper++) {
+        const struct spread_receipt *receipt = &commit->receipts[keeper];
+        struct hash128 expected = {0};
+        for (unsigned store = 0; store < spread->writer_count; store++)
+            if (receipt->has[store])
+                spread_add_digest(&expected, commit->part_digests[store]);
+        if (receipt->has_digest && !hash128_equal(receipt->digest, expected))
+            return error_set(&commit->error, -EBADMSG,
+                             "node %s has copies of an earlier attempt at the checkpoint of step "
+                             "%" PRIu64 ": look whether %s can be written there",
+                             spread->plan->stores[keeper].node, commit->step, commit->folder);
+    }
+    return 0;
+}
+
 static int collect_receipts(struct commit *commit, uint64_t size_bytes)
 {
     struct spread *spread = commit->spread;
@@ -175,7 +197,7 @@ static int collect_receipts(struct commit *commit, uint64_t size_bytes)
         if (store != spread->self)
             status = spread_await_receipt(spread, store, deadline_ns, &commit->receipts[store],
                                           &commit->error);
-    return status;
+    return status ? status : check_receipts(commit);
 }
 
 static int commit_copies(struct commit *commit, const struct manifest *manifest)
@@ -206,6 +228,20 @@ static int commit_copies(struct commit *commit, const struct manifest *manifest)
 
 /* ---- both ---- */
 
+/* The description of what @rank has written; with copies its digest is kept, once. */
+static int fetch_part(struct commit *commit, unsigned rank, struct manifest *ret_part)
+{
+    struct hash128 digest;
+    int status;
+
+    if (!commit->spread)
+        return read_part(commit, rank, ret_part);
+    status = spread_part(commit->spread, rank, ret_part, &digest, &commit->error);
+    if (!status && !commit->receipts)
+        spread_add_digest(&commit->part_digests[spread_store(commit->spread, rank)], digest);
+    return status;
+}
+
 static int merge_parts(struct commit *commit, struct manifest *into)
 {
     int status = 0;
@@ -215,8 +251,7 @@ static int merge_parts(struct commit *commit, struct manifest *into)
         size_t first_file = into->file_count;
         if (commit->left_out[rank])
             continue;
-        status = commit->spread ? spread_part(commit->spread, rank, &part, &commit->error)
-                                : read_part(commit, rank, &part);
+        status = fetch_part(commit, rank, &part);
         if (!status)
             status = manifest_merge(into, &part, &commit->error);
         if (!status && commit->spread && commit->receipts)
@@ -258,6 +293,11 @@ static int assemble(struct commit *commit, struct manifest *ret_manifest)
 static int gather_copies(struct commit *commit)
 {
     struct manifest all = {0};
+
+    commit->part_digests =
+        calloc((size_t)commit->spread->writer_count + 1, sizeof(*commit->part_digests));
+    if (!commit->part_digests)
+        return error_set(&commit->error, -ENOMEM, "no memory for the copies of a checkpoint");
     int status = merge_parts(commit, &all);
     uint64_t size_bytes = total_bytes(&all);
 
@@ -304,6 +344,7 @@ static void commit_free(struct commit *commit)
     json_decref(commit->config);
     control_checkpoint_done(&commit->result);
     free(commit->receipts);
+    free(commit->part_digests);
     free(commit->left_out);
     free(commit);
 }

@@ -167,6 +167,9 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
     bool recorded = false;
     int status = 0;
 
+    /* An attempt at this very boundary, made in passing, may have failed. Its files are gone on the
+       ranks that succeeded, too, and its division among writers is not that of the next one. */
+    snapshot_forget_abandoned(trainer->snapshot);
     while (!status && !orders_stopping(trainer)) {
         status = finish_round(trainer, &recorded, error);
         if (recorded) {

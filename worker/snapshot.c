@@ -586,6 +586,12 @@ void snapshot_forget(struct snapshot *snapshot)
     forget_begun(snapshot);
 }
 
+void snapshot_forget_abandoned(struct snapshot *snapshot)
+{
+    if (is_abandoned(snapshot))
+        snapshot_forget(snapshot);
+}
+
 static bool start_commit(struct snapshot *snapshot)
 {
     const struct commit_options options = {

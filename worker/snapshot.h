@@ -97,6 +97,8 @@ bool snapshot_settled(const struct snapshot *snapshot);
 /** snapshot_forget() - what was begun last has failed somewhere and is gone: as if it had never
  * been begun, so that the same boundary can be written again */
 void snapshot_forget(struct snapshot *snapshot);
+/** snapshot_forget_abandoned() - the same, if it has been given up everywhere already */
+void snapshot_forget_abandoned(struct snapshot *snapshot);
 
 /** snapshot_commit() - shares of @durable_step are durable on all ranks: if that is news, rank 0
  * starts the commit, and with copies the other nodes' keepers their part (worker/keeper.h). One

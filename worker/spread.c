@@ -168,8 +168,14 @@ static int write_note(const char *path, json_t *tree, struct error *error)
     return file_replace(path, text, strlen(text), 0644, error);
 }
 
+void spread_add_digest(struct hash128 *sum, struct hash128 digest)
+{
+    sum->high ^= digest.high;
+    sum->low ^= digest.low;
+}
+
 int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
-                struct error *error)
+                struct hash128 *ret_digest, struct error *error)
 {
     struct bytes text = {0};
     char name[PART_FILE_NAME_SIZE];
@@ -180,6 +186,8 @@ int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
         read_note(spread, spread_store(spread, rank), false, name, PART_FILE_MAX, &text, error);
     if (!status)
         status = part_file_decode(&text, name, ret_part, error);
+    if (!status)
+        *ret_digest = hash_xxh3(text.data, text.size_bytes);
     bytes_done(&text);
     return status;
 }
@@ -201,10 +209,11 @@ static int check_own_folder(const struct spread *spread, unsigned rank, struct e
                      spread->folder, spread->plan->workers[rank].node);
 }
 
-static int receive_rank(struct spread *spread, unsigned rank, struct error *error)
+static int receive_rank(struct spread *spread, unsigned rank, struct hash128 *ret_digest,
+                        struct error *error)
 {
     struct manifest part = {0};
-    int status = spread_part(spread, rank, &part, error);
+    int status = spread_part(spread, rank, &part, ret_digest, error);
 
     if (!status)
         status = checkpoint_receive_share(&spread->local, spread->plan->workers[rank].node, &part,
@@ -214,14 +223,15 @@ static int receive_rank(struct spread *spread, unsigned rank, struct error *erro
 }
 
 /* A firnd that is replaced is away for a moment. */
-static int receive_patiently(struct spread *spread, unsigned rank, struct error *error)
+static int receive_patiently(struct spread *spread, unsigned rank, struct hash128 *ret_digest,
+                             struct error *error)
 {
     int status = check_own_folder(spread, rank, error);
 
     for (unsigned i = 0; !status && i < TRIES_MAX; i++) {
         const struct timespec pause = {(time_t)(spread->timeout_ns / NS_PER_SECOND),
                                        (long)(spread->timeout_ns % NS_PER_SECOND)};
-        status = receive_rank(spread, rank, error);
+        status = receive_rank(spread, rank, ret_digest, error);
         if (status != -EHOSTUNREACH || i + 1 == TRIES_MAX || atomic_load(&spread->stop))
             return status;
         status = 0;
@@ -230,13 +240,20 @@ static int receive_patiently(struct spread *spread, unsigned rank, struct error 
     return status;
 }
 
-static int receive_store(struct spread *spread, unsigned store, struct error *error)
+static int receive_store(struct spread *spread, unsigned store, struct hash128 *ret_digest,
+                         struct error *error)
 {
+    struct hash128 digest, sum = {0};
     int status = 0;
 
-    for (unsigned rank = 0; !status && rank < spread->plan->worker_count; rank++)
-        if (spread_store(spread, rank) == store)
-            status = receive_patiently(spread, rank, error);
+    for (unsigned rank = 0; !status && rank < spread->plan->worker_count; rank++) {
+        if (spread_store(spread, rank) != store)
+            continue;
+        status = receive_patiently(spread, rank, &digest, error);
+        if (!status)
+            spread_add_digest(&sum, digest);
+    }
+    *ret_digest = sum;
     return status;
 }
 
@@ -254,16 +271,20 @@ static bool is_target(const struct spread *spread, unsigned store)
 int spread_receive(struct spread *spread, struct spread_receipt *ret_receipt, struct error *error)
 {
     memset(ret_receipt, 0, sizeof(*ret_receipt));
+    ret_receipt->has_digest = true;
     for (unsigned store = 0; store < spread->writer_count; store++) {
+        struct hash128 digest;
         struct error why = {0};
         if (!is_target(spread, store))
             continue;
-        int status = receive_store(spread, store, &why);
+        int status = receive_store(spread, store, &digest, &why);
         if (atomic_load(&spread->stop))
             status = -ECANCELED;
         if (status == -ECANCELED || status == -EEXIST || status == -ENOMEM)
             return error_set(error, status, "%s", why.text);
         ret_receipt->has[store] = !status;
+        if (!status)
+            spread_add_digest(&ret_receipt->digest, digest);
         if (status && !ret_receipt->problem[0])
             snprintf(ret_receipt->problem, sizeof(ret_receipt->problem), "%.255s", why.text);
     }
@@ -273,10 +294,12 @@ int spread_receive(struct spread *spread, struct spread_receipt *ret_receipt, st
 int spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
                          struct error *error)
 {
-    char path[JOB_PATH_SIZE + 64];
+    char path[JOB_PATH_SIZE + 64], digest[HASH128_TEXT_SIZE];
     json_t *stores = json_array();
-    AUTO_JSON json_t *tree =
-        json_pack("{s:o, s:s}", "shares_of", stores, "problem", receipt->problem);
+
+    hash128_text(receipt->digest, digest);
+    AUTO_JSON json_t *tree = json_pack("{s:o, s:s, s:s}", "shares_of", stores, "problem",
+                                       receipt->problem, "parts_digest", digest);
 
     for (unsigned i = 0; tree && i < spread->writer_count; i++)
         if (receipt->has[i] &&
@@ -307,6 +330,11 @@ int spread_await_receipt(struct spread *spread, unsigned store, uint64_t deadlin
                              spread->plan->stores[store].node);
         ret_receipt->has[found] = true;
     }
+    const char *digest = json_string_value(json_object_get(tree, "parts_digest"));
+    if (!status && digest && !hash128_parse(digest, &ret_receipt->digest))
+        return error_set(error, -EBADMSG, RECEIPT " of node %s has no digest but \"%.40s\"",
+                         spread->plan->stores[store].node, digest);
+    ret_receipt->has_digest = digest != NULL;
     return status;
 }
 

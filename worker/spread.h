@@ -55,13 +55,19 @@ int spread_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_boo
 unsigned spread_store(const struct spread *spread, unsigned rank);
 /** spread_path() - of a file in this node's part folder */
 void spread_path(const struct spread *spread, const char *file, char ret_path[JOB_PATH_SIZE + 64]);
-/** spread_part() - the description of what @rank has written, from wherever it lies */
+/** spread_part() - the description of what @rank has written, from wherever it lies; *ret_digest is
+ * XXH3-128 of its text, which names every file with its checksums */
 int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
-                struct error *error) CHECK_RESULT;
+                struct hash128 *ret_digest, struct error *error) CHECK_RESULT;
+/** spread_add_digest() - digests of parts add up in any order */
+void spread_add_digest(struct hash128 *sum, struct hash128 digest);
 
 /* What one node has copies of. */
 struct spread_receipt {
     bool has[PLAN_STORES_MAX]; /* this store's share, besides its own */
+    bool has_digest;           /* false: written by a version that did not say */
+    struct hash128 digest;     /* of the parts that were copied, added up: an earlier attempt at the
+                                  same checkpoint has others */
     char problem[256];         /* empty: it has all that it was to have */
 };
 

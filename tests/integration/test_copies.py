@@ -211,6 +211,20 @@ class Copies(JobTest):
             self.assertEqual([record["step"] for record in job.checkpoints()], [200])
             self.assert_exact(job)
 
+    def test_copies_of_an_earlier_attempt_do_not_count(self):
+        """Rank 0 compares what a node has copied with what it records, and makes the checkpoint anew."""
+        with spread_cluster(self.id(), flags=DOOMED) as cluster:
+            job = SpreadJob(cluster, checkpoint__copies=2, checkpoint__every=1000, train__steps=200).submit()
+            plan = job.wait_running(3)
+            other = cluster.nodes[plan["workers"][2]["node"]]
+            fault = ReceiptFault(job, other, errno.ESTALE)
+            job.wait_completed()
+            self.assertTrue(fault.carried_out())
+            said = " ".join(event["text"] for event in job.events("alarm"))
+            self.assertIn(f"node {other.name} has copies of an earlier attempt", said)
+            self.assertEqual([record["step"] for record in job.checkpoints()], [200])
+            self.assert_exact(job)
+
     def assert_said(self, cluster, words, *command):
         code, text = firnctl(cluster, "checkpoint", *command)
         self.assertEqual(code, 0, text)

@@ -569,7 +569,8 @@ uint64_t sim_check_slots_back_ns(const struct sim *sim)
         const struct sim_firnd *firnd = sim->nodes[i].firnd;
         for (unsigned slot = 0; firnd != NULL && slot < firnd->daemon.self.slot_count; slot++)
             if (firnd->daemon.self.slots[slot].retry_unix_ns != 0)
-                back_ns = MAX(back_ns, firnd->daemon.self.slots[slot].retry_unix_ns + NS_PER_SECOND);
+                back_ns =
+                    MAX(back_ns, firnd->daemon.self.slots[slot].retry_unix_ns + NS_PER_SECOND);
     }
     return back_ns;
 }

@@ -569,6 +569,9 @@ static bool at_announced(struct sim_worker *worker)
 
 void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
 {
+    const struct sim_snapshot *snapshot = &worker->snapshot;
+    if (snapshot->begun_step != 0 && snapshot->begun_step == snapshot->abandoned_step)
+        sim_snapshot_forget(worker);
     writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
     worker->leaves_as = leaves_as;
     worker->finish = FINISH_SHARES;
