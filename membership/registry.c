@@ -126,6 +126,15 @@ uint64_t registry_left_ns(const struct registry *registry)
                : 0;
 }
 
+/* An answer about the old lease that is still on its way must not be taken for the next one's. */
+static void forget_keep_alive(struct registry *registry)
+{
+    const struct kv *kv = registry->kv;
+    kv->cancel(kv->context, registry->keep_alive);
+    registry->keep_alive = NULL;
+    alarm_clear(&registry->beat);
+}
+
 static void lease_gone(struct registry *registry)
 {
     struct error error;
@@ -134,7 +143,7 @@ static void lease_gone(struct registry *registry)
     registry->stored = registry->holds_key = false;
     registry->revision = 0; /* it went with its lease */
     registry->must_look = false;
-    alarm_clear(&registry->beat);
+    forget_keep_alive(registry);
     set_state(registry, REGISTRY_CONNECTING, &error);
     advance(registry);
 }
@@ -242,10 +251,7 @@ static void refuse(struct registry *registry, uint64_t holder)
               "another firnd is alive under the node name \"%s\" (incarnation %" PRIu64
               "); give this node a name of its own or stop the other daemon",
               registry->node, holder);
-    const struct kv *kv = registry->kv;
-    kv->cancel(kv->context, registry->keep_alive);
-    registry->keep_alive = NULL;
-    alarm_clear(&registry->beat);
+    forget_keep_alive(registry);
     registry->lease = 0; /* runs out unused */
     set_state(registry, REGISTRY_REFUSED, &error);
 }

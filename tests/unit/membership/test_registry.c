@@ -311,6 +311,115 @@ static void test_foreign_value_is_not_overwritten(void **state)
     store_close(&other);
 }
 
+/* A store whose answers the test gives, in the order that it wants. */
+struct scripted {
+    struct poll_loop *loop;
+    kv_callback grant, write, keep_alive;
+    void *user; /* the registry, of all of them */
+    int64_t kept_alive;
+    unsigned beats;
+};
+
+static int scripted_grant(void *context, int64_t ttl_seconds, kv_callback done, void *user,
+                          struct kv_request **ret_request)
+{
+    struct scripted *scripted = context;
+    (void)ttl_seconds;
+    scripted->grant = done;
+    scripted->user = user;
+    *ret_request = (struct kv_request *)&scripted->grant;
+    return 0;
+}
+
+static int scripted_keep_alive(void *context, int64_t lease, kv_callback done, void *user,
+                               struct kv_request **ret_request)
+{
+    struct scripted *scripted = context;
+    (void)user;
+    scripted->kept_alive = lease;
+    scripted->beats++;
+    scripted->keep_alive = done;
+    *ret_request = (struct kv_request *)&scripted->keep_alive;
+    return 0;
+}
+
+static int scripted_txn(void *context, const struct kv_compare *compares, size_t compare_count,
+                        const struct kv_operation *operations, size_t operation_count,
+                        kv_callback done, void *user, struct kv_request **ret_request)
+{
+    struct scripted *scripted = context;
+    (void)compares, (void)compare_count, (void)operations, (void)operation_count, (void)user;
+    scripted->write = done;
+    *ret_request = (struct kv_request *)&scripted->write;
+    return 0;
+}
+
+/* The request is the place of its callback. */
+static void scripted_cancel(void *context, struct kv_request *request)
+{
+    (void)context;
+    if (request != NULL)
+        *(kv_callback *)(void *)request = NULL;
+}
+
+/* Nobody hears an answer that was cancelled. */
+static void scripted_answer(struct scripted *scripted, kv_callback *waiting,
+                            const struct kv_result *result)
+{
+    kv_callback done = *waiting;
+    *waiting = NULL;
+    if (done != NULL)
+        done(scripted->user, result);
+}
+
+#define SCRIPTED_UNTIL(scripted, condition)                                                        \
+    do {                                                                                           \
+        uint64_t until_ns = clock_monotonic_ns() + STORE_WAIT_NS;                                  \
+        bool never = false;                                                                        \
+        while (!(condition)) {                                                                     \
+            assert_true(clock_monotonic_ns() < until_ns);                                          \
+            (void)!poll_loop_run((scripted).loop, &never, clock_monotonic_ns() + 5 * NS_PER_MS);   \
+        }                                                                                          \
+    } while (0)
+
+/* A node comes back after its lease ran out: a write finds that out while a keep-alive is on its
+ * way, whose answer comes when another lease has been granted. That one must be kept alive. */
+static void test_late_word_of_an_old_lease_ends_no_new_one(void **state)
+{
+    (void)state;
+    struct scripted scripted = {.loop = poll_loop_new()};
+    const struct kv kv = {.context = &scripted,
+                          .lease_grant = scripted_grant,
+                          .lease_keep_alive = scripted_keep_alive,
+                          .txn = scripted_txn,
+                          .cancel = scripted_cancel};
+    const struct registry_options options = {
+        .cluster = "alps", .node = "a", .ttl_seconds = TTL_SECONDS, .incarnation = 7};
+    struct daemon daemon = {0};
+    assert_int_equal(registry_start(poll_loop_table(scripted.loop), &kv, &options,
+                                    value_of(7, "ready"), changed, &daemon, &daemon.registry),
+                     0);
+    SCRIPTED_UNTIL(scripted, scripted.grant != NULL);
+    scripted_answer(&scripted, &scripted.grant,
+                    &(struct kv_result){.lease = 4, .ttl_seconds = TTL_SECONDS});
+    scripted_answer(&scripted, &scripted.write, &(struct kv_result){.succeeded = true});
+    assert_int_equal(daemon.state, REGISTRY_REGISTERED);
+    SCRIPTED_UNTIL(scripted, scripted.beats == 1);
+    assert_int_equal(registry_update(daemon.registry, value_of(7, "draining")), 0);
+    SCRIPTED_UNTIL(scripted, scripted.write != NULL);
+    scripted_answer(&scripted, &scripted.write, &(struct kv_result){.status = -ENOENT});
+    scripted_answer(&scripted, &scripted.grant,
+                    &(struct kv_result){.lease = 5, .ttl_seconds = TTL_SECONDS});
+    scripted_answer(&scripted, &scripted.keep_alive, &(struct kv_result){.ttl_seconds = 0});
+    scripted_answer(&scripted, &scripted.write, &(struct kv_result){.succeeded = true});
+    assert_int_equal(daemon.state, REGISTRY_REGISTERED);
+    assert_int_equal(registry_lease(daemon.registry), 5);
+    SCRIPTED_UNTIL(scripted, scripted.beats == 2);
+    assert_int_equal(scripted.kept_alive, 5);
+    registry_abandon(daemon.registry);
+    poll_loop_free(scripted.loop);
+}
+
 static void nothing_to_cancel(void *context, struct kv_request *request)
 {
     (void)context;
@@ -343,6 +452,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_register_update_and_leave),
         cmocka_unit_test(test_free_name_is_not_read),
+        cmocka_unit_test(test_late_word_of_an_old_lease_ends_no_new_one),
         cmocka_unit_test(test_lease_is_kept_alive),
         cmocka_unit_test(test_second_daemon_of_that_name_is_refused),
         cmocka_unit_test(test_key_of_a_dead_daemon_is_waited_for),
