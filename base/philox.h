@@ -8,6 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define PHILOX_ROUNDS       10
+#define PHILOX_MULTIPLIER_0 0xD2511F53u
+#define PHILOX_MULTIPLIER_1 0xCD9E8D57u
+#define PHILOX_WEYL_0       0x9E3779B9u /* the golden ratio, */
+#define PHILOX_WEYL_1       0xBB67AE85u /* sqrt(3) - 1: Weyl sequences of round keys */
+
 struct philox_key {
     uint32_t word[2];
 };
@@ -22,6 +28,17 @@ void philox_block(struct philox_key key, uint64_t counter_low, uint64_t counter_
 /** philox_fill_normal() - f32 normal(mean, deviation), value i made from counter (i / 4, high) */
 void philox_fill_normal(struct philox_key key, uint64_t counter_high, float mean, float deviation,
                         float *ret_values, size_t count);
+
+/**
+ * philox_fill_normal_part() - values [@first, @first + @count) of that, so that threads share it
+ * @first: a multiple of 4
+ * @level: of vectors, 0 (portable) to philox_normal_levels() - 1; the same bits at each
+ */
+void philox_fill_normal_part(struct philox_key key, uint64_t counter_high, float mean,
+                             float deviation, unsigned level, size_t first, float *ret_values,
+                             size_t count);
+/** philox_normal_levels() - how many levels this processor has; the last is the fastest */
+unsigned philox_normal_levels(void);
 
 /**
  * philox_permute() - the image of @index under a keyed permutation of [0, count)

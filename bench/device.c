@@ -45,7 +45,7 @@ static void initialize(struct model *m, unsigned unit, size_t size_bytes)
     float *host = malloc(size_bytes);
     if (!host)
         device_rig_stop("no memory");
-    model_unit_initialize(&rig->spec, unit, 1, host);
+    model_unit_initialize(&rig->spec, unit, 1, 1, host);
     rig->kernel->upload(rig->device, m->parameters[unit], host, size_bytes);
     free(host);
 }

@@ -104,13 +104,15 @@ unsigned model_frozen_units(const struct model_spec *spec, unsigned frozen_layer
 /**
  * model_unit_initialize() - GPT-2's initialization of one unit of any family, the same on every
  *                           layout
+ * @thread_count: threads that share the work, the caller among them; no value depends on it
  * @ret_parameters: host memory, f32, layout.count elements
  *
  * normal(0, 0.02); projections into the residual stream scaled by 1/sqrt(2 * layers); position
  * table normal(0, 0.01); biases 0, norm weights 1. Philox keyed by (seed, unit, tensor).
  */
+#define MODEL_INITIALIZE_THREADS_MAX 64
 void model_unit_initialize(const struct model_spec *spec, unsigned unit, uint64_t seed,
-                           float *ret_parameters);
+                           unsigned thread_count, float *ret_parameters);
 
 /* Cost of one micro-batch on one unit, for the planner. */
 struct unit_cost {

@@ -8,9 +8,10 @@
  * for the next generation, or for the engine that a freeze makes anew, unless that needs more: then
  * it goes back first, so that at no time two are there.
  *
- * Where the device's memory is the host's nothing is held: each part is an allocation of its own,
- * which the system does as well and the address sanitizer watches. So is a part that was not
- * counted.
+ * Fresh pages of the host cost as much as computing on them for a while, so memory of the host is
+ * held as well; but what is more than twice the need goes back to the system, for it is
+ * everybody's. Under the address sanitizer each part of it is an allocation of its own, whose ends
+ * are watched. So is a part that was not counted.
  */
 #pragma once
 
@@ -27,6 +28,9 @@ void arena_free(struct arena *arena);
 /** arena_part_bytes() - what a part of @size_bytes takes of the arena; SIZE_MAX stays what it is */
 size_t arena_part_bytes(size_t size_bytes);
 
+/** arena_reserve() - hold @size_bytes, all pages there, before a generation begins; no part is in
+ * use. 0; -ENOMEM: nothing is held */
+int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
 /**
  * arena_begin() - parts of @size_bytes in all will be wanted; zeroed, on all queues of the device
  *

@@ -28,7 +28,8 @@ static size_t new_state_bytes(const struct state *state, const struct plan *plan
     size_t sum = 0;
 
     for (unsigned unit = 0; unit < state->unit_count; unit++)
-        if (plan_keeps(plan, rank, unit) && !state->units[unit].held)
+        if (plan_keeps(plan, rank, unit) && !state->units[unit].held &&
+            !state->units[unit].reserved)
             sum += unit_state_bytes(state, plan, unit);
     return sum;
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/plan_kind.h"
+#include "worker/reserve.h"
 #include "worker/telling.h"
 
 #define ANNOUNCED_TIMEOUTS 8 /* a plan that a commit announced must arrive within so many */
@@ -86,6 +87,7 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
         telling_status(trainer, WORKER_BAD, error.text); /* nothing that speaks against the job */
         return;
     }
+    reserve_memory(trainer, plan);
     trainer->prepared = plan->generation;
     telling_status(trainer, WORKER_PREPARED, "");
 }

@@ -63,7 +63,8 @@ int state_new(const struct job_spec *spec, const struct kernel *kernel,
     struct state *state = calloc(1, sizeof(*state));
     if (!state)
         return error_set(error, -ENOMEM, "no memory for the training state");
-    *state = (struct state){.spec = spec, .model = model, .kernel = kernel, .device = device};
+    *state = (struct state){
+        .spec = spec, .model = model, .kernel = kernel, .device = device, .thread_count = 1};
     freeze_init(&state->freeze);
     state->units = calloc(unit_count, sizeof(*state->units));
     state->step_tensors =
@@ -125,7 +126,7 @@ void state_drop_unit(struct state *state, unsigned index)
     unit->parameters = NULL;
     unit->weights = NULL;
     drop_moments(state, unit);
-    unit->held = false;
+    unit->held = unit->reserved = false;
 }
 
 void state_drop_all(struct state *state)
@@ -153,12 +154,13 @@ void state_make_weights(struct state *state, unsigned index)
         state->kernel->weights(state->device, unit->weights, unit->parameters, unit->layout.count);
 }
 
-int state_take_unit(struct state *state, unsigned index, struct error *error)
+int state_reserve_unit(struct state *state, unsigned index, bool trained, struct error *error)
 {
     struct state_unit *unit = &state->units[index];
     size_t size_bytes = unit->layout.count * sizeof(float);
-    bool trained = index >= state_frozen_units(state);
 
+    if (unit->held || (unit->reserved && (unit->first_moment || !trained)))
+        return 0;
     state_drop_unit(state, index);
     if (state->kernel->allocate(state->device, size_bytes, (void **)&unit->parameters) ||
         take_weights(state, unit) ||
@@ -169,6 +171,23 @@ int state_take_unit(struct state *state, unsigned index, struct error *error)
         return error_set(error, -ENOMEM, "no memory for unit %u (%zu MiB)", index,
                          size_bytes * (trained ? 3 : 1) >> 20);
     }
+    unit->reserved = true;
+    return 0;
+}
+
+int state_take_unit(struct state *state, unsigned index, struct error *error)
+{
+    struct state_unit *unit = &state->units[index];
+    bool trained = index >= state_frozen_units(state);
+
+    if (unit->held)
+        state_drop_unit(state, index);
+    int status = state_reserve_unit(state, index, trained, error);
+    if (status)
+        return status;
+    if (!trained)
+        drop_moments(state, unit);
+    unit->reserved = false;
     unit->held = true;
     return 0;
 }
@@ -211,18 +230,34 @@ int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_f
     return status;
 }
 
+/* A unit's initial parameters, by way of the host where the device has memory of its own. */
+static int initialize_unit(struct state *state, unsigned index)
+{
+    struct state_unit *unit = &state->units[index];
+    size_t count = unit->layout.count;
+    uint64_t seed = state->spec->train.seed;
+
+    if (state->kernel->host_memory) {
+        model_unit_initialize(&state->model, index, seed, state->thread_count, unit->parameters);
+        return 0;
+    }
+    AUTO_FREE float *host = malloc(count * sizeof(float));
+    if (!host)
+        return -ENOMEM;
+    model_unit_initialize(&state->model, index, seed, state->thread_count, host);
+    state->kernel->upload(state->device, unit->parameters, host, count * sizeof(float));
+    return 0;
+}
+
 int state_initialize(struct state *state, unsigned first, unsigned count, struct error *error)
 {
     state_begin(state);
     for (unsigned unit = first; unit < first + count; unit++) {
-        size_t elements = state->units[unit].layout.count;
-        AUTO_FREE float *host = malloc(elements * sizeof(float));
-        int status = host ? state_take_unit(state, unit, error) : -ENOMEM;
+        int status = state_take_unit(state, unit, error);
+        if (!status && initialize_unit(state, unit))
+            status = error_set(error, -ENOMEM, "no memory to initialize unit %u", unit);
         if (status)
             return status;
-        model_unit_initialize(&state->model, unit, state->spec->train.seed, host);
-        state->kernel->upload(state->device, state->units[unit].parameters, host,
-                              elements * sizeof(float));
     }
     return 0;
 }

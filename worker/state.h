@@ -19,6 +19,7 @@
 struct state_unit {
     struct unit_layout layout;
     bool held;
+    bool reserved;     /* not held: the memory is there already, zeroed */
     float *parameters; /* device, layout.count */
     void *weights; /* the parameters in the type of the activations (model/stage.h); the same memory
                       where that is f32 */
@@ -32,6 +33,7 @@ struct state {
     struct kernel_device *device; /* borrowed */
     struct arena *arena;          /* what an engine computes with */
     struct pinned *pinned;        /* what an engine's messages leave from and come to */
+    unsigned thread_count;        /* threads of the host that initialize a unit; 1 unless set */
     unsigned unit_count;
     struct state_unit *units;
     struct kernel_adamw_tensor *step_tensors; /* room for all of one optimizer step */
@@ -55,7 +57,12 @@ void state_free(struct state *state);
 int state_model(const struct job_spec *spec, struct model_spec *ret_model,
                 struct error *error) CHECK_RESULT;
 
-/** state_take_unit() - memory for one unit (zeroed; moments unless frozen); marks it held */
+/** state_reserve_unit() - take the memory of a unit that is not held, before its state comes; with
+ * moments where @trained. Zeroed, so every page of it is there. -ENOMEM: nothing is reserved */
+int state_reserve_unit(struct state *state, unsigned index, bool trained,
+                       struct error *error) CHECK_RESULT;
+/** state_take_unit() - memory for one unit, what was reserved first (zeroed; moments unless
+ * frozen); marks it held */
 int state_take_unit(struct state *state, unsigned index, struct error *error) CHECK_RESULT;
 void state_drop_unit(struct state *state, unsigned index);
 /** state_drop_all() - hold nothing */

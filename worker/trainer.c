@@ -231,8 +231,10 @@ static int open_state(struct trainer *trainer, struct error *error)
     int status =
         state_new(&trainer->spec, trainer->kernel, trainer->device, &trainer->state, error);
 
-    if (!status)
+    if (!status) {
+        trainer->state->thread_count = trainer->options->thread_count;
         status = snapshot_new(trainer->state, &snapshots, &trainer->snapshot, error);
+    }
     return status;
 }
 

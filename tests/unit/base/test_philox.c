@@ -111,6 +111,23 @@ static void a_shorter_fill_is_the_start_of_a_longer_one(void **state)
 }
 
 /* The exact bits, so that a compiler or a processor that computes otherwise is noticed. */
+/* What one thread makes at one level of vectors is what another makes at another. */
+static void normals_have_the_same_bits_at_every_level_and_in_parts(void **state)
+{
+    (void)state;
+    static float whole[10007], parts[10007];
+    struct philox_key key = philox_key_make(20, 25);
+    philox_fill_normal_part(key, 11, 0.25f, 0.02f, 0, 0, whole, ARRAY_COUNT(whole));
+    for (unsigned level = 0; level < philox_normal_levels(); level++)
+        for (size_t step = 4; step <= ARRAY_COUNT(parts); step = step * 7 + 4) {
+            memset(parts, 0, sizeof(parts));
+            for (size_t first = 0; first < ARRAY_COUNT(parts); first += step)
+                philox_fill_normal_part(key, 11, 0.25f, 0.02f, level, first, parts + first,
+                                        MIN(step, ARRAY_COUNT(parts) - first));
+            assert_memory_equal(parts, whole, sizeof(whole));
+        }
+}
+
 static void normals_are_these_very_bits(void **state)
 {
     (void)state;
@@ -170,6 +187,7 @@ int main(void)
         cmocka_unit_test(blocks_match_random123),
         cmocka_unit_test(keys_differ_by_seed_and_stream),
         cmocka_unit_test(normals_match_libm),
+        cmocka_unit_test(normals_have_the_same_bits_at_every_level_and_in_parts),
         cmocka_unit_test(normals_have_the_asked_moments),
         cmocka_unit_test(a_shorter_fill_is_the_start_of_a_longer_one),
         cmocka_unit_test(normals_are_these_very_bits),

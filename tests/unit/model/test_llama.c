@@ -191,7 +191,7 @@ static void test_biases_of_queries_keys_and_values(void **state)
     assert_int_equal(model_spec_check(&spec, &error), 0);
     model_unit_layout(&spec, 3, &layout);
     assert_true(layout.count <= ARRAY_COUNT(values));
-    model_unit_initialize(&spec, 3, 42, values);
+    model_unit_initialize(&spec, 3, 42, 1, values);
     const struct unit_tensor *bias = model_unit_part(&layout, UNIT_IN_BIAS);
     for (unsigned i = 0; i < ARRAY_COUNT(names); i++) {
         char name[TENSOR_NAME_SIZE];
@@ -221,7 +221,7 @@ static void test_norms_of_heads(void **state)
     assert_int_equal(model_spec_check(&spec, &error), 0);
     model_unit_layout(&spec, 3, &layout);
     assert_true(layout.count <= ARRAY_COUNT(values));
-    model_unit_initialize(&spec, 3, 42, values);
+    model_unit_initialize(&spec, 3, 42, 1, values);
     const struct unit_tensor *q = model_unit_part(&layout, UNIT_Q_NORM);
     const struct unit_tensor *k = model_unit_part(&layout, UNIT_K_NORM);
     assert_string_equal(q->name, "model.layers.1.self_attn.q_norm.weight");
@@ -258,7 +258,7 @@ static void test_initialization(void **state)
     model_unit_layout(&small, 2, &layout);
     float *values = malloc(layout.count * sizeof(float));
     assert_non_null(values);
-    model_unit_initialize(&small, 2, 42, values);
+    model_unit_initialize(&small, 2, 42, 1, values);
     const struct unit_tensor *norm = model_unit_part(&layout, UNIT_NORM_WEIGHT);
     const struct unit_tensor *in = model_unit_part(&layout, UNIT_IN_WEIGHT);
     const struct unit_tensor *out = model_unit_part(&layout, UNIT_OUT_WEIGHT);

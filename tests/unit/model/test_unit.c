@@ -182,8 +182,26 @@ static float *initialized(const struct model_spec *spec, unsigned unit, uint64_t
     float *values = malloc(layout.count * sizeof(float));
     assert_non_null(values);
     memset(values, 0xff, layout.count * sizeof(float)); /* NaN where nothing is written */
-    model_unit_initialize(spec, unit, seed, values);
+    model_unit_initialize(spec, unit, seed, 1, values);
     return values;
+}
+
+static void test_the_number_of_threads_changes_nothing(void **state)
+{
+    (void)state;
+    struct model_spec spec = small;
+    struct unit_layout layout;
+    spec.vocab = 7001; /* large enough to be shared, and not a multiple of anything */
+    model_unit_layout(&spec, 0, &layout);
+    float *alone = initialized(&spec, 0, 9);
+    for (unsigned threads = 2; threads <= 70; threads += 17) {
+        float *shared = malloc(layout.count * sizeof(float));
+        assert_non_null(shared);
+        model_unit_initialize(&spec, 0, 9, threads, shared);
+        assert_memory_equal(shared, alone, layout.count * sizeof(float));
+        free(shared);
+    }
+    free(alone);
 }
 
 static void measure(const float *values, size_t count, double *ret_mean, double *ret_deviation)
@@ -311,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_gpt2_has_its_parameters),
         cmocka_unit_test(test_untied_head_is_no_mirror),
         cmocka_unit_test(test_frozen_units),
+        cmocka_unit_test(test_the_number_of_threads_changes_nothing),
         cmocka_unit_test(test_initialization),
         cmocka_unit_test(test_initialization_is_keyed),
         cmocka_unit_test(test_mirror_starts_equal),

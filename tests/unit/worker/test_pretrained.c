@@ -56,7 +56,7 @@ static void write_folder(size_t name_skip)
     for (unsigned unit = 0; unit < state->unit_count; unit++) {
         const struct unit_layout *layout = &state->units[unit].layout;
         expected[unit] = calloc(layout->count, sizeof(float));
-        model_unit_initialize(&state->model, unit, 99, expected[unit]);
+        model_unit_initialize(&state->model, unit, 99, 1, expected[unit]);
         for (unsigned i = 0; i < layout->tensor_count; i++) {
             const struct unit_tensor *tensor = &layout->tensors[i];
             if (tensor->mirror)
