@@ -211,13 +211,10 @@ static struct layout_shape shape_of(const struct planner_input *input, unsigned 
     return shape;
 }
 
-/* The same for any number of stages, so each is found once; and where memory is not limited, never.
- */
+/* The same for any number of stages, so each is found once. */
 static unsigned even_sums(struct search *search, unsigned replicas)
 {
     const struct planner_input *input = search->input;
-    if (search->memory_least[input->slot_count - 1] == 0)
-        return 0;
     if (search->sums[replicas] == 0)
         search->sums[replicas] = sums_room_even(input->lanes, replicas);
     return search->sums[replicas];
