@@ -13,6 +13,9 @@
  * receiver has a place for it and says so (ACCEPT). So a receiver never has to stop reading, and
  * heartbeats and faults always come through, however far behind its main thread is.
  *
+ * Behind the handshake every header, and every payload that is not empty, is followed by a tag of
+ * 16 bytes (comm/seal.h).
+ *
  * Everything here comes from outside: frame_decode() accepts only what a correct peer can send.
  *
  * FRAME_VERSION is the link protocol as a whole: it is raised with every change of what workers
@@ -27,7 +30,7 @@
 
 #define FRAME_MAGIC 0x6e726966u /* "firn" */
 #ifndef FRAME_VERSION           /* a test builds a worker that speaks another one */
-#define FRAME_VERSION 6
+#define FRAME_VERSION 7
 #endif
 #define FRAME_HEADER_SIZE 40
 #define FRAME_SEGMENT_MAX (1u << 20)

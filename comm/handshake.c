@@ -8,11 +8,13 @@
 
 #define PROOF_LABEL "firn link proof 1"
 
-enum proof_direction { PROOF_OF_CONNECTOR = 1, PROOF_OF_ACCEPTOR = 2 };
+/* What a keyed hash of the transcript is for. */
+enum hash_use { PROOF_OF_CONNECTOR = 1, PROOF_OF_ACCEPTOR, SEAL_OF_CONNECTOR, SEAL_OF_ACCEPTOR };
 
 _Static_assert(FRAME_HELLO_SIZE == HANDSHAKE_CHALLENGE_SIZE + 4 + NAME_SIZE, "layout of HELLO");
 _Static_assert(FRAME_CHALLENGE_SIZE == HANDSHAKE_CHALLENGE_SIZE, "layout of CHALLENGE");
 _Static_assert(FRAME_PROOF_SIZE == crypto_auth_BYTES, "layout of PROOF");
+_Static_assert(SEAL_KEY_SIZE == crypto_auth_BYTES, "a keyed hash is a key");
 _Static_assert(MESH_KEY_SIZE == crypto_auth_KEYBYTES, "the key fits the hash");
 
 /* What a proof is made over: every field has a fixed place, so no two transcripts look alike. */
@@ -20,7 +22,7 @@ struct transcript {
     uint8_t bytes[sizeof(PROOF_LABEL) + 1 + NAME_SIZE + 8 + 4 + 4 + 2 * HANDSHAKE_CHALLENGE_SIZE];
 };
 
-static void transcript_make(const struct handshake *handshake, enum proof_direction direction,
+static void transcript_make(const struct handshake *handshake, enum hash_use use,
                             struct transcript *ret_transcript)
 {
     const struct handshake_identity *identity = handshake->identity;
@@ -28,7 +30,7 @@ static void transcript_make(const struct handshake *handshake, enum proof_direct
     memset(at, 0, sizeof(ret_transcript->bytes));
     memcpy(at, PROOF_LABEL, sizeof(PROOF_LABEL));
     at += sizeof(PROOF_LABEL);
-    *at++ = (uint8_t)direction;
+    *at++ = (uint8_t)use;
     memcpy(at, identity->job, strnlen(identity->job, NAME_SIZE));
     at += NAME_SIZE;
     bytes_put_u64(at, identity->generation);
@@ -69,6 +71,23 @@ static bool proof_right(const struct handshake *handshake, const uint8_t *proof)
                     &transcript);
     return crypto_auth_verify(proof, transcript.bytes, sizeof(transcript.bytes),
                               handshake->identity->key) == 0;
+}
+
+static void seal_key(const struct handshake *handshake, enum hash_use use,
+                     uint8_t ret_key[SEAL_KEY_SIZE])
+{
+    struct transcript transcript;
+    transcript_make(handshake, use, &transcript);
+    crypto_auth(ret_key, transcript.bytes, sizeof(transcript.bytes), handshake->identity->key);
+}
+
+void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[SEAL_KEY_SIZE],
+                    uint8_t ret_key_in[SEAL_KEY_SIZE])
+{
+    assert(handshake->state == HANDSHAKE_PROVEN);
+    bool connector = handshake->connector;
+    seal_key(handshake, connector ? SEAL_OF_CONNECTOR : SEAL_OF_ACCEPTOR, ret_key_out);
+    seal_key(handshake, connector ? SEAL_OF_ACCEPTOR : SEAL_OF_CONNECTOR, ret_key_in);
 }
 
 static int fail(struct handshake *handshake, int code)

@@ -10,8 +10,9 @@
  * H(direction) is HMAC-SHA512-256 under the key over a label, the direction, job, generation, both
  * ranks and both challenges. Fresh challenges of both sides keep out replays, the direction keeps
  * out reflections. The acceptor says nothing that depends on the key before the connector has
- * proved itself. What follows on the connection is not encrypted: the key keeps out strangers and
- * stale workers, the network between the nodes is trusted with the data.
+ * proved itself. What follows on the connection is sealed with keys of this transcript, one for
+ * each direction (comm/seal.h). It is not encrypted: the network between the nodes may read the
+ * data, but cannot change it unnoticed.
  *
  * Generations fence: an acceptor tells an older connector STALE (it gives up) and a newer one EARLY
  * (it tries again until the acceptor is there too). These two answers are not authenticated; who
@@ -28,6 +29,7 @@
 #include "base/name.h"
 #include "comm/frame.h"
 #include "comm/mesh.h"
+#include "comm/seal.h"
 
 #define HANDSHAKE_CHALLENGE_SIZE 32
 
@@ -79,6 +81,10 @@ void handshake_connect(struct handshake *handshake, const struct handshake_ident
 /** handshake_accept() - the acceptor's side, which waits for a HELLO */
 void handshake_accept(struct handshake *handshake, const struct handshake_identity *identity,
                       const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE]);
+
+/** handshake_keys() - in HANDSHAKE_PROVEN: of the seals of what leaves here, and of what comes */
+void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[SEAL_KEY_SIZE],
+                    uint8_t ret_key_in[SEAL_KEY_SIZE]);
 
 /**
  * handshake_step() - one frame that came; @payload has frame->length bytes

@@ -143,6 +143,9 @@ static const char *lost_text(int code)
         return "acknowledges nothing any more";
     case -EPROTO:
         return "broke the protocol";
+    case -EBADMSG:
+        return "sent what did not arrive as it was sent (a network card, a switch or memory on the "
+               "way changes bytes, or somebody does)";
     default:
         return strerror(-code);
     }

@@ -256,11 +256,25 @@ void rendezvous_ready(struct peer *peer)
     peer->up = true;
 }
 
+/* Nothing but what the other side has sealed counts from here on. */
+static int seal_stream(struct connection *connection)
+{
+    uint8_t key_out[SEAL_KEY_SIZE], key_in[SEAL_KEY_SIZE];
+    handshake_keys(&connection->handshake, key_out, key_in);
+    int code = stream_seal(&connection->stream, key_out, key_in);
+    sodium_memzero(key_out, sizeof(key_out));
+    sodium_memzero(key_in, sizeof(key_in));
+    return code;
+}
+
 /* The newest proven connection of a peer wins: an older one is what a lost attempt left behind. */
 static int link_proven(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
     struct peer *peer = connection->peer;
+    int code = seal_stream(connection);
+    if (code < 0)
+        return code;
     if (!peer) {
         peer = mesh_peer_find(mesh, connection->handshake.peer_rank);
         if (peer->connection)

@@ -23,9 +23,29 @@ void stream_done(struct stream *stream)
     bytes_done(&stream->committed);
     free(stream->abandoned);
     stream->abandoned = NULL;
+    seal_free(stream->seal_in);
+    seal_free(stream->seal_out);
+    stream->seal_in = stream->seal_out = NULL;
+}
+
+int stream_seal(struct stream *stream, const uint8_t key_out[SEAL_KEY_SIZE],
+                const uint8_t key_in[SEAL_KEY_SIZE])
+{
+    assert(!stream->seal_in && !stream->seal_out && TAILQ_EMPTY(&stream->items));
+    int code = seal_new(key_out, &stream->seal_out);
+    return code < 0 ? code : seal_new(key_in, &stream->seal_in);
 }
 
 /* ---- out ---- */
+
+static int append_tag(struct stream *stream, struct bytes *to, const void *data, size_t size_bytes)
+{
+    uint8_t tag[SEAL_TAG_SIZE];
+    if (!stream->seal_out)
+        return 0;
+    int code = seal_make(stream->seal_out, data, size_bytes, tag);
+    return code < 0 ? code : bytes_append(to, tag, sizeof(tag));
+}
 
 static int append_header(struct stream *stream, struct bytes *to, struct frame frame)
 {
@@ -33,7 +53,8 @@ static int append_header(struct stream *stream, struct bytes *to, struct frame f
     frame.generation = stream->generation;
     frame.source = stream->source;
     frame_encode(&frame, header);
-    return bytes_append(to, header, sizeof(header));
+    int code = bytes_append(to, header, sizeof(header));
+    return code < 0 ? code : append_tag(stream, to, header, sizeof(header));
 }
 
 int stream_put(struct stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
@@ -45,6 +66,8 @@ int stream_put(struct stream *stream, enum frame_type type, uint64_t tag, uint64
                       (struct frame){.type = type, .tag = tag, .size = size, .length = length});
     if (code == 0 && length > 0)
         code = bytes_append(&stream->small, payload, length);
+    if (code == 0 && length > 0)
+        code = append_tag(stream, &stream->small, payload, length);
     if (code < 0)
         stream->small.size_bytes = before;
     return code;
@@ -62,7 +85,8 @@ bool stream_items_waiting(const struct stream *stream)
 
 static bool commitment_open(const struct stream *stream)
 {
-    return stream->committed_position < stream->committed.size_bytes || stream->segment_left > 0;
+    return stream->committed_position < stream->committed.size_bytes || stream->segment_left > 0 ||
+           stream->trailer_left > 0;
 }
 
 bool stream_idle(const struct stream *stream)
@@ -105,7 +129,10 @@ static int commit_next(struct stream *stream)
     stream->segment = item->data + (frame.length > 0 ? stream->item_position : 0);
     stream->segment_left = frame.length;
     stream->item_position += frame.length;
-    return 0;
+    if (!stream->seal_out || frame.length == 0)
+        return 0;
+    stream->trailer_left = SEAL_TAG_SIZE;
+    return seal_make(stream->seal_out, stream->segment, frame.length, stream->trailer);
 }
 
 /* What was committed is out: is the first item, too? */
@@ -128,7 +155,7 @@ static void commitment_done(struct stream *stream)
 
 static ssize_t send_committed(struct stream *stream)
 {
-    struct iovec parts[2];
+    struct iovec parts[3];
     int part_count = 0;
     size_t prefix = stream->committed.size_bytes - stream->committed_position;
     if (prefix > 0)
@@ -137,13 +164,18 @@ static ssize_t send_committed(struct stream *stream)
     if (stream->segment_left > 0)
         parts[part_count++] = (struct iovec){.iov_base = (void *)(uintptr_t)stream->segment,
                                              .iov_len = stream->segment_left};
+    if (stream->trailer_left > 0)
+        parts[part_count++] =
+            (struct iovec){.iov_base = stream->trailer + SEAL_TAG_SIZE - stream->trailer_left,
+                           .iov_len = stream->trailer_left};
     ssize_t count = link_send(stream->link, parts, part_count);
     if (count <= 0)
         return count;
     stream->bytes_sent += (uint64_t)count;
     size_t of_prefix = MIN((size_t)count, prefix);
-    size_t of_segment = (size_t)count - of_prefix;
+    size_t of_segment = MIN((size_t)count - of_prefix, stream->segment_left);
     stream->committed_position += of_prefix;
+    stream->trailer_left -= (size_t)count - of_prefix - of_segment;
     if (of_segment > 0) {
         stream->segment += of_segment;
         stream->segment_left -= of_segment;
@@ -203,10 +235,10 @@ static int message_end(struct stream *stream)
     return stream->events->message_ends(stream->context, &message);
 }
 
-/* The last byte of a segment is in. */
+/* All of a segment is in, and right. */
 static int segment_end(struct stream *stream)
 {
-    stream->in_segment = false;
+    stream->in_segment = stream->awaits_tag = false;
     return stream->message_position == stream->message.size ? message_end(stream) : 0;
 }
 
@@ -227,15 +259,37 @@ static int segment_begin(struct stream *stream, const struct frame *frame)
     }
     stream->in_segment = true;
     stream->segment_remaining = frame->length;
-    return frame->length == 0 ? segment_end(stream) : 0;
+    if (frame->length == 0)
+        return segment_end(stream);
+    return stream->seal_in ? seal_begin(stream->seal_in) : 0;
 }
 
 /* Account for bytes that are at their destination. */
 static int segment_arrived(struct stream *stream, size_t count)
 {
+    if (stream->seal_in) {
+        int code = seal_add(stream->seal_in, stream->destination + stream->message_position, count);
+        if (code < 0)
+            return code;
+    }
     stream->message_position += count;
     stream->segment_remaining -= count;
-    return stream->segment_remaining == 0 ? segment_end(stream) : 0;
+    if (stream->segment_remaining > 0)
+        return 0;
+    stream->awaits_tag = stream->seal_in != NULL;
+    return stream->awaits_tag ? 0 : segment_end(stream);
+}
+
+/* The tag of a segment out of the staging buffer: 1, 0 when it is not all there, or an error. */
+static int tag_from_staging(struct stream *stream)
+{
+    if (stream->staging_end - stream->staging_begin < SEAL_TAG_SIZE)
+        return 0;
+    int code = seal_check_end(stream->seal_in, stream->staging + stream->staging_begin);
+    stream->staging_begin += SEAL_TAG_SIZE;
+    if (code == 0)
+        code = segment_end(stream);
+    return code < 0 ? code : 1;
 }
 
 /* Part of a segment out of the staging buffer: 1, or an error. */
@@ -249,26 +303,47 @@ static int segment_from_staging(struct stream *stream)
     return code < 0 ? code : 1;
 }
 
-/* One frame out of the staging buffer: 1, 0 when it is not all there, or an error. */
+/* What stands at @at and its tag behind it; without seals there is nothing to check. */
+static int check_staged(struct stream *stream, const uint8_t *at, size_t size_bytes)
+{
+    return stream->seal_in ? seal_check(stream->seal_in, at, size_bytes, at + size_bytes) : 0;
+}
+
+/* A frame that is no segment: its payload is all there, with its tag. */
+static int take_small_frame(struct stream *stream, const struct frame *frame,
+                            const uint8_t *payload)
+{
+    int code = frame->length > 0 ? check_staged(stream, payload, frame->length) : 0;
+    return code < 0 ? code : stream->events->small_frame(stream->context, frame, payload);
+}
+
+/*
+ * One frame out of the staging buffer: 1, 0 when it is not all there, or an error. Until the tag of
+ * a header has been checked nothing follows from it but how much must be here, and a length that no
+ * small frame has is an error already.
+ */
 static int frame_from_staging(struct stream *stream)
 {
     size_t count = stream->staging_end - stream->staging_begin;
+    size_t tag_size = stream->seal_in ? SEAL_TAG_SIZE : 0, size = FRAME_HEADER_SIZE + tag_size;
     const uint8_t *at = stream->staging + stream->staging_begin;
     struct frame frame;
-    if (count < FRAME_HEADER_SIZE)
+    if (count < size)
         return 0;
     int code = frame_decode(at, &frame);
     if (code < 0)
-        return code;
-    if (type_opens_message(frame.type) || frame.type == FRAME_PART) {
-        stream->staging_begin += FRAME_HEADER_SIZE;
-        code = segment_begin(stream, &frame);
-        return code < 0 ? code : 1;
-    }
-    if (count < FRAME_HEADER_SIZE + frame.length)
+        return stream->seal_in && check_staged(stream, at, FRAME_HEADER_SIZE) ? -EBADMSG : code;
+    bool segment = type_opens_message(frame.type) || frame.type == FRAME_PART;
+    if (!segment && frame.length > 0)
+        size += frame.length + tag_size;
+    if (count < size)
         return 0;
-    stream->staging_begin += FRAME_HEADER_SIZE + frame.length;
-    code = stream->events->small_frame(stream->context, &frame, at + FRAME_HEADER_SIZE);
+    stream->staging_begin += size;
+    code = check_staged(stream, at, FRAME_HEADER_SIZE);
+    if (code == 0 && segment)
+        code = segment_begin(stream, &frame);
+    else if (code == 0)
+        code = take_small_frame(stream, &frame, at + FRAME_HEADER_SIZE + tag_size);
     return code < 0 ? code : 1;
 }
 
@@ -277,7 +352,9 @@ static int parse_staging(struct stream *stream)
 {
     int code = 1;
     while (code == 1 && stream->staging_begin < stream->staging_end)
-        code = stream->in_segment ? segment_from_staging(stream) : frame_from_staging(stream);
+        code = stream->awaits_tag   ? tag_from_staging(stream)
+               : stream->in_segment ? segment_from_staging(stream)
+                                    : frame_from_staging(stream);
     if (code < 0)
         return code;
     size_t rest = stream->staging_end - stream->staging_begin;

@@ -8,8 +8,13 @@
  * In: headers and small payloads pass through a staging buffer; the payload of a segment is read
  * straight to its destination, with the staging buffer behind it for what follows, in one call.
  *
+ * Once both sides know each other (stream_seal()) every header, and every payload that is not
+ * empty, is followed by its tag (comm/seal.h). Nothing is done about a header before its tag is
+ * right; a segment counts when its own is.
+ *
  * Invariants: at most one message is open in each direction; the destination of an open message is
- * written only inside stream_receive(). One thread uses a stream.
+ * written only inside stream_receive(). Frames are sealed in the order in which they leave: small
+ * ones that wait are committed before the next segment is. One thread uses a stream.
  */
 #pragma once
 
@@ -22,6 +27,7 @@
 #include "base/compiler.h"
 #include "comm/frame.h"
 #include "comm/link.h"
+#include "comm/seal.h"
 
 #define STREAM_STAGING_BYTES (16 * 1024)
 
@@ -53,6 +59,7 @@ struct stream {
     uint32_t source;
 
     /* in */
+    struct seal *seal_in; /* NULL: frames have no tags yet */
     uint8_t staging[STREAM_STAGING_BYTES];
     size_t staging_begin, staging_end;
     bool in_segment;          /* the header in `in` was read, its payload is missing in part */
@@ -60,8 +67,10 @@ struct stream {
     uint8_t *destination;     /* of the open message */
     size_t message_position;  /* bytes of the open message that have arrived */
     size_t segment_remaining; /* bytes of the segment that are missing */
+    bool awaits_tag;          /* all of the segment is here, its tag is not */
 
     /* out */
+    struct seal *seal_out;
     struct stream_items items;
     size_t item_position;   /* bytes of the first item that were committed */
     struct bytes small;     /* encoded small frames that wait for a boundary */
@@ -69,6 +78,8 @@ struct stream {
     size_t committed_position;
     const uint8_t *segment; /* the payload behind `committed` */
     size_t segment_left;
+    uint8_t trailer[SEAL_TAG_SIZE]; /* of the segment, behind it */
+    size_t trailer_left;
     bool item_committed; /* `committed` ends with a segment (or offer) of the first item */
     uint8_t *abandoned;  /* owned copy of a segment whose message was abandoned */
 
@@ -78,6 +89,14 @@ struct stream {
 void stream_init(struct stream *stream, struct link *link, const struct stream_events *events,
                  void *context, uint64_t generation, uint32_t source);
 void stream_done(struct stream *stream);
+
+/**
+ * stream_seal() - from here on everything that is put or queued has tags, and so has all that comes
+ * @key_out, @key_in: the peer has them the other way round
+ * Return: 0; -ENOMEM, -ENOTSUP
+ */
+int stream_seal(struct stream *stream, const uint8_t key_out[SEAL_KEY_SIZE],
+                const uint8_t key_in[SEAL_KEY_SIZE]) CHECK_RESULT;
 
 /** stream_put() - queue a small frame; generation and source are filled in; 0 or -ENOMEM */
 int stream_put(struct stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
@@ -98,8 +117,9 @@ int stream_send(struct stream *stream) CHECK_RESULT;
 
 /**
  * stream_receive() - read what is there, at most about @budget_bytes, and call the events
- * Return: bytes read (0: none is there now), -ESHUTDOWN when the peer has finished, -EPROTO for a
- * frame that is not allowed, the link's error, or what an event returned
+ * Return: bytes read (0: none is there now), -ESHUTDOWN when the peer has finished, -EBADMSG for a
+ * tag that is wrong, -EPROTO for a frame that is not allowed, the link's error, or what an event
+ * returned
  */
 ssize_t stream_receive(struct stream *stream, size_t budget_bytes) CHECK_RESULT;
 

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "comm/handshake.h"
 #include "comm/mesh.h"
@@ -153,6 +154,19 @@ static inline void world_close(struct world *world)
 
 /* ---- a peer made of a plain, blocking socket ---- */
 
+/* Of the link on each descriptor, once its handshake is through. */
+static struct {
+    struct seal *out, *in;
+} raw_seals[1024];
+
+static inline void raw_forget_seals(int descriptor)
+{
+    assert_true(descriptor < (int)ARRAY_COUNT(raw_seals));
+    seal_free(raw_seals[descriptor].out);
+    seal_free(raw_seals[descriptor].in);
+    raw_seals[descriptor].out = raw_seals[descriptor].in = NULL;
+}
+
 static inline int raw_connect(const char *address)
 {
     unsigned port = (unsigned)strtoul(strrchr(address, ':') + 1, NULL, 10);
@@ -161,17 +175,20 @@ static inline int raw_connect(const char *address)
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(descriptor >= 0);
     assert_int_equal(connect(descriptor, (struct sockaddr *)&to, sizeof(to)), 0);
+    raw_forget_seals(descriptor);
     return descriptor;
 }
 
-static inline void raw_write(int descriptor, const void *data, size_t size)
+static inline bool raw_try_write(int descriptor, const void *data, size_t size)
 {
     for (const uint8_t *at = data; size > 0;) {
         ssize_t count = send(descriptor, at, size, MSG_NOSIGNAL);
-        assert_true(count > 0);
+        if (count <= 0)
+            return false;
         at += count;
         size -= (size_t)count;
     }
+    return true;
 }
 
 /* Return: false at the end of the stream */
@@ -187,25 +204,69 @@ static inline bool raw_read(int descriptor, void *data, size_t size)
     return true;
 }
 
-static inline void raw_put(int descriptor, struct frame frame, const void *payload)
+/* @data and, on a link whose handshake is through, its tag, to the end of @wire. */
+static inline void raw_append(int descriptor, struct bytes *wire, const void *data, size_t size)
+{
+    uint8_t tag[SEAL_TAG_SIZE];
+    struct seal *seal = raw_seals[descriptor].out;
+    assert_int_equal(bytes_append(wire, data, size), 0);
+    if (seal) {
+        assert_int_equal(seal_make(seal, data, size, tag), 0);
+        assert_int_equal(bytes_append(wire, tag, sizeof(tag)), 0);
+    }
+}
+
+/* @payload: NULL: none follows, whatever the header says. Return: false when the link is closed */
+static inline bool raw_try_put(int descriptor, struct frame frame, const void *payload)
 {
     uint8_t header[FRAME_HEADER_SIZE];
+    struct bytes wire = {0};
     frame_encode(&frame, header);
-    raw_write(descriptor, header, sizeof(header));
-    if (frame.length > 0)
-        raw_write(descriptor, payload, frame.length);
+    raw_append(descriptor, &wire, header, sizeof(header));
+    if (frame.length > 0 && payload)
+        raw_append(descriptor, &wire, payload, frame.length);
+    bool written = raw_try_write(descriptor, wire.data, wire.size_bytes);
+    bytes_done(&wire);
+    return written;
+}
+
+static inline void raw_put(int descriptor, struct frame frame, const void *payload)
+{
+    assert_true(raw_try_put(descriptor, frame, payload));
+}
+
+static inline bool raw_read_sealed(int descriptor, void *data, size_t size)
+{
+    uint8_t tag[SEAL_TAG_SIZE];
+    struct seal *seal = raw_seals[descriptor].in;
+    if (!raw_read(descriptor, data, size))
+        return false;
+    if (!seal)
+        return true;
+    if (!raw_read(descriptor, tag, sizeof(tag)))
+        return false;
+    assert_int_equal(seal_check(seal, data, size, tag), 0);
+    return true;
 }
 
 /* @ret_payload: room for FRAME_SMALL_MAX + 1 */
 static inline bool raw_get(int descriptor, struct frame *ret_frame, uint8_t *ret_payload)
 {
     uint8_t header[FRAME_HEADER_SIZE];
-    if (!raw_read(descriptor, header, sizeof(header)))
+    if (!raw_read_sealed(descriptor, header, sizeof(header)))
         return false;
     assert_int_equal(frame_decode(header, ret_frame), 0);
     assert_true(ret_frame->length <= FRAME_SMALL_MAX);
     ret_payload[ret_frame->length] = 0;
-    return raw_read(descriptor, ret_payload, ret_frame->length);
+    return ret_frame->length == 0 || raw_read_sealed(descriptor, ret_payload, ret_frame->length);
+}
+
+static inline void raw_seal(int descriptor, const struct handshake *handshake)
+{
+    uint8_t key_out[SEAL_KEY_SIZE], key_in[SEAL_KEY_SIZE];
+    handshake_keys(handshake, key_out, key_in);
+    assert_int_equal(seal_new(key_out, &raw_seals[descriptor].out), 0);
+    assert_int_equal(seal_new(key_in, &raw_seals[descriptor].in), 0);
 }
 
 /* Skips heartbeats and credit; false at the end of the stream. */
@@ -251,6 +312,7 @@ static inline int raw_join(const struct world *world, unsigned self, unsigned to
         close(descriptor);
         return code;
     }
+    raw_seal(descriptor, &handshake);
     const struct frame credit = {
         .type = FRAME_CREDIT, .source = self, .generation = world->generation};
     raw_put(descriptor, credit, NULL);

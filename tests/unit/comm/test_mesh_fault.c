@@ -137,11 +137,8 @@ static void a_peer_with_heartbeats_is_not_lost(void **state)
 static void *beat(void *context)
 {
     struct pair *pair = context;
-    uint8_t header[FRAME_HEADER_SIZE];
     const struct timespec pause = {.tv_nsec = (long)(SHORT_TIMEOUT_NS / 8)};
-    struct frame frame = frame_of(pair, FRAME_HEARTBEAT);
-    frame_encode(&frame, header);
-    while (send(pair->raw, header, sizeof(header), MSG_NOSIGNAL) > 0)
+    while (raw_try_put(pair->raw, frame_of(pair, FRAME_HEARTBEAT), NULL))
         nanosleep(&pause, NULL);
     return NULL;
 }
@@ -367,12 +364,8 @@ static void a_word_or_a_fault_ends_a_wait_for_it(void **state)
 static void expect_protocol_fault(struct frame frame, const uint8_t *payload)
 {
     struct pair pair;
-    uint8_t header[FRAME_HEADER_SIZE];
     pair_open(&pair, WORLD_SILENT_NS);
-    frame_encode(&frame, header);
-    raw_write(pair.raw, header, sizeof(header));
-    if (payload)
-        raw_write(pair.raw, payload, frame.length);
+    raw_put(pair.raw, frame, payload);
     expect_fault(&pair, "b/0 (rank 1) broke the protocol", true);
     pair_done(&pair);
 }
@@ -405,6 +398,97 @@ static void frames_that_are_not_allowed_end_the_link(void **state)
     expect_protocol_fault(again, payload);
 }
 
+/* ---- bytes that are not those that were sent ---- */
+
+enum damage { FLIP_HEADER, FLIP_HEADER_TAG, FLIP_PAYLOAD, FLIP_PAYLOAD_TAG, DROP, REPEAT, DAMAGES };
+
+/* A frame of @payload as it leaves, then what becomes of it on the way. */
+static void put_damaged(struct pair *pair, struct frame frame, const uint8_t *payload,
+                        enum damage damage, unsigned bit)
+{
+    uint8_t wire[FRAME_HEADER_SIZE + FRAME_SMALL_MAX + 2 * SEAL_TAG_SIZE];
+    struct seal *seal = raw_seals[pair->raw].out;
+    uint8_t *at = wire, *places[DAMAGES] = {[FLIP_HEADER] = wire};
+    frame_encode(&frame, at);
+    at += FRAME_HEADER_SIZE;
+    assert_int_equal(seal_make(seal, wire, FRAME_HEADER_SIZE, at), 0);
+    places[FLIP_HEADER_TAG] = at;
+    at += SEAL_TAG_SIZE;
+    if (frame.length > 0) {
+        places[FLIP_PAYLOAD] = at;
+        memcpy(at, payload, frame.length);
+        at += frame.length;
+        assert_int_equal(seal_make(seal, at - frame.length, frame.length, at), 0);
+        places[FLIP_PAYLOAD_TAG] = at;
+        at += SEAL_TAG_SIZE;
+    }
+    if (damage < DROP)
+        places[damage][bit / 8] ^= (uint8_t)(1u << bit % 8);
+    if (damage != DROP)
+        assert_true(raw_try_write(pair->raw, wire, (size_t)(at - wire)));
+    if (damage == REPEAT)
+        assert_true(raw_try_write(pair->raw, wire, (size_t)(at - wire)));
+}
+
+/* The message that follows is right, so nothing but the damage breaks the link. */
+static void expect_damage_breaks(struct frame frame, const uint8_t *payload, enum damage damage,
+                                 unsigned bit)
+{
+    struct pair pair;
+    struct mesh_request *request;
+    uint8_t received[64];
+    const uint8_t sent[64] = {7};
+    pair_open(&pair, WORLD_SILENT_NS);
+    int posted = mesh_receive(pair.mesh, 1, 5, received, sizeof(received), &request);
+    assert_int_equal(posted, 0);
+    put_damaged(&pair, frame, payload, damage, bit);
+    struct frame after = frame_of(&pair, FRAME_DATA);
+    after.tag = 6;
+    after.size = after.length = sizeof(sent);
+    (void)raw_try_put(pair.raw, after, sent);
+    shutdown(pair.raw, SHUT_WR); /* a length that has become longer waits for what does not come */
+    int code = mesh_wait(request, UINT64_MAX);
+    struct mesh_fault fault;
+    mesh_fault(pair.mesh, &fault);
+    assert_true(fault.failed);
+    if (code == 0 && (damage != REPEAT || memcmp(received, payload, sizeof(received)) != 0))
+        fail_msg("damage %d of bit %u in a frame of type %d went unnoticed", damage, bit,
+                 frame.type);
+    pair_done(&pair);
+}
+
+static void no_changed_dropped_or_repeated_byte_arrives(void **state)
+{
+    (void)state;
+    uint8_t payload[64];
+    for (unsigned i = 0; i < sizeof(payload); i++)
+        payload[i] = (uint8_t)(3 * i + 1);
+    const struct frame frames[] = {
+        {.type = FRAME_DATA,
+         .source = 1,
+         .generation = 7,
+         .tag = 5,
+         .size = sizeof(payload),
+         .length = sizeof(payload)},
+        {.type = FRAME_HEARTBEAT, .source = 1, .generation = 7},
+        {.type = FRAME_CREDIT, .source = 1, .generation = 7, .size = 1},
+        {.type = FRAME_OFFER, .source = 1, .generation = 7, .tag = 9, .size = 1},
+        {.type = FRAME_FAULT, .source = 1, .generation = 7, .length = 64},
+        {.type = FRAME_BYE, .source = 1, .generation = 7},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(frames); i++)
+        for (unsigned damage = 0; damage < DAMAGES; damage++) {
+            bool of_payload = damage == FLIP_PAYLOAD || damage == FLIP_PAYLOAD_TAG;
+            unsigned bits = damage == FLIP_HEADER    ? 8 * FRAME_HEADER_SIZE
+                            : damage == FLIP_PAYLOAD ? 8 * sizeof(payload)
+                                                     : 8 * SEAL_TAG_SIZE;
+            if (of_payload && frames[i].length == 0)
+                continue;
+            for (unsigned bit = (unsigned)i; bit < bits; bit += damage < DROP ? 29 : bits)
+                expect_damage_breaks(frames[i], payload, (enum damage)damage, bit);
+        }
+}
+
 static void a_peer_that_overdraws_its_credit_ends_the_link(void **state)
 {
     (void)state;
@@ -433,10 +517,8 @@ static void a_peer_that_offers_without_end_ends_the_link(void **state)
     pair_open(&pair, WORLD_SILENT_NS);
     struct frame frame = frame_of(&pair, FRAME_OFFER);
     frame.size = 1;
-    uint8_t header[FRAME_HEADER_SIZE];
-    frame_encode(&frame, header);
     for (unsigned i = 0; i < 5000; i++)
-        if (send(pair.raw, header, sizeof(header), MSG_NOSIGNAL) < 0)
+        if (!raw_try_put(pair.raw, frame, NULL))
             break;
     expect_fault(&pair, "broke the protocol", true);
     pair_done(&pair);
@@ -488,9 +570,7 @@ static void strangers_are_refused_and_the_right_peer_gets_in(void **state)
     assert_false(raw_read(raw, &byte, 1));
     close(raw);
     raw = raw_connect(pair.world.addresses[0]);
-    uint8_t header[FRAME_HEADER_SIZE];
-    frame_encode(&frame, header);
-    raw_write(raw, header, sizeof(header));
+    raw_put(raw, frame, NULL);
     assert_false(raw_read(raw, &byte, 1));
     close(raw);
 
@@ -591,6 +671,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_leaves_too_early_is_a_fault),
         cmocka_unit_test(a_word_or_a_fault_ends_a_wait_for_it),
         cmocka_unit_test(frames_that_are_not_allowed_end_the_link),
+        cmocka_unit_test(no_changed_dropped_or_repeated_byte_arrives),
         cmocka_unit_test(a_peer_that_overdraws_its_credit_ends_the_link),
         cmocka_unit_test(a_peer_that_offers_without_end_ends_the_link),
         cmocka_unit_test(the_text_of_a_fault_is_made_printable),
