@@ -209,6 +209,17 @@ static void begin_record(struct engine *engine)
     engine->loss_scale = loss_scale(engine, step);
 }
 
+static int links_broke(const struct engine *engine, int status, struct error *error)
+{
+    struct mesh_fault fault;
+
+    mesh_fault(engine->mesh, &fault);
+    return error_set(error, status, "step %llu: the links of generation %llu broke%s%s",
+                     (unsigned long long)engine->state->hold.step,
+                     (unsigned long long)engine->plan->generation, fault.failed ? ": " : "",
+                     fault.failed ? fault.text : "");
+}
+
 int engine_compute(struct engine *engine, struct error *error)
 {
     struct mesh_statistics before, after;
@@ -229,9 +240,7 @@ int engine_compute(struct engine *engine, struct error *error)
     if (!status)
         status = shadow_await(engine->shadow);
     if (status)
-        return error_set(error, status, "step %llu: the links of generation %llu broke",
-                         (unsigned long long)engine->state->hold.step,
-                         (unsigned long long)engine->plan->generation);
+        return links_broke(engine, status, error);
     squares_record(engine->squares, engine->plan, engine->rank, engine->applied,
                    &engine->state->hold);
     state_check_run(engine->check, engine->plan, engine->rank,

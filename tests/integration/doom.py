@@ -52,7 +52,8 @@ class Once:
 
 
 class Flip(Once):
-    """That one bit of a "gradient" or "parameter" is to be flipped in the worker on a slot, or some are to be set."""
+    """That one bit of a "gradient" or "parameter" is to be flipped in the worker on a slot, or some are to be set;
+    with "wire" one of a tensor on its way from there to a peer."""
 
     def __init__(self, job, node, slot, where="gradient", bits=0):
         super().__init__(job, node, f"a flipped bit of a {where} in slot {slot}", f"{where}-{slot}", bits)

@@ -10,10 +10,11 @@
  *   gradient-<slot>    one bit of a gradient is another one, after the reduction, where another
  *                      replica can tell. The order is removed first.
  *   parameter-<slot>   one bit of a parameter is another one, between two steps. The same.
- *   disk-fault         "<errno>": while it is there, writing and fsync of checkpoint files fail
- *   slow-disk          "<milliseconds>": while it is there, fsync of one of them takes that long
- *   receipt-fault      "<errno>": the node cannot say whose shares it has copies of; with ESTALE it
- *                      says it of an earlier attempt. The order is removed first.
+ *   wire-<slot>        one bit of a tensor is another one on its way to a peer, though what lies
+ * here is right. The same. disk-fault         "<errno>": while it is there, writing and fsync of
+ * checkpoint files fail slow-disk          "<milliseconds>": while it is there, fsync of one of
+ * them takes that long receipt-fault      "<errno>": the node cannot say whose shares it has copies
+ * of; with ESTALE it says it of an earlier attempt. The order is removed first.
  *
  * "Later", because a test that gives an order does not stop time.
  */
@@ -24,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "checkpoint/writer.h"
@@ -39,8 +41,8 @@
 #define PATH_SIZE (OPTIONS_PATH_SIZE + 32)
 
 static struct {
-    char doom[PATH_SIZE], gradient[PATH_SIZE], parameter[PATH_SIZE], disk_fault[PATH_SIZE],
-        slow_disk[PATH_SIZE], receipt_fault[PATH_SIZE];
+    char doom[PATH_SIZE], gradient[PATH_SIZE], parameter[PATH_SIZE], wire[PATH_SIZE],
+        disk_fault[PATH_SIZE], slow_disk[PATH_SIZE], receipt_fault[PATH_SIZE];
     uint64_t step; /* that is being computed or committed; of the main thread, read by others */
 } self;
 
@@ -79,6 +81,37 @@ static int ordered_error(const char *path)
 static int disk_error(void)
 {
     return ordered_error(self.disk_fault);
+}
+
+/* ---- the wire ---- */
+
+#define WIRE_BYTES_MIN 512 /* less is no tensor */
+
+ssize_t __real_sendmsg(int descriptor, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int descriptor, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int descriptor, const struct msghdr *message, int flags)
+{
+    struct iovec parts[4];
+    char line[80];
+    size_t largest = 0;
+
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        if (message->msg_iov[i].iov_len > message->msg_iov[largest].iov_len)
+            largest = i;
+    if (message->msg_iovlen > 4 || message->msg_iov[largest].iov_len < WIRE_BYTES_MIN ||
+        !read_order(self.wire, line) || unlink(self.wire))
+        return __real_sendmsg(descriptor, message, flags);
+    memcpy(parts, message->msg_iov, message->msg_iovlen * sizeof(*parts));
+    struct msghdr damaged = {.msg_iov = parts, .msg_iovlen = message->msg_iovlen};
+    struct iovec *part = &parts[largest];
+    AUTO_FREE uint8_t *copy = malloc(part->iov_len);
+    if (!copy)
+        return __real_sendmsg(descriptor, message, flags);
+    memcpy(copy, part->iov_base, part->iov_len);
+    copy[part->iov_len / 2] ^= 1;
+    part->iov_base = copy;
+    fprintf(stderr, "flips a bit on the wire by order\n");
+    return __real_sendmsg(descriptor, &damaged, flags);
 }
 
 /* ---- the disk ---- */
@@ -129,6 +162,7 @@ int __wrap_trainer_run(const struct worker_options *options, struct error *error
 {
     snprintf(self.doom, sizeof(self.doom), "%s/doom-%u", options->job_dir, options->slot);
     snprintf(self.gradient, PATH_SIZE, "%s/gradient-%u", options->job_dir, options->slot);
+    snprintf(self.wire, PATH_SIZE, "%s/wire-%u", options->job_dir, options->slot);
     snprintf(self.parameter, PATH_SIZE, "%s/parameter-%u", options->job_dir, options->slot);
     snprintf(self.slow_disk, sizeof(self.slow_disk), "%s/slow-disk", options->job_dir);
     snprintf(self.disk_fault, sizeof(self.disk_fault), "%s/disk-fault", options->job_dir);

@@ -55,6 +55,23 @@ class Disputes(JobTest):
             self.assertEqual(len(job.events("slot")), 2)
             self.end(job)
 
+    def test_a_bit_that_changes_on_a_link_breaks_the_link(self):
+        """Never the result: the generation begins anew, says why, and nobody is accused of computing wrongly."""
+        with Cluster(self.id(), slots=1, flags=DOOMED) as cluster:
+            job = Job(cluster).submit()
+            job.wait_running(3)
+            job.wait_step(20)
+            for name in "abc":
+                step = job.step()
+                flip = Flip(job, cluster.nodes[name], 0, "wire")
+                cluster.wait("the bit is flipped", flip.carried_out)
+                job.wait_step(step + 20)
+                job.wait_running(3)
+            said = " ".join(event["text"] for event in job.events())
+            self.assertIn("sent what did not arrive as it was sent", said)
+            self.assertFalse(job.events("slot"))
+            self.end(job)
+
     def test_what_was_made_with_a_wrong_parameter_is_made_again(self):
         """It has been in the gradients of all: the job goes back, whether or not it is known who was wrong."""
         with Cluster(self.id(), slots=1, flags=DOOMED) as cluster:
