@@ -99,27 +99,15 @@ static int write_file(struct commit *commit, const char *name, const void *data,
 }
 
 /* These small files are listed in the manifest too, so that every byte of the folder is covered. */
-static int enter_file(struct commit *commit, const char *name, const void *data, size_t size_bytes)
-{
-    struct manifest_file *file = &commit->manifest.files[commit->manifest.file_count];
-    size_t chunks = manifest_chunks(size_bytes);
-    *file = (struct manifest_file){.size_bytes = size_bytes, .chunk_count = chunks};
-    memcpy(file->name, name, strlen(name) + 1);
-    file->chunk_crcs = calloc(chunks + 1, sizeof(*file->chunk_crcs));
-    if (file->chunk_crcs == NULL)
-        return error_set(commit->error, -ENOMEM, "no memory to commit a checkpoint");
-    manifest_chunk_crcs(data, size_bytes, file->chunk_crcs);
-    commit->manifest.file_count++;
-    return 0;
-}
-
 static int write_json(struct commit *commit, const char *name, const json_t *tree)
 {
     AUTO_FREE char *text = tree != NULL ? json_text_indented(tree) : NULL;
     if (text == NULL)
         return error_set(commit->error, -ENOMEM, "no memory for %s", name);
     int r = write_file(commit, name, text, strlen(text));
-    return r == 0 ? enter_file(commit, name, text, strlen(text)) : r;
+    if (r == 0 && manifest_add_file(&commit->manifest, name, text, strlen(text)) != 0)
+        r = error_set(commit->error, -ENOMEM, "no memory to commit a checkpoint");
+    return r;
 }
 
 /* What Hugging Face's loaders read first: which of the model's files holds which parameter. */

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/companions.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/io_steps.h"
 #include "checkpoint/reader_open.h"
@@ -198,7 +199,7 @@ static int read_config(struct exporting *exporting, json_t **ret_tree)
     AUTO_FREE char *text = malloc(size + 1);
     if (text == NULL)
         return error_set(exporting->error, -ENOMEM, "no memory for %s", file->path);
-    int r = reader_take_small(exporting->reader, file, text, exporting->error);
+    int r = reader_take_file(exporting->reader, file, text, exporting->error);
     return r != 0 ? r : json_parse(text, size, file->path, ret_tree, exporting->error);
 }
 
@@ -220,6 +221,29 @@ static int write_config(struct exporting *exporting)
     return file_replace(to, text, strlen(text), 0644, exporting->error);
 }
 
+static int write_companion(struct exporting *exporting, const struct reader_file *file)
+{
+    char to[FOLDER_FILE_SIZE];
+    size_t size = (size_t)file->entry->size_bytes;
+    AUTO_FREE uint8_t *data = malloc(size + 1);
+    folder_file_path(exporting->part, file->entry->name, to);
+    if (data == NULL)
+        return fail(exporting, -ENOMEM, "copy", to);
+    int r = reader_take_file(exporting->reader, file, data, exporting->error);
+    return r == 0 ? file_replace(to, data, size, 0644, exporting->error) : r;
+}
+
+static int write_companions(struct exporting *exporting)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < exporting->reader->file_count; i++) {
+        const struct reader_file *file = &exporting->reader->files[i];
+        if (companion_name(file->entry->name) && file->entry->size_bytes <= COMPANION_BYTES_MAX)
+            r = write_companion(exporting, file);
+    }
+    return r;
+}
+
 static int write_folder(struct exporting *exporting)
 {
     int r = retain_remove_folder(exporting->part, exporting->error); /* of an earlier attempt */
@@ -230,6 +254,8 @@ static int write_folder(struct exporting *exporting)
     r = write_model(exporting);
     if (r == 0)
         r = write_config(exporting);
+    if (r == 0)
+        r = write_companions(exporting);
     if (r == 0)
         r = file_sync_directory(exporting->part, exporting->error);
     return r;

@@ -1,6 +1,7 @@
 /*
- * A checkpoint as a plain Hugging Face folder: model.safetensors with every parameter, and
- * config.json. No optimizer, no manifest, nothing of firn's own: what one publishes or evaluates.
+ * A checkpoint as a plain Hugging Face folder: model.safetensors with every parameter, config.json,
+ * and the files that the job took from its `model.from` (companions.h). No optimizer, no manifest,
+ * nothing of firn's own: what one publishes or evaluates.
  *
  * Reads a committed checkpoint and nothing else, so it may run while the job trains on. The files
  * are open all the while: retention may remove the checkpoint meanwhile and takes nothing away.

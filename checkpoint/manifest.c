@@ -14,10 +14,7 @@
 
 void manifest_done(struct manifest *manifest)
 {
-    for (size_t i = 0; i < manifest->file_count; i++) {
-        free(manifest->files[i].chunk_crcs);
-        free(manifest->files[i].nodes);
-    }
+    manifest_drop_files(manifest, 0);
     free(manifest->files);
     free(manifest->tensors);
     json_decref(manifest->spec);
@@ -60,6 +57,51 @@ const struct manifest_file *manifest_find_file(const struct manifest *manifest, 
             return &manifest->files[i];
     }
     return NULL;
+}
+
+int manifest_add_file(struct manifest *manifest, const char *name, const void *data,
+                      size_t size_bytes)
+{
+    size_t chunks = manifest_chunks(size_bytes);
+    uint32_t *crcs = calloc(chunks + 1, sizeof(*crcs));
+    struct manifest_file *files =
+        crcs != NULL ? realloc(manifest->files, (manifest->file_count + 1) * sizeof(*files)) : NULL;
+    assert(manifest_file_valid(name));
+    if (files == NULL) {
+        free(crcs);
+        return -ENOMEM;
+    }
+    manifest_chunk_crcs(data, size_bytes, crcs);
+    manifest->files = files;
+    struct manifest_file *file = &files[manifest->file_count++];
+    *file =
+        (struct manifest_file){.size_bytes = size_bytes, .chunk_crcs = crcs, .chunk_count = chunks};
+    memcpy(file->name, name, strlen(name) + 1);
+    return 0;
+}
+
+void manifest_drop_files(struct manifest *manifest, size_t count)
+{
+    assert(count <= manifest->file_count);
+    while (manifest->file_count > count) {
+        struct manifest_file *file = &manifest->files[--manifest->file_count];
+        free(file->chunk_crcs);
+        free(file->nodes);
+    }
+}
+
+int manifest_check_file(const struct manifest *manifest, const char *name,
+                        const struct bytes *content, const char *path, struct error *error)
+{
+    const struct manifest_file *file = manifest_find_file(manifest, name);
+    AUTO_FREE uint32_t *crcs = calloc(manifest_chunks(content->size_bytes) + 1, sizeof(*crcs));
+    if (crcs == NULL)
+        return error_set(error, -ENOMEM, "no memory to check %s", path);
+    manifest_chunk_crcs(content->data, content->size_bytes, crcs);
+    if (file == NULL || content->size_bytes != file->size_bytes ||
+        memcmp(crcs, file->chunk_crcs, file->chunk_count * sizeof(*crcs)) != 0)
+        return error_set(error, -EBADMSG, "%s is damaged: it is not what the manifest lists", path);
+    return 0;
 }
 
 int manifest_name_nodes(struct manifest_file *file, const char (*nodes)[NAME_SIZE],

@@ -71,6 +71,18 @@ void manifest_chunk_crcs(const void *data, size_t size_bytes, uint32_t *ret_crcs
 /** manifest_find_file() - NULL: there is none of that name */
 const struct manifest_file *manifest_find_file(const struct manifest *manifest, const char *name);
 
+/** manifest_add_file() - list a file of @size_bytes that every folder of the checkpoint has, with
+ * the checksums of @data; -ENOMEM */
+int manifest_add_file(struct manifest *manifest, const char *name, const void *data,
+                      size_t size_bytes) CHECK_RESULT;
+/** manifest_drop_files() - list no more than the first @count files */
+void manifest_drop_files(struct manifest *manifest, size_t count);
+/** manifest_check_file() - -EBADMSG unless @content is what the manifest lists as @name; -ENOMEM.
+ * @path: for @error */
+int manifest_check_file(const struct manifest *manifest, const char *name,
+                        const struct bytes *content, const char *path,
+                        struct error *error) CHECK_RESULT;
+
 /** manifest_name_nodes() - where @file lies; @nodes is copied; -ENOMEM */
 int manifest_name_nodes(struct manifest_file *file, const char (*nodes)[NAME_SIZE],
                         unsigned node_count) CHECK_RESULT;

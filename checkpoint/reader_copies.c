@@ -72,26 +72,29 @@ int reader_worse(int code, int other)
     return away ? -EHOSTUNREACH : -EBADMSG;
 }
 
-static int take_small_once(const struct checkpoint_reader *reader, const struct reader_file *file,
-                           const struct reader_place *place, void *ret_data, struct error *error)
+static int take_file_once(const struct checkpoint_reader *reader, const struct reader_file *file,
+                          const struct reader_place *place, uint8_t *ret_data, struct error *error)
 {
-    size_t size = (size_t)file->entry->size_bytes;
-    int r = reader_take(reader, file, place, ret_data, size, 0, error);
-    uint32_t found = r == 0 ? hash_crc32c(0, ret_data, size) : 0;
-    if (r == 0 && size > 0 && found != file->entry->chunk_crcs[0])
-        r = reader_chunk_error(file, 0, found, error);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < file->entry->chunk_count; i++) {
+        uint64_t offset = (uint64_t)i * MANIFEST_CHUNK_BYTES;
+        size_t size = reader_chunk_bytes(file, i);
+        r = reader_take(reader, file, place, ret_data + offset, size, offset, error);
+        uint32_t found = r == 0 ? hash_crc32c(0, ret_data + offset, size) : 0;
+        if (r == 0 && found != file->entry->chunk_crcs[i])
+            r = reader_chunk_error(file, i, found, error);
+    }
     return r;
 }
 
-int reader_take_small(const struct checkpoint_reader *reader, const struct reader_file *file,
-                      void *ret_data, struct error *error)
+int reader_take_file(const struct checkpoint_reader *reader, const struct reader_file *file,
+                     void *ret_data, struct error *error)
 {
     struct reader_place place;
     int worst = error_set(error, -EBADMSG, "no node may have %s", file->entry->name);
-    assert(file->entry->chunk_count <= 1);
     for (unsigned i = 0; reader_place(reader, file, i, &place); i++) {
         struct error why = {0};
-        int r = take_small_once(reader, file, &place, ret_data, &why);
+        int r = take_file_once(reader, file, &place, ret_data, &why);
         if (r == 0 || r == -ENOMEM || r == -ECANCELED || reader->remote == NULL)
             return r == 0 ? 0 : error_set(error, r, "%s", why.text);
         worst = reader_worse(worst, r);

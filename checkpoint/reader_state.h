@@ -43,10 +43,10 @@ bool reader_place(const struct checkpoint_reader *reader, const struct reader_fi
 int reader_take(const struct checkpoint_reader *reader, const struct reader_file *file,
                 const struct reader_place *place, void *ret_data, size_t size_bytes,
                 uint64_t offset, struct error *error) CHECK_RESULT;
-/** reader_take_small() - all of a file of at most one chunk into @ret_data, from the first copy
- * that has its CRC32C */
-int reader_take_small(const struct checkpoint_reader *reader, const struct reader_file *file,
-                      void *ret_data, struct error *error) CHECK_RESULT;
+/** reader_take_file() - all of a file into @ret_data, from the first copy of which every chunk has
+ * its CRC32C */
+int reader_take_file(const struct checkpoint_reader *reader, const struct reader_file *file,
+                     void *ret_data, struct error *error) CHECK_RESULT;
 /** reader_worse() - of two copies' errors the one that counts for the checkpoint */
 int reader_worse(int code, int other);
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "checkpoint/companions.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/job_data.h"
@@ -111,6 +112,17 @@ static void warn_missing_data(const struct job_spec *spec)
         warn_missing_path(spec->data.validation_path);
     if (spec->data.validation_mask[0])
         warn_missing_path(spec->data.validation_mask);
+}
+
+/* Checkpoints and exports go without it. */
+static void warn_of_large_companion(const struct job_spec *spec)
+{
+    AUTO_FREE struct companions *companions = calloc(1, sizeof(*companions));
+
+    if (companions && spec->model.from[0] && !companions_find(spec->model.from, companions, NULL) &&
+        companions->left_out[0])
+        fprintf(stderr, "firnctl: warning: model.from %s: checkpoints go without %s\n",
+                spec->model.from, companions->left_out);
 }
 
 static void warn_of_little_data(const struct job_spec *spec)
@@ -257,6 +269,7 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);
     warn_missing_data(&submission->spec);
     warn_of_little_data(&submission->spec);
+    warn_of_large_companion(&submission->spec);
     status = write_job(&store, submission, error);
     if (status)
         return status;

@@ -17,6 +17,21 @@
 json_t *huggingface_config(const struct job_spec *spec, bool tied);
 
 /**
+ * huggingface_adopt() - the config.json of a job that began with a folder: the folder's own, for
+ * all that a job does not decide (bos, eos, max_position_embeddings, names of labels, ...)
+ * @source: the folder's config.json, of the same model as the job's
+ * @own: huggingface_config() of the job, which decides what describes the files: their dtype, and
+ * whether the head has a table of its own
+ * @name: of the folder, noted as "_name_or_path"
+ *
+ * A new reference; NULL when memory is short.
+ */
+json_t *huggingface_adopt(const json_t *source, const json_t *own, const char *name);
+/** huggingface_adopted() - the "_name_or_path" that huggingface_adopt() has noted in @config; NULL:
+ * it is a job's own */
+const char *huggingface_adopted(const json_t *config);
+
+/**
  * huggingface_model() - what @config says about the keys of a job's `model` section
  * @context: the job's, 0 where it is not known: of a model whose attention reaches back only so
  * far, no sample may be longer

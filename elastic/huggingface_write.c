@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "base/json.h"
 #include "elastic/huggingface.h"
 
 #define END_OF_TEXT 50256
@@ -84,4 +87,48 @@ json_t *huggingface_config(const struct job_spec *spec, bool tied)
         return NULL;
     }
     return config;
+}
+
+/* The class that the files of a checkpoint are for, whichever the source was saved as. */
+static const char *class_of(const json_t *source)
+{
+    static const struct {
+        const char *type, *class;
+    } classes[] = {{"gpt2", "GPT2LMHeadModel"},
+                   {"llama", "LlamaForCausalLM"},
+                   {"mistral", "MistralForCausalLM"},
+                   {"qwen2", "Qwen2ForCausalLM"},
+                   {"qwen3", "Qwen3ForCausalLM"}};
+    const char *type = json_string_value(json_object_get(source, "model_type"));
+
+    for (size_t i = 0; type && i < ARRAY_COUNT(classes); i++)
+        if (!strcmp(type, classes[i].type))
+            return classes[i].class;
+    return NULL;
+}
+
+json_t *huggingface_adopt(const json_t *source, const json_t *own, const char *name)
+{
+    /* They speak of the source's files: of their types, and of code that lies beside them. */
+    static const char *const of_files[] = {"dtype", "quantization_config", "auto_map"};
+    static const char *const decided[] = {"tie_word_embeddings", "torch_dtype"};
+    const char *class = class_of(source);
+    AUTO_JSON json_t *config = json_deep_copy(source);
+
+    for (size_t i = 0; config && i < ARRAY_COUNT(of_files); i++)
+        json_object_del(config, of_files[i]);
+    for (size_t i = 0; config && i < ARRAY_COUNT(decided); i++)
+        if (json_object_set(config, decided[i], json_object_get(own, decided[i])))
+            return NULL;
+    if (!config || (class && json_object_set_new(config, "architectures", json_pack("[s]", class))))
+        return NULL;
+    return json_object_set_new(config, "_name_or_path", json_string(name)) ? NULL
+                                                                           : json_incref(config);
+}
+
+const char *huggingface_adopted(const json_t *config)
+{
+    const char *name = json_string_value(json_object_get(config, "_name_or_path"));
+
+    return name && name[0] ? name : NULL;
 }

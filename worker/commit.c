@@ -11,10 +11,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/companions.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "worker/history.h"
 #include "worker/part_file.h"
+#include "worker/source_files.h"
 
 /* How long the other nodes' keepers may take: long enough for a slow network, not for ever. */
 #define KEEPERS_NS          (60 * NS_PER_SECOND)
@@ -26,6 +28,7 @@ struct commit {
     const struct io *io;
     char folder[JOB_PATH_SIZE];
     char metrics_path[JOB_PATH_SIZE]; /* "": none */
+    char restored[JOB_PATH_SIZE];
     char job[NAME_SIZE];
     uint64_t step, generation;
     unsigned world, tensor_count;
@@ -274,6 +277,32 @@ static void save_history(const struct commit *commit, struct manifest *manifest)
                     error.text);
 }
 
+/* The same holds for them. */
+static void save_source_files(struct commit *commit, struct manifest *manifest)
+{
+    char part[1024], left_out[COMPANIONS_WORDS];
+    const struct source_files files = {.spec = commit->spec,
+                                       .checkpoints = commit->folder,
+                                       .restored = commit->restored,
+                                       .step = commit->step,
+                                       .part = part,
+                                       .own_config = commit->config};
+    json_t *config = NULL;
+    struct error error = {0};
+
+    checkpoint_part_path(commit->folder, commit->step, commit->generation, part);
+    int status = source_files_take(&files, manifest, &config, left_out, &error);
+    if (status < 0)
+        log_warning("the checkpoint of step %" PRIu64 " goes without tokenizer files: %s",
+                    commit->step, error.text);
+    if (status)
+        return;
+    if (left_out[0])
+        log_warning("checkpoints go without a file of model.from: %s", left_out);
+    json_decref(commit->config);
+    commit->config = config;
+}
+
 static int assemble(struct commit *commit, struct manifest *ret_manifest)
 {
     int status;
@@ -286,6 +315,8 @@ static int assemble(struct commit *commit, struct manifest *ret_manifest)
     status = merge_parts(commit, ret_manifest);
     if (!status)
         save_history(commit, ret_manifest);
+    if (!status)
+        save_source_files(commit, ret_manifest);
     return status ? status : manifest_seal(ret_manifest, commit->tensor_count, &commit->error);
 }
 
@@ -370,6 +401,7 @@ struct commit *commit_start(const struct commit_options *options)
     };
     snprintf(commit->folder, sizeof(commit->folder), "%s", options->folder);
     snprintf(commit->metrics_path, sizeof(commit->metrics_path), "%s", options->metrics_path);
+    snprintf(commit->restored, sizeof(commit->restored), "%s", options->restored);
     snprintf(commit->job, sizeof(commit->job), "%s", options->spec->name);
     commit->left_out = calloc(commit->world, sizeof(*commit->left_out));
     if (commit->left_out)

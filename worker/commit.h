@@ -19,6 +19,7 @@ struct commit_options {
     const struct io *io;
     const char *folder;       /* the job's; copied */
     const char *metrics_path; /* taken along up to the step (worker/history.h); "": none; copied */
+    const char *restored;     /* the checkpoint that this worker began with; "": none; copied */
     const struct job_spec *spec; /* borrowed until it has started */
     uint64_t step, generation;
     unsigned world, tensor_count;

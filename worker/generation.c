@@ -168,10 +168,15 @@ static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *e
 int generation_obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
     int status;
 
     if (rank >= plan->worker_count || plan->source == PLAN_SOURCE_MEMORY)
         return 0;
+    if (plan->source == PLAN_SOURCE_CHECKPOINT) {
+        generation_restored_folder(trainer, folder);
+        snapshot_keep_restored(trainer->snapshot, folder);
+    }
     status = obtain_stage(trainer, rank % plan->stage_count, error);
     for (unsigned i = 0; !status && i < plan->shadow_count; i++)
         if (plan->shadows[i].rank == rank)

@@ -10,26 +10,6 @@
 
 #define PATH_SIZE 1280
 
-static int enter(struct manifest *manifest, const struct bytes *text)
-{
-    size_t chunks = manifest_chunks(text->size_bytes);
-    uint32_t *crcs = calloc(chunks + 1, sizeof(*crcs));
-    struct manifest_file *files =
-        crcs ? realloc(manifest->files, (manifest->file_count + 1) * sizeof(*files)) : NULL;
-
-    if (!files) {
-        free(crcs);
-        return -ENOMEM;
-    }
-    manifest_chunk_crcs(text->data, text->size_bytes, crcs);
-    manifest->files = files;
-    files[manifest->file_count++] = (struct manifest_file){.name = HISTORY_NAME,
-                                                           .size_bytes = text->size_bytes,
-                                                           .chunk_crcs = crcs,
-                                                           .chunk_count = chunks};
-    return 0;
-}
-
 static int write_lines(const char *part, const struct bytes *text, struct manifest *manifest,
                        struct error *error)
 {
@@ -38,7 +18,7 @@ static int write_lines(const char *part, const struct bytes *text, struct manife
 
     snprintf(path, sizeof(path), "%s/" HISTORY_NAME, part);
     status = file_replace(path, text->data, text->size_bytes, 0644, error);
-    if (!status && enter(manifest, text)) {
+    if (!status && manifest_add_file(manifest, HISTORY_NAME, text->data, text->size_bytes)) {
         unlink(path);
         status = error_set(error, -ENOMEM, "no memory to list %s", path);
     }
@@ -69,36 +49,19 @@ int history_save(const char *metrics_path, uint64_t step, const char *part,
     return status;
 }
 
-/* A wrong bit in a line would become part of what the run says of itself. */
-static int check_lines(const struct bytes *text, const struct manifest_file *file, const char *path,
-                       struct error *error)
-{
-    AUTO_FREE uint32_t *crcs = calloc(file->chunk_count + 1, sizeof(*crcs));
-
-    if (!crcs)
-        return error_set(error, -ENOMEM, "no memory to check %s", path);
-    if (text->size_bytes == file->size_bytes)
-        manifest_chunk_crcs(text->data, text->size_bytes, crcs);
-    if (text->size_bytes != file->size_bytes ||
-        memcmp(crcs, file->chunk_crcs, file->chunk_count * sizeof(*crcs)) != 0)
-        return error_set(error, -EBADMSG, "%s is damaged: it is not what the manifest lists", path);
-    return 0;
-}
-
 int history_take(const char *path, const struct manifest *manifest, struct metrics *metrics,
                  struct error *error)
 {
-    const struct manifest_file *file = manifest_find_file(manifest, HISTORY_NAME);
     char name[PATH_SIZE];
     struct bytes text = {0};
     int status;
 
-    if (!file)
+    if (!manifest_find_file(manifest, HISTORY_NAME))
         return 0;
     snprintf(name, sizeof(name), "%s/" HISTORY_NAME, path);
     status = file_read(name, HISTORY_BYTES_MAX, &text, error);
     if (!status)
-        status = check_lines(&text, file, name, error);
+        status = manifest_check_file(manifest, HISTORY_NAME, &text, name, error);
     if (!status)
         status = metrics_adopt(metrics, text.data, text.size_bytes, error);
     bytes_done(&text);

@@ -61,6 +61,7 @@ struct snapshot {
     char folder[JOB_PATH_SIZE];
     struct checkpoint_home home;      /* the same; the writer's once it has started */
     char metrics_path[JOB_PATH_SIZE]; /* rank 0: of this node; else "" */
+    char restored[JOB_PATH_SIZE];     /* the checkpoint that this worker began with, or "" */
     bool writing;                     /* a share of `begun_step` is with the writer */
     bool staged;                      /* its memory has been let go */
     struct share_copy *copy;          /* NULL: the writer reads the state where it lies */
@@ -231,6 +232,11 @@ void snapshot_free(struct snapshot *snapshot)
 void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path)
 {
     snprintf(snapshot->metrics_path, sizeof(snapshot->metrics_path), "%s", metrics_path);
+}
+
+void snapshot_keep_restored(struct snapshot *snapshot, const char *path)
+{
+    snprintf(snapshot->restored, sizeof(snapshot->restored), "%s", path);
 }
 
 bool snapshot_due(const struct job_spec *spec, uint64_t step)
@@ -598,6 +604,7 @@ static bool start_commit(struct snapshot *snapshot)
         .io = snapshot->io,
         .folder = snapshot->folder,
         .metrics_path = snapshot->metrics_path,
+        .restored = snapshot->restored,
         .spec = snapshot->state->spec,
         .step = snapshot->begun_step,
         .generation = snapshot->begun_generation,

@@ -38,6 +38,10 @@ int snapshot_try(const struct snapshot *snapshot, struct error *error) CHECK_RES
  * to their step; "": none */
 void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path);
 
+/** snapshot_keep_restored() - commits take along what the checkpoint at @path has beside its model
+ * (worker/source_files.h), where the job's own folder has none yet */
+void snapshot_keep_restored(struct snapshot *snapshot, const char *path);
+
 /** snapshot_due() - whether the boundary after @step is one to write */
 bool snapshot_due(const struct job_spec *spec, uint64_t step);
 

@@ -98,7 +98,7 @@ def read_manifest(folder):
 
 def check_file(folder, entry, files):
     name = entry["name"]
-    demand(any(re.fullmatch(pattern, name) for pattern in NAMES), name, "is no name of the document")
+    demand(re.fullmatch("[A-Za-z0-9_-][A-Za-z0-9._-]*", name), name, "is no file's name")
     demand(name not in files, name, "is listed twice")
     data = content(folder, name)
     demand(len(data) == entry["size_bytes"], name, "has another size")
@@ -175,7 +175,11 @@ def check(folder):
     check_tensors(manifest, files)
     demand(state_digest(manifest) == manifest["state_digest"], "the state has another digest")
     check_index(manifest, files)
-    demand("model_type" in parse(files["config.json"], "config.json"), "config.json says no model_type")
+    config = parse(files["config.json"], "config.json")
+    demand("model_type" in config, "config.json says no model_type")
+    for name, data in files.items():  # others come from the folder of model.from
+        known = any(re.fullmatch(pattern, name) for pattern in NAMES)
+        demand(known or "_name_or_path" in config and len(data) <= 32 << 20, name, "is no name of the document")
     steps = [json.loads(line)["step"] for line in files.get("metrics.jsonl", b"").splitlines()]
     demand(not steps or steps[-1] == manifest["step"], "metrics.jsonl goes to step", steps[-1:])
     for name in ("pinned", "verified"):
