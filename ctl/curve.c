@@ -29,6 +29,10 @@ static void take_step(struct curve *curve, const struct history_step *step,
         widen(curve, at, step->val_loss);
         curve->validation[curve->validation_count++] = (struct curve_point){at, step->val_loss};
     }
+    if (step->final_evaluated && isfinite(step->final_loss)) {
+        widen(curve, at, step->final_loss);
+        curve->validation[curve->validation_count++] = (struct curve_point){at, step->final_loss};
+    }
     if (before && before->generation != step->generation) {
         struct curve_mark *mark = &curve->marks[curve->mark_count++];
         mark->step = at;
@@ -41,7 +45,7 @@ int curve_make(const struct history *history, struct curve *ret_curve)
 {
     struct curve curve = {
         .training = calloc(history->count + 1, sizeof(*curve.training)),
-        .validation = calloc(history->count + 1, sizeof(*curve.validation)),
+        .validation = calloc(2 * history->count + 1, sizeof(*curve.validation)),
         .marks = calloc(history->count + 1, sizeof(*curve.marks)),
     };
     int status = curve.training && curve.validation && curve.marks ? 0 : -ENOMEM;

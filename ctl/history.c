@@ -68,6 +68,17 @@ static int get_counts(const json_t *tree, struct history_step *step, struct erro
     return status;
 }
 
+static int get_final(const json_t *tree, struct history_step *step, struct error *error)
+{
+    step->final_evaluated = json_has(tree, "final_val_loss_bits");
+    step->final_loss = NAN;
+    if (!step->final_evaluated)
+        return 0;
+    int status = json_get_text(tree, "final_val_loss_bits", step->final_bits,
+                               sizeof(step->final_bits), error);
+    return status ? status : get_real(tree, "final_val_loss", &step->final_loss, error);
+}
+
 static int get_bits(const json_t *tree, struct history_step *step, struct error *error)
 {
     int status = json_get_text(tree, "loss_bits", step->loss_bits, sizeof(step->loss_bits), error);
@@ -82,7 +93,7 @@ static int get_bits(const json_t *tree, struct history_step *step, struct error 
                                sizeof(step->val_loss_bits), error);
     if (!status && step->evaluated)
         status = get_real(tree, "val_loss", &step->val_loss, error);
-    return status;
+    return status ? status : get_final(tree, step, error);
 }
 
 static int parse_line(const char *line, size_t length, struct history_step *ret_step,
@@ -118,7 +129,8 @@ static bool exact_equal(const struct history_step *a, const struct history_step 
 {
     return !strcmp(a->loss_bits, b->loss_bits) && !strcmp(a->grad_norm_bits, b->grad_norm_bits) &&
            a->frozen_layers == b->frozen_layers &&
-           (!a->evaluated || !b->evaluated || !strcmp(a->val_loss_bits, b->val_loss_bits));
+           (!a->evaluated || !b->evaluated || !strcmp(a->val_loss_bits, b->val_loss_bits)) &&
+           (!a->final_evaluated || !b->final_evaluated || !strcmp(a->final_bits, b->final_bits));
 }
 
 static void note_conflict(struct history *history, const struct history_step *known,
@@ -156,6 +168,20 @@ static int insert(struct history *history, size_t at, const struct history_step 
     return 0;
 }
 
+/* A line that knows more: that of a node which was there until the end. */
+static int replace(struct history_step *known, const struct history_step *step, const char *line,
+                   size_t length)
+{
+    char *copy = strndup(line, length);
+
+    if (!copy)
+        return -ENOMEM;
+    free(known->line);
+    *known = *step;
+    known->line = copy;
+    return 0;
+}
+
 static int add_line(struct history *history, const char *node, const char *line, size_t length,
                     uint64_t *last_step, struct error *error)
 {
@@ -171,6 +197,8 @@ static int add_line(struct history *history, const char *node, const char *line,
         return insert(history, at, &step, line, length);
     if (!exact_equal(&history->steps[at], &step))
         note_conflict(history, &history->steps[at], &step);
+    else if (step.final_evaluated && !history->steps[at].final_evaluated)
+        return replace(&history->steps[at], &step, line, length);
     return 0;
 }
 

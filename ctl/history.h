@@ -24,8 +24,11 @@ struct history_step {
     double val_loss;
     char loss_bits[BITS64_TEXT_SIZE], grad_norm_bits[BITS64_TEXT_SIZE];
     char val_loss_bits[BITS64_TEXT_SIZE]; /* "" unless evaluated */
-    char node[NAME_SIZE];                 /* whose line this is */
-    char *line;                           /* as the node wrote it, without the newline */
+    bool final_evaluated;                 /* the last step: the model after it was evaluated, too */
+    double final_loss;
+    char final_bits[BITS64_TEXT_SIZE];
+    char node[NAME_SIZE]; /* whose line this is */
+    char *line;           /* as the node wrote it, without the newline */
 };
 
 struct history {

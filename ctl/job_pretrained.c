@@ -8,6 +8,7 @@
 #include "elastic/huggingface.h"
 
 #define CONTEXT_MAX 1048576.0
+#define BYTES_VOCAB 256
 
 /* 0 where the file does not say it, or nothing that could be one. */
 static unsigned context_of(const json_t *model)
@@ -29,6 +30,20 @@ static int fill(json_t *model, const char *path, struct error *error)
     return r < 0 ? r : huggingface_agree(keys, model, error);
 }
 
+/* The tokens of another program's model are no bytes: those would train it on noise. */
+static int check_format(const json_t *root, const json_t *model, struct error *error)
+{
+    json_int_t vocab = json_integer_value(json_object_get(model, "vocab"));
+
+    if (vocab <= BYTES_VOCAB || json_object_get(json_object_get(root, "data"), "format"))
+        return 0;
+    return error_set(error, -EINVAL,
+                     "the model has %" JSON_INTEGER_FORMAT
+                     " tokens, and data.format is not given: say which token files the data is "
+                     "(uint16, uint32 or llmc), made with the tokenizer in that folder",
+                     vocab);
+}
+
 int job_pretrained_fill(json_t *root, const char *folder, struct error *error)
 {
     json_t *model = json_object_get(root, "model");
@@ -40,6 +55,8 @@ int job_pretrained_fill(json_t *root, const char *folder, struct error *error)
     if (job_path_from(folder, from, path, sizeof(path)))
         return error_set(error, -ENAMETOOLONG, "model.from: the path is too long");
     int r = fill(model, path, error);
+    if (r == 0)
+        r = check_format(root, model, error);
     if (r < 0)
         error_prefix(error, "model.from %s: ", path);
     return r;

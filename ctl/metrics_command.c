@@ -41,6 +41,8 @@ static void print_step(const struct printer *printer, const struct history_step 
                format_loss(step->loss, loss), format_loss(step->val_loss, val), step->grad_norm,
                step->frozen_layers, step->generation, layout,
                format_duration(step->step_ms / 1e3, took));
+        if (step->final_evaluated)
+            printf("%8s %10s %10s\n", "final", "", format_loss(step->final_loss, val));
     }
 }
 

@@ -53,6 +53,8 @@ static int take_step(struct report_facts *facts, const struct history_step *step
         facts->val_loss_first = step->val_loss;
     if (step->evaluated)
         facts->val_loss_last = step->val_loss;
+    if (step->final_evaluated)
+        facts->val_loss_last = step->final_loss;
     facts->frozen_layers = step->frozen_layers;
     facts->steps_committed = step->step;
     return 0;

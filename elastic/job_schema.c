@@ -237,9 +237,9 @@ const struct schema_key job_schema[] = {
      .meaning = "How many of the newest stay there"},
 
     {"evaluate.every", SCHEMA_COUNT, AT(evaluate.every), 0, STEPS_MAX, .default_json = "0", .unit = "steps",
-     .also = " eval_interval eval_steps interval eval_every ", .meaning = "Steps between evaluations on the held-out data, also before the first and at the last; 0: never"},
-    {"evaluate.batches", SCHEMA_UNSIGNED, AT(evaluate.batches), 1, 1000000, .default_json = "8",
-     .unit = "micro-batches", .also = " eval_iters ", .meaning = "Validation data that one evaluation reads"},
+     .also = " eval_interval eval_steps interval eval_every ", .meaning = "Steps between evaluations on the held-out data, also before the first and the last one; the finished model is evaluated too; 0: never"},
+    {"evaluate.batches", SCHEMA_BATCHES, AT(evaluate.batches), 1, 1000000, .default_json = "\"auto\"", .young = true,
+     .unit = "micro-batches", .also = " eval_iters ", .meaning = "Validation data that one evaluation reads, from its beginning; `all`: all of it; `auto`: all of it where that is at most a tenth of what is trained between two evaluations, or at most 8, else 8"},
 };
 /* clang-format on */
 
@@ -294,6 +294,9 @@ void schema_allowed(const struct schema_key *key, char ret_text[SCHEMA_TEXT_SIZE
     case SCHEMA_UNSIGNED:
     case SCHEMA_COUNT:
         snprintf(ret_text, SCHEMA_TEXT_SIZE, "a whole number %s", range);
+        return;
+    case SCHEMA_BATCHES:
+        snprintf(ret_text, SCHEMA_TEXT_SIZE, "a whole number %s, all or auto", range);
         return;
     case SCHEMA_REAL:
         snprintf(ret_text, SCHEMA_TEXT_SIZE, "a number %s", range);

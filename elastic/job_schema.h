@@ -15,6 +15,7 @@ enum schema_type {
     SCHEMA_PATHS,         /* struct job_paths; may be empty where it has a default */
     SCHEMA_SHARE_OR_PATH, /* data.validation_share and data.validation_path */
     SCHEMA_UNSIGNED,      /* unsigned */
+    SCHEMA_BATCHES,       /* unsigned; or "all" and "auto": JOB_BATCHES_ALL, JOB_BATCHES_AUTO */
     SCHEMA_COUNT,         /* uint64_t */
     SCHEMA_REAL,          /* double */
     SCHEMA_REAL_PAIR,     /* two doubles side by side */

@@ -37,6 +37,11 @@ struct job_paths {
     unsigned count;
 };
 
+/* Of evaluate.batches: all of the validation data; as many as its size and the steps between two
+ * evaluations say (worker/job_dataset.h). */
+#define JOB_BATCHES_ALL  UINT32_MAX
+#define JOB_BATCHES_AUTO 0u
+
 struct job_spec {
     char name[NAME_SIZE];
     struct {
@@ -99,8 +104,9 @@ struct job_spec {
         unsigned object_keep;
     } checkpoint;
     struct {
-        uint64_t every;   /* steps; 0: never */
-        unsigned batches; /* micro-batches of validation data each time */
+        uint64_t every; /* steps; 0: never */
+        unsigned
+            batches; /* micro-batches of validation data each time, or one of JOB_BATCHES_... */
     } evaluate;
 };
 

@@ -121,6 +121,22 @@ static bool decode_unsigned(const struct schema_key *key, const json_t *value, u
     return true;
 }
 
+static bool decode_batches(const struct schema_key *key, const json_t *value, unsigned *ret_value)
+{
+    const char *text = json_string_value(value);
+    if (text == NULL)
+        return decode_unsigned(key, value, ret_value);
+    *ret_value = strcmp(text, "all") == 0 ? JOB_BATCHES_ALL : JOB_BATCHES_AUTO;
+    return strcmp(text, "all") == 0 || strcmp(text, "auto") == 0;
+}
+
+static json_t *encode_batches(unsigned value)
+{
+    if (value == JOB_BATCHES_ALL || value == JOB_BATCHES_AUTO)
+        return json_string(value == JOB_BATCHES_ALL ? "all" : "auto");
+    return json_integer((json_int_t)value);
+}
+
 /* What S3 allows: 3 to 63 of [a-z0-9.-], a letter or digit at both ends; or nothing. */
 static bool decode_bucket(const json_t *value, char *ret_bucket)
 {
@@ -151,6 +167,8 @@ bool job_value_decode(const struct schema_key *key, const json_t *value, struct 
         return decode_share_or_path(key, value, spec);
     case SCHEMA_UNSIGNED:
         return decode_unsigned(key, value, at);
+    case SCHEMA_BATCHES:
+        return decode_batches(key, value, at);
     case SCHEMA_COUNT:
         return decode_whole(key, value, at);
     case SCHEMA_REAL:
@@ -194,6 +212,8 @@ json_t *job_value_encode(const struct schema_key *key, const struct job_spec *sp
         return json_real(spec->data.validation_share);
     case SCHEMA_UNSIGNED:
         return json_integer((json_int_t)(*(const unsigned *)at));
+    case SCHEMA_BATCHES:
+        return encode_batches(*(const unsigned *)at);
     case SCHEMA_COUNT:
         return json_integer((json_int_t)(*(const uint64_t *)at));
     case SCHEMA_REAL:

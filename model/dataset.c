@@ -264,11 +264,6 @@ static uint64_t train_sample(const struct dataset *dataset, uint64_t position)
     return philox_permute(epoch_key(dataset, epoch), index, dataset->train_count);
 }
 
-static uint64_t validation_sample(const struct dataset *dataset, uint64_t position)
-{
-    return dataset->validation_first + position % dataset->validation_count;
-}
-
 void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                          int32_t *ret_tokens, int32_t *ret_targets)
 {
@@ -285,8 +280,11 @@ void dataset_validation_batch(const struct dataset *dataset, uint64_t first_samp
     assert(dataset->validation_count > 0);
     for (unsigned i = 0; i < batch; i++) {
         size_t row = (size_t)i * dataset->context;
-        read_sample(dataset->validation, validation_sample(dataset, first_sample + i),
-                    dataset->context, ret_tokens + row, ret_targets + row);
+        uint64_t sample = MIN(first_sample + i, dataset->validation_count - 1);
+        read_sample(dataset->validation, dataset->validation_first + sample, dataset->context,
+                    ret_tokens + row, ret_targets + row);
+        for (unsigned k = 0; sample < first_sample + i && k < dataset->context; k++)
+            ret_targets[row + k] = -1;
     }
 }
 
@@ -306,11 +304,13 @@ uint64_t dataset_validation_counted(const struct dataset *dataset, uint64_t firs
                                     uint64_t count)
 {
     const struct loss_mask *mask = &dataset->validation->mask;
-    uint64_t counted = 0;
+    uint64_t counted = 0, after = MIN(first_sample + count, dataset->validation_count);
 
+    if (first_sample >= after)
+        return 0;
     if (!loss_mask_is_given(mask))
-        return count * dataset->context;
-    for (uint64_t i = 0; i < count; i++)
-        counted += loss_mask_count(mask, validation_sample(dataset, first_sample + i));
+        return (after - first_sample) * dataset->context;
+    for (uint64_t sample = first_sample; sample < after; sample++)
+        counted += loss_mask_count(mask, dataset->validation_first + sample);
     return counted;
 }

@@ -73,8 +73,8 @@ uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, ma
  */
 void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                          int32_t *ret_tokens, int32_t *ret_targets);
-/** dataset_validation_batch() - samples [first_sample, +batch) modulo the validation count,
- * unshuffled */
+/** dataset_validation_batch() - samples [first_sample, +batch), unshuffled; behind the last one
+ * stand samples of which nothing counts */
 void dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                               int32_t *ret_tokens, int32_t *ret_targets);
 

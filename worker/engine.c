@@ -255,6 +255,20 @@ int engine_compute(struct engine *engine, struct error *error)
     return 0;
 }
 
+int engine_evaluate(struct engine *engine, struct error *error)
+{
+    struct state *state = engine->state;
+
+    state->holds = false;
+    step_record_init(&state->hold, state->applied_step + 1, 0, state->spec->train.lanes);
+    state->hold.evaluated = true;
+    int status = pipeline_evaluate(engine);
+    return status ? error_set(error, status,
+                              "the links of generation %llu broke while the model was evaluated",
+                              (unsigned long long)engine->plan->generation)
+                  : state->kernel->synchronize(state->device, error);
+}
+
 void engine_apply(struct engine *engine, const struct step_record *record)
 {
     state_apply(engine->state, record, engine->applied);

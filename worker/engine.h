@@ -75,11 +75,19 @@ bool engine_stale(const struct engine *engine);
  */
 int engine_compute(struct engine *engine, struct error *error) CHECK_RESULT;
 
+/**
+ * engine_evaluate() - measure the validation loss of the parameters at applied_step, which no step
+ * follows: state->hold has the lanes' sums then, as of step applied_step + 1, and does not hold
+ * Errors as engine_compute()
+ */
+int engine_evaluate(struct engine *engine, struct error *error) CHECK_RESULT;
+
 /** engine_apply() - the optimizer step of a complete record on what this engine reduced */
 void engine_apply(struct engine *engine, const struct step_record *record);
 
 /** engine_drop_others() - drop the units that its rank neither computes nor shadows */
 void engine_drop_others(struct engine *engine);
 
-/** engine_evaluates() - whether @step measures the validation loss */
+/** engine_evaluates() - whether @step measures the validation loss, of the parameters that it
+ * begins with */
 bool engine_evaluates(const struct job_spec *spec, uint64_t step);

@@ -34,7 +34,9 @@ int generation_settle(struct trainer *trainer, struct error *error)
         engine_apply(trainer->engine, &plan->commit);
         /* What was kept of the generation before has no gradients: it is a step behind now. */
         engine_drop_others(trainer->engine);
-        scribe_record(trainer, 0, NULL);
+        trainer->final_known = false;
+        if (!scribe_waits(trainer))
+            scribe_record(trainer, 0, NULL);
     }
     state->holds = false;
     return 0;

@@ -3,10 +3,55 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#define USUAL_BATCHES 8u
+#define CHEAP_SHARE   10u      /* of the micro-batches that are trained between two evaluations */
+#define BATCHES_MAX   1000000u /* of evaluate.batches */
+
 static void list_paths(const struct job_paths *paths, const char **ret_list)
 {
     for (unsigned i = 0; i < paths->count; i++)
         ret_list[i] = paths->paths[i];
+}
+
+static uint64_t validation_batches(const struct job_spec *spec, const struct dataset *dataset)
+{
+    uint64_t samples = dataset_validation_count(dataset);
+
+    return (samples + spec->train.micro_batch - 1) / spec->train.micro_batch;
+}
+
+unsigned job_dataset_validation_batches(const struct job_spec *spec, const struct dataset *dataset)
+{
+    uint64_t all = validation_batches(spec, dataset);
+    uint64_t step = (uint64_t)spec->train.lanes * spec->train.micro_batches_per_lane;
+    uint64_t cheap = MAX(spec->evaluate.every * step / CHEAP_SHARE, (uint64_t)USUAL_BATCHES);
+
+    if (spec->evaluate.batches == JOB_BATCHES_ALL)
+        return (unsigned)MIN(all, (uint64_t)BATCHES_MAX);
+    if (spec->evaluate.batches == JOB_BATCHES_AUTO)
+        return (unsigned)(all <= MIN(cheap, (uint64_t)BATCHES_MAX) ? all : USUAL_BATCHES);
+    return spec->evaluate.batches;
+}
+
+/* What would be read twice would count twice. */
+static int check_batches(const struct job_spec *spec, const struct dataset *dataset,
+                         struct error *error)
+{
+    uint64_t all = validation_batches(spec, dataset);
+
+    if (spec->evaluate.batches == JOB_BATCHES_ALL && all > BATCHES_MAX)
+        return error_set(error, -E2BIG,
+                         "evaluate.batches is all, but the validation data has %" PRIu64
+                         " micro-batches; at most %u can be read in one evaluation",
+                         all, BATCHES_MAX);
+    if (job_dataset_validation_batches(spec, dataset) <= all)
+        return 0;
+    return error_set(error, -ENODATA,
+                     "evaluate.batches is %u, but the validation data has only %" PRIu64
+                     " samples, which are %" PRIu64 " micro-batches of %u: say evaluate.batches: "
+                     "all, or raise data.validation",
+                     spec->evaluate.batches, dataset_validation_count(dataset), all,
+                     spec->train.micro_batch);
 }
 
 static int check_evaluation(const struct job_spec *spec, const struct dataset *dataset,
@@ -18,6 +63,9 @@ static int check_evaluation(const struct job_spec *spec, const struct dataset *d
                          " but no validation data is left: raise data.validation or "
                          "give it a path",
                          spec->evaluate.every);
+    int status = check_batches(spec, dataset, error);
+    if (status)
+        return status;
     if (job_dataset_validation_counted(spec, dataset) == 0)
         return error_set(error, -ENODATA,
                          "evaluate.every is %" PRIu64
@@ -81,5 +129,6 @@ uint64_t job_dataset_counted(const struct job_spec *spec, const struct dataset *
 uint64_t job_dataset_validation_counted(const struct job_spec *spec, const struct dataset *dataset)
 {
     return dataset_validation_counted(dataset, 0,
-                                      (uint64_t)spec->evaluate.batches * spec->train.micro_batch);
+                                      (uint64_t)job_dataset_validation_batches(spec, dataset) *
+                                          spec->train.micro_batch);
 }

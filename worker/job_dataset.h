@@ -17,5 +17,9 @@ int job_dataset_open(const struct job_spec *spec, struct dataset **ret_dataset,
  */
 uint64_t job_dataset_counted(const struct job_spec *spec, const struct dataset *dataset,
                              uint64_t step);
+/** job_dataset_validation_batches() - how many micro-batches an evaluation reads, from the first
+ * one on: a function of the job and of its data, so equal on every layout */
+unsigned job_dataset_validation_batches(const struct job_spec *spec, const struct dataset *dataset);
+
 /** job_dataset_validation_counted() - the same for an evaluation, each of which reads the same */
 uint64_t job_dataset_validation_counted(const struct job_spec *spec, const struct dataset *dataset);

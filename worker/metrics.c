@@ -207,6 +207,15 @@ static int append_slowest(const struct metrics_line *line, struct bytes *into)
     return status ? status : bytes_append_format(into, "]");
 }
 
+static int append_final(double loss, struct bytes *into)
+{
+    char text[32], bits[BITS64_TEXT_SIZE];
+
+    bits64_text(loss, bits);
+    return bytes_append_format(into, ",\"final_val_loss\":%s,\"final_val_loss_bits\":\"%s\"",
+                               number_text(loss, text, sizeof(text)), bits);
+}
+
 static int format_line(const struct metrics_line *line, const struct exact *exact,
                        struct bytes *into)
 {
@@ -228,6 +237,8 @@ static int format_line(const struct metrics_line *line, const struct exact *exac
         number_text(line->grad_norm, norm, sizeof(norm)), exact->grad_norm_bits, line->lr,
         line->frozen_layers, line->generation, line->stages, line->replicas, line->workers,
         line->tokens, line->step_ms, line->unix_ns, evaluated);
+    if (!status && line->final_evaluated)
+        status = append_final(line->final_loss, into);
     if (!status && line->masked)
         status = bytes_append_format(into, ",\"counted\":%" PRIu64, line->counted);
     if (!status && line->slowest)

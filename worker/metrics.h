@@ -34,6 +34,8 @@ struct metrics_line {
     uint64_t unix_ns;
     bool evaluated;
     double val_loss;
+    bool final_evaluated; /* the last step, with the validation loss of the model after it: */
+    double final_loss;
     const struct plan *plan;               /* of the step */
     const struct straggler_stage *slowest; /* of each of its stages; NULL: not known */
 };

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "worker/job_dataset.h"
 #include "worker/reduction.h"
 #include "worker/shadow.h"
 #include "worker/tags.h"
@@ -110,8 +111,8 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
 
     if (last_stage(engine))
         *lane_loss = 0;
-    for (unsigned batch = lane; batch < spec->evaluate.batches;
-         batch += spec->train.lanes, ++*turn) {
+    unsigned count = job_dataset_validation_batches(spec, engine->dataset);
+    for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
         unsigned slot = *turn % schedule_slots(&engine->position);
         dataset_validation_batch(engine->dataset, (uint64_t)batch * spec->train.micro_batch,
                                  spec->train.micro_batch, engine->tokens, engine->targets);
@@ -234,6 +235,13 @@ int pipeline_run(struct engine *engine)
     }
     engine->timing.busy_ns =
         clock_monotonic_ns() - began_ns - (waited_ns(engine) - waited_before_ns);
+    return status ? status : complete_all(engine);
+}
+
+int pipeline_evaluate(struct engine *engine)
+{
+    int status = evaluate(engine);
+
     return status ? status : complete_all(engine);
 }
 

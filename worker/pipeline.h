@@ -16,3 +16,7 @@ void pipeline_close(struct engine *engine);
 
 /** pipeline_run() - fills the lane losses of state->hold; reductions are begun, not finished */
 int pipeline_run(struct engine *engine) CHECK_RESULT;
+
+/** pipeline_evaluate() - the evaluation alone, on the parameters as they are: fills the validation
+ * losses of state->hold */
+int pipeline_evaluate(struct engine *engine) CHECK_RESULT;

@@ -12,6 +12,12 @@
 #include "worker/tags.h"
 #include "worker/telling.h"
 
+bool scribe_waits(const struct trainer *trainer)
+{
+    return trainer->spec.evaluate.every > 0 && !trainer->final_known &&
+           trainer->state->committed.step == trainer->spec.train.steps;
+}
+
 void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct straggler_stage *slowest)
 {
     const struct state *state = trainer->state;
@@ -36,6 +42,8 @@ void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct strag
         .step_ms = (double)step_ns / 1e6,
         .unix_ns = clock_real()->realtime_ns(clock_real()->context),
         .evaluated = record->evaluated,
+        .final_evaluated = trainer->final_known && record->step == trainer->spec.train.steps,
+        .final_loss = trainer->final_loss,
         .plan = plan,
         .slowest = slowest,
     };
@@ -145,7 +153,8 @@ static void record_unwritten(struct trainer *trainer)
 {
     const struct state *state = trainer->state;
 
-    if (state->committed.step > 0 && state->committed.step == state->applied_step &&
+    if (state->committed.step > 0 && !scribe_waits(trainer) &&
+        state->committed.step == state->applied_step &&
         state->committed.step > metrics_last_step(trainer->metrics))
         scribe_record(trainer, 0, NULL);
 }

@@ -17,6 +17,9 @@ int scribe_exchange_histories(struct trainer *trainer, unsigned rank,
                               struct error *error) CHECK_RESULT;
 /** scribe_rewind() - what was written of the steps after @step is not to be believed */
 void scribe_rewind(struct trainer *trainer, uint64_t step);
+/** scribe_waits() - the line of state->committed is that of the last step, and waits for the
+ * evaluation of the finished model (worker/last_evaluation.c) */
+bool scribe_waits(const struct trainer *trainer);
 /**
  * scribe_record() - the line of state->committed, which took @step_ns
  * @slowest: of each stage; NULL: not known

@@ -374,7 +374,9 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
     snapshot_release(trainer->snapshot);
     engine_apply(trainer->engine, &down->record);
     trainer->last_commit_ns = clock_monotonic_ns();
-    scribe_record(trainer, trainer->last_commit_ns - began_ns, down->slowest);
+    trainer->last_step_ns = trainer->last_commit_ns - began_ns;
+    if (!scribe_waits(trainer))
+        scribe_record(trainer, trainer->last_step_ns, down->slowest);
     telling_progress(trainer, trainer->last_commit_ns - began_ns,
                      down->switch_generation != 0 ||
                          trainer->state->applied_step == trainer->spec.train.steps);
@@ -382,6 +384,16 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
     tell_divergence(trainer);
     look_after_checkpoint(trainer, down);
     return 0;
+}
+
+/* @slowest: of the last step, NULL where this generation has begun after it */
+static int evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
+                         struct error *error)
+{
+    if (!trainer->spec.evaluate.every)
+        return 0;
+    int status = renew_engine(trainer, error);
+    return status ? status : session_evaluate_last(trainer, slowest, error);
 }
 
 /* The commit said that @generation follows: its plan is here already, or about to be. */
@@ -410,11 +422,16 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
         error_set(error, -ENOMEM, "no memory for a commit");
         return SESSION_BROKEN;
     }
+    bool stepped = false;
+    int status;
+    trainer->final_known = false;
+    trainer->last_step_ns = 0;
     while (trainer->state->applied_step < trainer->spec.train.steps) {
         orders_take(trainer, 0);
         if (orders_stopping(trainer))
             return SESSION_STOPPED;
-        int status = run_step(trainer, down, error);
+        stepped = true;
+        status = run_step(trainer, down, error);
         if (status) {
             if (!error->code)
                 error_set(error, status, "step %" PRIu64 " failed: %s",
@@ -424,5 +441,8 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
         if (down->switch_generation && trainer->state->applied_step < trainer->spec.train.steps)
             return switch_over(trainer, down->switch_generation, error);
     }
+    status = evaluate_last(trainer, stepped ? down->slowest : NULL, error);
+    if (status)
+        return orders_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
     return session_finish(trainer, SESSION_FINISHED, error);
 }

@@ -36,6 +36,15 @@ int session_begin_checkpoint(struct trainer *trainer, struct error *error) CHECK
  * what this one wrote of it goes. Whose part it was has raised its own alarm; the job's is rank 0's
  */
 void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step);
+/**
+ * session_evaluate_last() - after the last step: measure the validation loss of the finished model
+ * on all ranks together, and write the line of the last step, which has waited for it
+ * @slowest: of that step; NULL: not known
+ * Errors as engine_compute() and session_agree(); the line is written without it where this worker
+ * is to stop (worker/last_evaluation.c)
+ */
+int session_evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
+                          struct error *error) CHECK_RESULT;
 /** session_finish() - write and record the checkpoint of the present boundary, all ranks together;
  * @then when that is done (worker/finish.c) */
 enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,

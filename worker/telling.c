@@ -156,6 +156,8 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
     if (state->committed.evaluated)
         trainer->validation_loss = step_record_validation_loss(
             &state->committed, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
+    if (trainer->final_known)
+        trainer->validation_loss = trainer->final_loss;
     trainer->untold_ns = step_ns;
     if (now_ns - trainer->progress_ns < PROGRESS_NS && !is_last)
         return;

@@ -76,6 +76,9 @@ struct trainer {
     uint64_t progress_ns;   /* when progress was last told */
     uint64_t untold_ns;     /* what the last step took, if its progress was not told; else 0 */
     double validation_loss; /* the newest known; NaN: none yet */
+    bool final_known;       /* the finished model was evaluated in this generation: */
+    double final_loss;      /* its validation loss */
+    uint64_t last_step_ns;  /* what the last step took, while its line waits for that; else 0 */
 
     pthread_mutex_t lock; /* guards mesh against the control thread */
     struct mesh *mesh;

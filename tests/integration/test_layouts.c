@@ -73,6 +73,37 @@ static void expect_same_bits(const char *family, const unsigned (*layouts)[2], s
     }
 }
 
+/* The last line of a job of @steps, trained with a learning rate that does not depend on them. */
+static char *last_line(unsigned steps)
+{
+    struct job_spec spec = small_job(LLAMA);
+    struct crew crew;
+
+    spec.train.steps = steps;
+    spec.train.optimizer.schedule = JOB_SCHEDULE_CONSTANT;
+    spec.checkpoint.every = 0;
+    train(&crew, &spec, 2, 2);
+    AUTO_FREE char *exact = crew_exact(&crew, 0);
+    crew_done(&crew);
+    exact[strlen(exact) - 1] = '\0';
+    const char *line = strrchr(exact, '\n');
+    return strdup(line ? line + 1 : exact);
+}
+
+/* What the finished model is worth is what the next step would have begun with. */
+static void test_the_finished_model_is_evaluated(void **state)
+{
+    (void)state;
+    AUTO_FREE char *shorter = last_line(7);
+    AUTO_FREE char *longer = last_line(8);
+    char final[32], next[32];
+
+    assert_int_equal(sscanf(shorter, "7 %*s %*s %*s %*s %31s", final), 1);
+    assert_int_equal(sscanf(longer, "8 %*s %*s %*s %31s", next), 1);
+    assert_string_equal(final, next);
+    assert_string_not_equal(final, "-");
+}
+
 static void test_every_layout_gives_the_same_bits(void **state)
 {
     static const unsigned layouts[][2] = {{1, 2}, {1, 3}, {1, 6}, {2, 1}, {2, 2}, {2, 3}, {3, 1},
@@ -119,7 +150,8 @@ static void test_so_does_a_job_from_a_folder(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_layout_gives_the_same_bits),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_finished_model_is_evaluated),
+                                       cmocka_unit_test(test_every_layout_gives_the_same_bits),
                                        cmocka_unit_test(test_so_does_llama),
                                        cmocka_unit_test(test_so_do_its_relatives),
                                        cmocka_unit_test(test_so_does_a_job_from_a_folder)};

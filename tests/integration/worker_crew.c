@@ -348,6 +348,13 @@ bool crew_finished(const struct crew *crew, void *context)
     return true;
 }
 
+static const char *bits_of(const json_t *line, const char *key)
+{
+    const char *bits = json_string_value(json_object_get(line, key));
+
+    return bits ? bits : "-";
+}
+
 char *crew_exact(const struct crew *crew, unsigned slot)
 {
     char path[512];
@@ -363,11 +370,11 @@ char *crew_exact(const struct crew *crew, unsigned slot)
         AUTO_JSON json_t *tree = json_loads(line, 0, NULL);
         assert_non_null(tree);
         assert_int_equal(bytes_append_format(
-                             &exact, "%lld %s %s %lld\n",
+                             &exact, "%lld %s %s %lld %s %s\n",
                              (long long)json_integer_value(json_object_get(tree, "step")),
-                             json_string_value(json_object_get(tree, "loss_bits")),
-                             json_string_value(json_object_get(tree, "grad_norm_bits")),
-                             (long long)json_integer_value(json_object_get(tree, "frozen_layers"))),
+                             bits_of(tree, "loss_bits"), bits_of(tree, "grad_norm_bits"),
+                             (long long)json_integer_value(json_object_get(tree, "frozen_layers")),
+                             bits_of(tree, "val_loss_bits"), bits_of(tree, "final_val_loss_bits")),
                          0);
     }
     bytes_done(&text);
@@ -404,7 +411,7 @@ void crew_expect_same(const char *alone, const char *exact, const char *digest_a
             line++;
         }
         fail_msg(
-            "WRONG: after %u steps that are equal (step, loss, norm, frozen): alone '%.*s', here "
+            "WRONG: after %u steps that are equal (step, loss, norm, frozen, validation, final): alone '%.*s', here "
             "'%.*s'",
             line, (int)strcspn(alone, "\n"), alone, (int)strcspn(exact, "\n"), exact);
     }

@@ -65,6 +65,31 @@ static void test_copies_with_gaps_make_one_history(void **state)
     assert_int_equal(history_find(&history, 99), 8);
 }
 
+static void add_last(const char *node, double val_loss, double final_loss)
+{
+    char text[600];
+    size_t used = metrics_line(
+        &(struct line_values){.step = 9, .loss = 1, .val_loss = val_loss, .final_loss = final_loss},
+        text);
+    assert_int_equal(history_add(&history, node, text, used, NULL, &error), 0);
+}
+
+/* A node that left before the finished model was evaluated has a line that knows less. */
+static void test_the_finished_models_loss_is_taken_from_who_has_it(void **state)
+{
+    (void)state;
+    add_last("a", 2.5, 0);
+    assert_false(history.steps[0].final_evaluated);
+    add_last("b", 2.5, 2.25);
+    add_last("c", 2.5, 0);
+    assert_int_equal(history.count, 1);
+    assert_true(history.steps[0].final_evaluated && history.steps[0].final_loss == 2.25);
+    assert_non_null(strstr(history.steps[0].line, "final_val_loss"));
+    assert_int_equal(history.conflict.code, 0);
+    add_last("d", 2.5, 2.125);
+    assert_int_equal(history.conflict.code, -EILSEQ);
+}
+
 static void test_gaps_are_found(void **state)
 {
     (void)state;
@@ -189,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HISTORY_TEST(test_copies_with_gaps_make_one_history),
+        HISTORY_TEST(test_the_finished_models_loss_is_taken_from_who_has_it),
         HISTORY_TEST(test_gaps_are_found),
         HISTORY_TEST(test_a_difference_is_a_conflict_and_the_first_is_kept),
         HISTORY_TEST(test_each_exact_field_counts),

@@ -156,6 +156,11 @@ static void test_a_models_folder_says_what_the_file_does_not(void **state)
     assert_int_equal(load("name: x\nmodel: {from: ., context: 64}\ndata: {path: a}\n"
                           "train: {steps: 1}\n",
                           &error),
+                     -EINVAL); /* bytes are no tokens of that model */
+    assert_non_null(strstr(error.text, "the model has 300 tokens, and data.format is not given"));
+    assert_int_equal(load("name: x\nmodel: {from: ., context: 64}\n"
+                          "data: {path: a, format: uint16}\ntrain: {steps: 1}\n",
+                          &error),
                      0);
     assert_string_equal(spec.model.family, "llama");
     assert_int_equal(spec.model.layers, 3);

@@ -95,7 +95,7 @@ static void test_defaults(void **state)
     assert_string_equal(spec.checkpoint.object_bucket, "");
     assert_int_equal(spec.checkpoint.object_keep, 3);
     assert_int_equal(spec.evaluate.every, 0);
-    assert_int_equal(spec.evaluate.batches, 8);
+    assert_int_equal(spec.evaluate.batches, JOB_BATCHES_AUTO);
 }
 
 static void test_defaults_that_follow_from_other_keys(void **state)
@@ -211,7 +211,9 @@ static void test_encoding_has_every_key(void **state)
     put(tree, "data.mask", json_string("/m"));
     put(tree, "data.validation", json_string("/v"));
     put(tree, "data.validation_mask", json_string("/vm"));
+    put(tree, "evaluate.batches", json_string("all"));
     assert_int_equal(decode(tree, &error), 0);
+    assert_int_equal(spec.evaluate.batches, JOB_BATCHES_ALL);
     put(tree, "train.optimizer.min_lr_factor", json_integer(0));
     put(tree, "model.qkv_bias", json_true());
     assert_int_equal(decode(tree, &error), 0);

@@ -118,11 +118,15 @@ static void test_validation_is_the_last_share(void **state)
 
     assert_int_equal(dataset_train_count(dataset), 8);
     assert_int_equal(dataset_validation_count(dataset), 2);
-    dataset_validation_batch(dataset, 3, 3, tokens, targets); /* samples 3, 4, 5 modulo 2 */
-    assert_int_equal(tokens[0], 36);
-    assert_int_equal(tokens[4], 32);
-    assert_int_equal(tokens[8], 36);
-    assert_int_equal(targets[11], 40);
+    dataset_validation_batch(dataset, 0, 3, tokens, targets); /* two, and none */
+    assert_int_equal(tokens[0], 32);
+    assert_int_equal(tokens[4], 36);
+    assert_int_equal(targets[7], 40);
+    for (int i = 8; i < 12; i++)
+        assert_int_equal(targets[i], -1);
+    assert_int_equal(dataset_validation_counted(dataset, 0, 3), 2 * 4);
+    assert_int_equal(dataset_validation_counted(dataset, 1, 3), 4);
+    assert_int_equal(dataset_validation_counted(dataset, 2, 3), 0);
     dataset_close(dataset);
 
     options.validation_share = 0.001; /* asked for: at least one */

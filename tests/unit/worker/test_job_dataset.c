@@ -61,6 +61,7 @@ static void test_what_counts_in_a_step(void **state)
     }
     assert_int_equal(all, 3 * 4 * 2);
     spec.data.mask.count = 0;
+    spec.data.validation_share = 0.25;
     dataset_close(dataset);
     dataset = open_job();
     assert_int_equal(job_dataset_counted(&spec, dataset, 1), 6 * 4);
@@ -95,11 +96,53 @@ static void test_an_evaluation_of_nothing(void **state)
     expect_refused("no validation data is left");
 }
 
+/* 5 samples in micro-batches of 2: three, of which the last has one sample. */
+static void test_how_much_an_evaluation_reads(void **state)
+{
+    static const struct {
+        unsigned batches;
+        uint64_t every;
+        unsigned read, counted;
+    } cases[] = {
+        {2, 1, 2, 4}, {3, 1, 3, 5}, {JOB_BATCHES_ALL, 1, 3, 5}, {JOB_BATCHES_AUTO, 1, 3, 5}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        prepare(0.25);
+        spec.data.mask.count = 0;
+        spec.train.micro_batch = 2;
+        spec.evaluate.batches = cases[i].batches;
+        spec.evaluate.every = cases[i].every;
+        struct dataset *dataset = open_job();
+        assert_int_equal(job_dataset_validation_batches(&spec, dataset), cases[i].read);
+        assert_int_equal(job_dataset_validation_counted(&spec, dataset), 4 * cases[i].counted);
+        dataset_close(dataset);
+    }
+    spec.evaluate.batches = 4;
+    expect_refused("evaluate.batches is 4, but the validation data has only 5 samples, which are 3 "
+                   "micro-batches of 2: say evaluate.batches: all");
+}
+
+/* 10 of 20 samples: more than 8 are read by themselves where ten times as many are trained on. */
+static void test_all_where_that_is_cheap(void **state)
+{
+    (void)state;
+    prepare(0.5);
+    spec.evaluate.batches = JOB_BATCHES_AUTO;
+    for (spec.evaluate.every = 16; spec.evaluate.every <= 17; spec.evaluate.every++) {
+        struct dataset *dataset = open_job();
+        assert_int_equal(job_dataset_validation_batches(&spec, dataset),
+                         spec.evaluate.every == 16 ? 8 : 10); /* 6 micro-batches a step */
+        dataset_close(dataset);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_what_counts_in_a_step),
         IN_FOLDER(test_an_evaluation_of_nothing),
+        IN_FOLDER(test_how_much_an_evaluation_reads),
+        IN_FOLDER(test_all_where_that_is_cheap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

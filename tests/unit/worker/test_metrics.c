@@ -148,6 +148,8 @@ static void test_line(void **state)
     (void)state;
     evaluated.evaluated = true;
     evaluated.val_loss = 1.25;
+    evaluated.final_evaluated = true;
+    evaluated.final_loss = 1.125;
     diverged.loss = NAN;
     diverged.grad_norm = INFINITY;
     assert_int_equal(metrics_append(metrics, &plain, &error), 0);
@@ -164,6 +166,8 @@ static void test_line(void **state)
         if (i < 2)
             assert_string_equal(json_string_value(json_object_get(tree, "loss_bits")), expected);
         assert_int_equal(json_object_get(tree, "val_loss") != NULL, i == 1);
+        assert_true(json_number_value(json_object_get(tree, "final_val_loss")) ==
+                    (i == 1 ? 1.125 : 0));
         assert_int_equal(json_is_null(json_object_get(tree, "loss")), i == 2);
         assert_int_equal(json_is_null(json_object_get(tree, "grad_norm")), i == 2);
         assert_true(json_is_string(json_object_get(tree, "grad_norm_bits")));
