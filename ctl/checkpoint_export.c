@@ -10,6 +10,7 @@
 #include "ctl/commands.h"
 #include "ctl/format.h"
 #include "ctl/meter.h"
+#include "ctl/record_change.h"
 
 static int take_dtype(const struct arguments *arguments, enum safetensors_dtype *ret_dtype,
                       struct error *error)
@@ -23,6 +24,12 @@ static int take_dtype(const struct arguments *arguments, enum safetensors_dtype 
     else
         return error_set(error, COMMAND_USAGE, "--dtype is f32 or bf16, not \"%s\"", text);
     return 0;
+}
+
+/* Other errors may be those of the folder that is written. */
+static bool may_be_damage(int status)
+{
+    return status == -EBADMSG;
 }
 
 int run_checkpoint_export(const struct arguments *arguments, struct error *error)
@@ -44,8 +51,11 @@ int run_checkpoint_export(const struct arguments *arguments, struct error *error
         source.remote = place.remote;
         export.source = &source;
     }
-    if (!status)
+    if (!status) {
         status = checkpoint_export(&export, error);
+        if (status && may_be_damage(status))
+            record_note_damage(arguments, &place, status, error->text);
+    }
     if (!status)
         printf("%s is exported to %s: %s in %s\n", place.path, export.to,
                size_words(meter.total, size),

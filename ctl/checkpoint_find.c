@@ -114,6 +114,20 @@ int checkpoint_place_open(const struct checkpoint_place *place,
     return status ? status : checkpoint_open(place->path, ret_reader, error);
 }
 
+int checkpoint_find_record(const struct cluster *cluster, const struct cluster_job *job,
+                           const struct checkpoint_record *record,
+                           struct checkpoint_place *ret_place, struct error *error)
+{
+    memcpy(ret_place->path, record->path, sizeof(ret_place->path));
+    memcpy(ret_place->manifest_sha256, record->manifest_sha256, RECORD_DIGEST_SIZE);
+    memcpy(ret_place->job, job->name, NAME_SIZE);
+    memcpy(ret_place->damaged, record->damaged, sizeof(ret_place->damaged));
+    ret_place->step = record->step;
+    ret_place->newest = record == cluster_sound_checkpoint(job);
+    ret_place->pinned = record->pinned;
+    return record->shares ? reach_copies(cluster, job, ret_place, error) : 0;
+}
+
 static int find_by_job(const struct arguments *arguments, struct checkpoint_place *ret_place,
                        struct error *error)
 {
@@ -130,17 +144,12 @@ static int find_by_job(const struct arguments *arguments, struct checkpoint_plac
         error_prefix(error, "not a path (no slash in it), and ");
         return -ENOENT;
     }
+    const struct checkpoint_record *sound = cluster_sound_checkpoint(job);
     for (size_t i = 0; i < job->checkpoint_count; i++) {
         const struct checkpoint_record *record = &job->checkpoints[i];
-        if (one_step && record->step != step)
+        if (one_step ? record->step != step : sound && record != sound)
             continue;
-        memcpy(ret_place->path, record->path, sizeof(ret_place->path));
-        memcpy(ret_place->manifest_sha256, record->manifest_sha256, RECORD_DIGEST_SIZE);
-        memcpy(ret_place->job, job->name, NAME_SIZE);
-        ret_place->step = record->step;
-        ret_place->newest = i == 0;
-        ret_place->pinned = record->pinned;
-        return record->shares ? reach_copies(&cluster, job, ret_place, error) : 0;
+        return checkpoint_find_record(&cluster, job, record, ret_place, error);
     }
     if (one_step)
         return error_set(error, -ENOENT,

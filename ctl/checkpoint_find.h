@@ -5,6 +5,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/remote.h"
 #include "ctl/arguments.h"
+#include "ctl/cluster.h"
 #include "membership/records.h"
 
 struct checkpoint_place {
@@ -14,8 +15,10 @@ struct checkpoint_place {
      * them has its part. */
     char job[NAME_SIZE];
     uint64_t step;
-    bool newest, pinned;
-    struct checkpoint_remote *remote; /* NULL: all of it is at `path` */
+    bool newest; /* of the sound ones: what the job would go on from */
+    bool pinned;
+    char damaged[RECORD_DAMAGED_SIZE]; /* as its record says */
+    struct checkpoint_remote *remote;  /* NULL: all of it is at `path` */
 };
 
 void checkpoint_place_done(struct checkpoint_place *place);
@@ -33,6 +36,11 @@ int checkpoint_place_open(const struct checkpoint_place *place,
  */
 int checkpoint_find(const struct arguments *arguments, struct checkpoint_place *ret_place,
                     struct error *error) CHECK_RESULT;
+
+/** checkpoint_find_record() - the checkpoint of @record, which is one of @job's */
+int checkpoint_find_record(const struct cluster *cluster, const struct cluster_job *job,
+                           const struct checkpoint_record *record,
+                           struct checkpoint_place *ret_place, struct error *error) CHECK_RESULT;
 
 /** checkpoint_find_path() - the checkpoint at @path, or the newest in that folder; -ENOENT */
 int checkpoint_find_path(const char *path, struct checkpoint_place *ret_place,

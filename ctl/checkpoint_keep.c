@@ -9,61 +9,15 @@
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "ctl/checkpoint_find.h"
+#include "ctl/cluster.h"
 #include "ctl/commands.h"
+#include "ctl/record_change.h"
 #include "ctl/store.h"
 
 /* With copies the record is what decides: each node's firnd goes by it. */
-struct pinning {
-    bool pinned;
-    char *text;
-    int64_t revision;
-};
-
-static int take_record(void *context, const struct kv_result *result, struct error *error)
+static void set_pin(struct checkpoint_record *record, const void *pinned)
 {
-    struct pinning *pinning = context;
-    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-    AUTO_JSON json_t *tree = NULL;
-    AUTO_JSON json_t *changed = NULL;
-
-    if (!result->entry_count)
-        return error_set(error, -ENOENT, "its record is gone: retention has removed it");
-    const struct kv_entry *entry = &result->entries[0];
-    int status = json_parse(entry->value, entry->value_bytes, entry->key, &tree, error);
-    if (!status)
-        status = checkpoint_record_decode(tree, &record, error);
-    if (status)
-        return status;
-    record.pinned = pinning->pinned;
-    changed = checkpoint_record_encode(&record);
-    pinning->text = changed ? json_text(changed) : NULL;
-    pinning->revision = entry->mod_revision;
-    return pinning->text ? 0 : error_set(error, -ENOMEM, "no memory for a record");
-}
-
-static int change_record(const struct arguments *arguments, const struct checkpoint_place *place,
-                         bool pinned, struct error *error)
-{
-    CLEANUP(store_close) struct store store = {0};
-    struct pinning pinning = {.pinned = pinned};
-    char key[KV_KEY_MAX];
-    bool succeeded = false;
-    int status = store_open(arguments, &store, error);
-
-    if (status)
-        return status;
-    keys_checkpoint(key, store.cluster, place->job, place->step);
-    status = store_range(&store, key, false, take_record, &pinning, error);
-    if (status)
-        return status;
-    const struct kv_compare compare = {
-        .key = key, .target = KV_MOD_REVISION, .value = pinning.revision};
-    const struct kv_operation operation = {.type = KV_PUT, .key = key, .value = pinning.text};
-    status = store_txn(&store, &compare, 1, &operation, 1, &succeeded, error);
-    free(pinning.text);
-    return status || succeeded
-               ? status
-               : error_set(error, -EAGAIN, "its record has just changed; try again");
+    record->pinned = *(const bool *)pinned;
 }
 
 static int change_pin(const struct arguments *arguments, bool pinned, const char *said,
@@ -73,7 +27,7 @@ static int change_pin(const struct arguments *arguments, bool pinned, const char
     int status = checkpoint_find(arguments, &place, error);
 
     if (!status && place.remote)
-        status = change_record(arguments, &place, pinned, error);
+        status = record_change(arguments, &place, set_pin, &pinned, error);
     else if (!status)
         status = pinned ? checkpoint_pin(place.path, error) : checkpoint_unpin(place.path, error);
     if (!status)
@@ -134,7 +88,7 @@ static int remove_copies(const struct arguments *arguments, const struct checkpo
     if (place->newest && !arguments_has(arguments, "force"))
         return error_set(error, -EBUSY,
                          "the checkpoint of step %" PRIu64
-                         " is the newest: what the job would go on from%s",
+                         " is the newest that is sound: what the job would go on from%s",
                          place->step, way_out(-EBUSY));
     return remove_record(arguments, place->step, error);
 }
@@ -143,10 +97,16 @@ static int remove_found(const struct arguments *arguments, const struct checkpoi
                         struct error *error)
 {
     const char *slash = strrchr(place->path, '/');
-    bool force = arguments_has(arguments, "force"), recorded = place->manifest_sha256[0] != '\0';
+    bool recorded = place->manifest_sha256[0] != '\0';
+    bool force = arguments_has(arguments, "force") || (recorded && !place->newest);
     uint64_t step = 0;
     struct error refusal = {0};
-    int status = checkpoint_removable(place->path, force, &refusal);
+    int status = recorded && place->newest && !force
+                     ? error_set(&refusal, -EBUSY,
+                                 "%s is the newest checkpoint that is sound: what the job would go "
+                                 "on from",
+                                 place->path)
+                     : checkpoint_removable(place->path, force, &refusal);
     bool gone = recorded && is_gone(place, status);
 
     if (status && !gone)
@@ -159,9 +119,52 @@ static int remove_found(const struct arguments *arguments, const struct checkpoi
     return gone ? 0 : checkpoint_remove(place->path, force, error);
 }
 
+static int remove_place(const struct arguments *arguments, const struct checkpoint_place *place,
+                        struct error *error)
+{
+    int status = place->remote ? remove_copies(arguments, place, error)
+                               : remove_found(arguments, place, error);
+
+    if (!status && place->remote)
+        printf("the checkpoint of step %" PRIu64 " is removed; each node removes its part\n",
+               place->step);
+    else if (!status)
+        printf("%s is removed\n", place->path);
+    return status;
+}
+
+/* Each of them; pinned ones stay. */
+static int remove_damaged(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    unsigned removed = 0;
+    int status = cluster_open(arguments, &store, &cluster, error);
+
+    if (status)
+        return status;
+    const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
+    if (!job)
+        return -ENOENT;
+    for (size_t i = 0; !status && i < job->checkpoint_count; i++) {
+        CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
+        if (!job->checkpoints[i].damaged[0])
+            continue;
+        status = checkpoint_find_record(&cluster, job, &job->checkpoints[i], &place, error);
+        if (!status)
+            status = remove_place(arguments, &place, error);
+        removed++;
+    }
+    if (!status && !removed)
+        printf("job %s has no checkpoint that is known to be damaged\n", job->name);
+    return status;
+}
+
 int run_checkpoint_remove(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
+    if (arguments_has(arguments, "damaged"))
+        return remove_damaged(arguments, error);
     int status = checkpoint_find(arguments, &place, error);
 
     if (status)
@@ -171,12 +174,5 @@ int run_checkpoint_remove(const struct arguments *arguments, struct error *error
                          "which one? --step N says it; firnctl checkpoint "
                          "list %s shows those there are",
                          arguments->operands[0]);
-    status = place.remote ? remove_copies(arguments, &place, error)
-                          : remove_found(arguments, &place, error);
-    if (!status && place.remote)
-        printf("the checkpoint of step %" PRIu64 " is removed; each node removes its part\n",
-               place.step);
-    else if (!status)
-        printf("%s is removed\n", place.path);
-    return status;
+    return remove_place(arguments, &place, error);
 }

@@ -2,6 +2,7 @@
  * firnctl checkpoint verify: every byte of a checkpoint against its checksums, and with copies of
  * every copy, as its node's firnd reads it from the disk.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "ctl/format.h"
 #include "ctl/meter.h"
 #include "ctl/output.h"
+#include "ctl/record_change.h"
 
 static int report_good(const struct arguments *arguments, const struct checkpoint_place *place,
                        const struct meter *meter, struct error *error)
@@ -92,6 +94,13 @@ static int verify_copies(const struct arguments *arguments, const struct checkpo
                              error);
     else
         tell_copies(&verdict);
+    if (verdict.lost) {
+        struct error lost = {0};
+        int code = copies_words(&verdict, &lost);
+        record_note_damage(arguments, place, code ? -EBADMSG : 0, lost.text);
+    } else if (!verdict.bad && !verdict.unseen) {
+        record_note_sound(arguments, place);
+    }
     unsigned fewest = verdict.fewest;
     if (!status)
         status = copies_words(&verdict, error);
@@ -111,10 +120,13 @@ int run_checkpoint_verify(const struct arguments *arguments, struct error *error
     CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
     int status = checkpoint_find(arguments, &place, error);
 
-    if (!status)
-        status = checkpoint_place_open(&place, &reader, error);
     if (status)
         return status;
+    status = checkpoint_place_open(&place, &reader, error);
+    if (status) {
+        record_note_damage(arguments, &place, status, error->text);
+        return status;
+    }
     if (place.remote) {
         status = verify_copies(arguments, &place, reader, &meter, error);
         checkpoint_close(reader);
@@ -122,8 +134,11 @@ int run_checkpoint_verify(const struct arguments *arguments, struct error *error
     }
     status = checkpoint_verify(reader, meter_progress, &meter, error);
     checkpoint_close(reader);
-    if (status)
+    if (status) {
+        record_note_damage(arguments, &place, status, error->text);
         return status;
+    }
+    record_note_sound(arguments, &place);
     mark_verified(&place);
     return report_good(arguments, &place, &meter, error);
 }

@@ -46,6 +46,8 @@ static const char *local_words(const struct checkpoint_record *record)
 {
     struct manifest manifest = {0};
 
+    if (record->damaged[0])
+        return "DAMAGED";
     if (record->shares)
         return "local";
     int status = manifest_load(record->path, record->manifest_sha256, &manifest, NULL);

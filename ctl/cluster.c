@@ -363,6 +363,14 @@ bool cluster_job_over(const struct cluster_job *job)
     return !strcmp(state, "completed") || !strcmp(state, "cancelled") || !strcmp(state, "failed");
 }
 
+const struct checkpoint_record *cluster_sound_checkpoint(const struct cluster_job *job)
+{
+    for (size_t i = 0; i < job->checkpoint_count; i++) /* newest first */
+        if (!job->checkpoints[i].damaged[0])
+            return &job->checkpoints[i];
+    return NULL;
+}
+
 int cluster_job_check_open(const struct cluster_job *job, struct error *error)
 {
     char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
@@ -370,12 +378,13 @@ int cluster_job_check_open(const struct cluster_job *job, struct error *error)
     if (!cluster_job_over(job))
         return 0;
     cluster_job_words(job, words, sizeof(words));
-    if (job->checkpoint_count == 0 || !strcmp(job->state.state, "completed"))
+    const struct checkpoint_record *sound = cluster_sound_checkpoint(job);
+    if (sound == NULL || !strcmp(job->state.state, "completed"))
         return error_set(error, -EALREADY, "job %s is over (%s)", job->name, words);
     return error_set(error, -EALREADY,
                      "job %s is over (%.600s).\nAnother one goes on after its step %" PRIu64
                      ": firnctl job submit --name NAME --from %.300s",
-                     job->name, words, job->checkpoints[0].step, job->checkpoints[0].path);
+                     job->name, words, sound->step, sound->path);
 }
 
 void cluster_job_words(const struct cluster_job *job, char *ret_text, size_t size)

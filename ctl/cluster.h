@@ -53,6 +53,9 @@ int cluster_open(const struct arguments *arguments, struct store *ret_store,
                  struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
 void cluster_done(struct cluster *cluster);
 
+/** cluster_sound_checkpoint() - the newest that is not known to be damaged; NULL: none */
+const struct checkpoint_record *cluster_sound_checkpoint(const struct cluster_job *job);
+
 /** cluster_find_job() - NULL and -ENOENT in @error (with the nearest name) when there is none */
 struct cluster_job *cluster_find_job(const struct cluster *cluster, const char *name,
                                      struct error *error);

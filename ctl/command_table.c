@@ -68,6 +68,8 @@ static const struct flag step = {"step", "N",  FLAG_NUMBER,
                                  0,      9e15, "the checkpoint of this step (else the newest)"};
 static const struct flag force = {
     "force", NULL, FLAG_SWITCH, 0, 0, "also the newest one, which the job would go on from"};
+static const struct flag damaged = {"damaged", NULL, FLAG_SWITCH,
+                                    0,         0,    "all that are known to be damaged"};
 static const struct flag bucket = {
     "bucket", "NAME", FLAG_TEXT, 0, 0, "the bucket (else what the job says, which etcd knows)"};
 static const struct flag object_store = {
@@ -326,8 +328,10 @@ const struct command commands[] = {
      .operands_max = 1,
      .summary = "remove one checkpoint from the disk and from etcd",
      .details =
-         "Not a pinned one, and the newest only with --force. Other checkpoints lose nothing.",
-     .flags = {&step, &force},
+         "Not a pinned one, and the newest that is sound only with --force. Other checkpoints lose "
+         "nothing. --damaged: all that are known to be damaged; a job that has nothing else to go on "
+         "from then begins at step 0 again.",
+     .flags = {&step, &force, &damaged},
      .run = run_checkpoint_remove},
     {.name = "checkpoint export",
      .operands = "JOB|PATH FOLDER",

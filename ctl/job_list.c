@@ -219,8 +219,9 @@ static void show_checkpoints(const struct cluster_job *job)
     char size[FORMAT_SIZE];
 
     for (size_t i = 0; i < job->checkpoint_count; i++)
-        printf("%-11s step %" PRIu64 ", %s, %s\n", i ? "" : "checkpoints", job->checkpoints[i].step,
-               size_words(job->checkpoints[i].size_bytes, size), job->checkpoints[i].path);
+        printf("%-11s step %" PRIu64 ", %s, %s%s\n", i ? "" : "checkpoints",
+               job->checkpoints[i].step, size_words(job->checkpoints[i].size_bytes, size),
+               job->checkpoints[i].path, job->checkpoints[i].damaged[0] ? "  DAMAGED" : "");
 }
 
 static void show_hold(const char *node)

@@ -12,15 +12,15 @@ struct job_risk job_risk(const struct cluster_job *job, uint64_t now_unix_ns)
     struct job_risk risk = {.lost_seconds = NAN};
     uint64_t step = job->has_progress ? job->progress.step : 0, durable_step = 0;
 
-    if (job->checkpoint_count > 0) {
-        risk.durable = &job->checkpoints[0]; /* newest first */
+    risk.durable = cluster_sound_checkpoint(job);
+    if (risk.durable != NULL) {
         durable_step = risk.durable->step;
         risk.durable_age_seconds = now_unix_ns > risk.durable->unix_ns
                                        ? (double)(now_unix_ns - risk.durable->unix_ns) / 1e9
                                        : 0;
     }
     for (size_t i = 0; i < job->checkpoint_count && risk.verified == NULL; i++)
-        if (checkpoint_verified(job->checkpoints[i].path))
+        if (!job->checkpoints[i].damaged[0] && checkpoint_verified(job->checkpoints[i].path))
             risk.verified = &job->checkpoints[i];
     risk.lost_steps = step > durable_step ? step - durable_step : 0;
     if (risk.lost_steps == 0)
@@ -61,5 +61,5 @@ void job_risk_print(const struct job_risk *risk)
         printf("durable     step %" PRIu64 ", %s ago; %s\n", risk->durable->step,
                format_duration(risk->durable_age_seconds, age), verified);
     else
-        printf("durable     nothing yet: there is no checkpoint\n");
+        printf("durable     nothing: there is no sound checkpoint\n");
 }

@@ -11,7 +11,7 @@ static bool decode(const struct mirror_entry *entry, struct checkpoint_record *r
 
     checkpoint_record_done(ret_record); /* of one that was looked at before */
     return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
-           !checkpoint_record_decode(tree, ret_record, NULL);
+           !checkpoint_record_decode(tree, ret_record, NULL) && !ret_record->damaged[0];
 }
 
 bool copying_choose(const struct mirror *mirror, const char *cluster, const char *job,

@@ -34,7 +34,8 @@ struct led {
     struct leader_memory memory;
     struct refused_checkpoints refused;
     struct kv_request *writing;
-    enum leader_action action; /* being written */
+    struct kv_request *marking; /* a record, as damaged */
+    enum leader_action action;  /* being written */
     char words[PLAN_REASON_SIZE + 128];
     uint64_t generation;
     struct loop_timer *timer;
@@ -225,12 +226,65 @@ static void write_state(struct led *led, const struct view *view, const char *st
 
 /* ---- deciding ---- */
 
+static void on_marked(void *context, const struct kv_result *result)
+{
+    struct led *led = context;
+    const struct loop *loop = &led->leading->daemon->loop.loop;
+
+    led->marking = NULL;
+    if (result->status) /* the store is away; otherwise the mirror shows the record soon */
+        wake_at(led, loop->now_ns(loop->context) + RETRY_NS);
+}
+
+static char *damaged_text(const struct mirror_entry *entry, const char *why)
+{
+    AUTO_JSON json_t *tree = NULL;
+    AUTO_JSON json_t *changed = NULL;
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+
+    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        checkpoint_record_decode(tree, &record, NULL))
+        return NULL;
+    snprintf(record.damaged, sizeof(record.damaged), "%s", why);
+    changed = checkpoint_record_encode(&record);
+    return changed ? json_text(changed) : NULL;
+}
+
+/* What was found damaged is noted in its record, one at a time, unless it has been written anew
+ * meanwhile. */
+static void mark_damaged(struct led *led)
+{
+    struct daemon *daemon = led->leading->daemon;
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count =
+        mirror_range(&daemon->mirror,
+                     keys_job(prefix, daemon->config->cluster, led->job, "checkpoints/"), &entries);
+
+    for (size_t i = 0; i < count && !led->marking; i++) {
+        const char *why = refused_damage(&led->refused, entries[i].mod_revision);
+        AUTO_FREE char *text = why ? damaged_text(&entries[i], why) : NULL;
+        const struct kv_compare compares[] = {
+            election_guard(daemon->election),
+            {.key = entries[i].key, .target = KV_MOD_REVISION, .value = entries[i].mod_revision}};
+        const struct kv_operation operation = {
+            .type = KV_PUT, .key = entries[i].key, .value = text};
+        if (text && daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares),
+                                    &operation, 1, on_marked, led, &led->marking))
+            log_error("job %s: no memory to note a damaged checkpoint", led->job);
+    }
+}
+
+/* @damaged: else it was out of reach for too long */
 static void refuse(struct led *led, uint64_t step, int64_t revision, const char *unasked,
-                   const char *why)
+                   bool damaged, const char *why)
 {
     char text[ERROR_TEXT_SIZE + 128];
 
-    refused_add(&led->refused, revision, unasked);
+    if (damaged && !unasked[0])
+        refused_add_damaged(&led->refused, revision, why);
+    else
+        refused_add(&led->refused, revision, unasked);
     if (unasked[0])
         snprintf(text, sizeof(text),
                  "the checkpoint of step %" PRIu64 " cannot be read without nodes that are away "
@@ -269,7 +323,7 @@ static bool checkpoint_opens(struct led *led, const struct view *view, const str
                     led->job, plan->resume_step, error.text);
         return true;
     }
-    refuse(led, plan->resume_step, view->checkpoint_revision, "", error.text);
+    refuse(led, plan->resume_step, view->checkpoint_revision, "", true, error.text);
     return false;
 }
 
@@ -289,7 +343,7 @@ static bool refuse_lost(struct led *led, const struct view *view)
     const char *known = refused_unasked(&led->refused, view->checkpoint_revision);
     if (known && !strcmp(known, unasked)) /* heard already: one of them is back since */
         return false;
-    refuse(led, view->plan->resume_step, view->checkpoint_revision, unasked, witness->text);
+    refuse(led, view->plan->resume_step, view->checkpoint_revision, unasked, true, witness->text);
     return true;
 }
 
@@ -322,7 +376,8 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
     struct daemon *daemon = led->leading->daemon;
 
     if (decision->gives_up_checkpoint) {
-        refuse(led, view->view.checkpoint.step, view->checkpoint_revision, "", decision->text);
+        refuse(led, view->view.checkpoint.step, view->checkpoint_revision, "", false,
+               decision->text);
         wake_at(led, view->view.now_ns);
         return;
     }
@@ -390,6 +445,7 @@ static void consider(struct led *led)
         wake_at(led, view->view.now_ns);
     else
         decide(led, view);
+    mark_damaged(led);
     view_free(view);
     uint64_t ended_ns = daemon->loop.loop.now_ns(&daemon->loop);
     led->rests_until_ns = ended_ns + rest_ns(ended_ns - begun_ns);
@@ -409,6 +465,7 @@ static void led_free(struct led *led)
     if (led->leading->writer == led)
         led->leading->writer = NULL;
     daemon->kv->cancel(daemon->kv->context, led->writing);
+    daemon->kv->cancel(daemon->kv->context, led->marking);
     daemon->loop.loop.timer_remove(&daemon->loop, led->timer);
     free(led);
 }

@@ -132,6 +132,12 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
         if (!decode_record(&entries[count], &record) || record.step >= job->unrecorded.step ||
             record.pinned)
             continue;
+        if (record.damaged[0]) { /* does not count, and is left for a person as long as it is new */
+            if (rule.kept >= MAX(rule.keep, 1u))
+                operations[expired++] =
+                    (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
+            continue;
+        }
         switch (keep_verdict(&rule, record.path)) {
         case KEEP_NUMBERED:
             job->unrecorded.kept_from = record.step;
@@ -162,7 +168,7 @@ static bool is_recorded(const struct job *job, const struct mirror_entry *there)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
 
-    return there && decode_record(there, &record) &&
+    return there && decode_record(there, &record) && !record.damaged[0] &&
            !strcmp(record.manifest_sha256, job->unrecorded.manifest_sha256);
 }
 
@@ -170,7 +176,7 @@ static bool is_recorded(const struct job *job, const struct mirror_entry *there)
  * The generation that took over has recorded a newer one: what this one needs may be swept already.
  * Newer steps of before that plan are another matter: a job that went back comes past them again.
  */
-static bool is_overtaken(const struct job *job)
+static bool is_overtaken(const struct job *job, int64_t *ret_known_revision)
 {
     char prefix[KV_KEY_MAX];
     const struct mirror_entry *entries;
@@ -180,9 +186,13 @@ static bool is_overtaken(const struct job *job)
     count = mirror_range(&job->daemon->mirror, prefix, &entries);
     while (count-- > 0) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (entries[count].mod_revision > job->plan_revision &&
-            decode_record(&entries[count], &record) && record.step > job->unrecorded.step)
+        if (entries[count].mod_revision <= job->plan_revision ||
+            !decode_record(&entries[count], &record) || record.step <= job->unrecorded.step)
+            continue;
+        if (!record.damaged[0])
             return true;
+        /* That it is damaged was noted since, which makes it no newer. */
+        *ret_known_revision = MAX(*ret_known_revision, entries[count].mod_revision);
     }
     return false;
 }
@@ -214,7 +224,8 @@ void recording_sync(struct job *job)
         give_up(job, "its generation is over");
         return;
     }
-    if (is_overtaken(job)) {
+    int64_t known_revision = job->plan_revision;
+    if (is_overtaken(job, &known_revision)) {
         give_up(job, "the next generation has recorded a newer one");
         return;
     }
@@ -229,7 +240,7 @@ void recording_sync(struct job *job)
         {.key = keys_checkpoint(newer_key, daemon->config->cluster, job->name,
                                 job->unrecorded.step + 1),
          .target = KV_NOT_AFTER,
-         .value = job->plan_revision,
+         .value = known_revision,
          .before = keys_job(end_key, daemon->config->cluster, job->name, "checkpoints0")},
     };
     operations[0] = (struct kv_operation){.type = KV_PUT, .key = key, .value = text};

@@ -13,7 +13,7 @@ static unsigned find(const struct refused_checkpoints *refused, int64_t revision
     return i;
 }
 
-void refused_add(struct refused_checkpoints *refused, int64_t revision, const char *unasked)
+static struct refused_checkpoint *take_place(struct refused_checkpoints *refused, int64_t revision)
 {
     unsigned place = find(refused, revision);
 
@@ -22,8 +22,31 @@ void refused_add(struct refused_checkpoints *refused, int64_t revision, const ch
         refused->next = (refused->next + 1) % REFUSED_MAX;
         refused->count = MIN(refused->count + 1, (unsigned)REFUSED_MAX);
     }
-    refused->list[place].revision = revision;
-    snprintf(refused->list[place].unasked, sizeof(refused->list[place].unasked), "%s", unasked);
+    refused->list[place] = (struct refused_checkpoint){.revision = revision};
+    return &refused->list[place];
+}
+
+void refused_add(struct refused_checkpoints *refused, int64_t revision, const char *unasked)
+{
+    struct refused_checkpoint *entry = take_place(refused, revision);
+
+    snprintf(entry->unasked, sizeof(entry->unasked), "%s", unasked);
+}
+
+void refused_add_damaged(struct refused_checkpoints *refused, int64_t revision, const char *why)
+{
+    struct refused_checkpoint *entry = take_place(refused, revision);
+
+    snprintf(entry->damage, sizeof(entry->damage), "%s", why[0] ? why : "it is damaged");
+}
+
+const char *refused_damage(const struct refused_checkpoints *refused, int64_t revision)
+{
+    unsigned place = refused ? find(refused, revision) : 0;
+
+    return refused && place < refused->count && refused->list[place].damage[0]
+               ? refused->list[place].damage
+               : NULL;
 }
 
 const char *refused_unasked(const struct refused_checkpoints *refused, int64_t revision)

@@ -4,7 +4,8 @@
  *
  * What is refused is a record, by its mod revision, not a step: a run that has gone back to an
  * older checkpoint writes the later ones again, records them anew, and may go on from them.
- * Remembered by the leader alone; the next leader finds out for itself.
+ * Damage is noted in the record, too (daemon/leading.c), for everybody and for the next leader;
+ * what was merely out of reach for too long the next leader finds out for itself.
  */
 #pragma once
 
@@ -17,10 +18,12 @@
 #define REFUSED_MAX 64 /* the oldest is forgotten */
 
 #define REFUSED_UNASKED_SIZE 512
+#define REFUSED_DAMAGE_SIZE  320
 
 struct refused_checkpoint {
     int64_t revision;
     char unasked[REFUSED_UNASKED_SIZE]; /* as copies_unasked(); "": nobody else may have it */
+    char damage[REFUSED_DAMAGE_SIZE];   /* "": it is refused for another cause */
 };
 
 struct refused_checkpoints {
@@ -32,6 +35,10 @@ struct refused_checkpoints {
  * @unasked: nodes that were away, and may have what the others do not: it is refused until one of
  * them is back; "": for good */
 void refused_add(struct refused_checkpoints *refused, int64_t revision, const char *unasked);
+/** refused_add_damaged() - for good, because it is damaged: @why, for its record */
+void refused_add_damaged(struct refused_checkpoints *refused, int64_t revision, const char *why);
+/** refused_damage() - why it was refused so; NULL: it was not (@refused may be NULL) */
+const char *refused_damage(const struct refused_checkpoints *refused, int64_t revision);
 /** refused_unasked() - NULL: it is not refused (@refused may be NULL: nothing is) */
 const char *refused_unasked(const struct refused_checkpoints *refused, int64_t revision);
 

@@ -23,7 +23,7 @@ static bool read_checkpoint(const struct mirror_entry *entry, struct checkpoint_
 
     checkpoint_record_done(ret_record); /* of one that was looked at before */
     return entry && !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
-           !checkpoint_record_decode(tree, ret_record, NULL);
+           !checkpoint_record_decode(tree, ret_record, NULL) && !ret_record->damaged[0];
 }
 
 static bool is_registered(const struct storing_view *view, const char *node)

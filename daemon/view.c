@@ -418,6 +418,17 @@ static bool weigh(struct view *view, struct checkpoint_record *record, int64_t r
     return !can || is_being_read(view);
 }
 
+/* Every one that is there, down to the oldest: with nothing else to go on from, somebody must say
+ * that the job may begin anew. */
+static void note_damage(struct view *view, const struct checkpoint_record *record, const char *why)
+{
+    struct leader_checkpoint *checkpoint = &view->view.checkpoint;
+
+    if (checkpoint->damaged_count++ == 0)
+        snprintf(checkpoint->damaged, sizeof(checkpoint->damaged), "step %" PRIu64 ": %.200s",
+                 record->step, why);
+}
+
 /* The newest record that is not refused and whose files are within reach, and what is before it. */
 static int read_checkpoint(struct view *view, const struct mirror *mirror, const char *cluster,
                            const char *job, const struct refused_checkpoints *refused)
@@ -436,6 +447,13 @@ static int read_checkpoint(struct view *view, const struct mirror *mirror, const
             return status;
         if (status)
             continue;
+        const char *damage = record.damaged[0]
+                                 ? record.damaged
+                                 : refused_damage(refused, entries[count].mod_revision);
+        if (damage) {
+            note_damage(view, &record, damage);
+            continue;
+        }
         const char *unasked = refused_unasked(refused, entries[count].mod_revision);
         if (unasked && !unasked[0])
             continue;

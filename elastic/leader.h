@@ -76,6 +76,8 @@ struct leader_checkpoint {
     char manifest_sha256[65];
     const char *shares; /* where its copies lie; NULL: in one shared folder */
     char missing[256];  /* a newer one that is out of reach, and the nodes that have it; "": none */
+    unsigned damaged_count; /* newer ones that are known to be damaged, and the newest of them: */
+    char damaged[256];
     /* Where the plan in force begins from it: */
     uint64_t before_step; /* of the one before it that can be had; 0: none */
     bool before_is_away;  /* there is one before it, whose nodes are away */

@@ -155,7 +155,26 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     return true;
 }
 
+/* Going back to step 0 throws away all that was computed, and a good copy may be at hand: that is
+ * for a person to say. */
+static bool asks_operator(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct leader_checkpoint *checkpoint = &view->checkpoint;
+    const char *job = view->spec->name;
+    if (checkpoint->step > 0 || checkpoint->damaged_count == 0)
+        return false;
+    leader_say(context, JOB_WAITING,
+               "no sound checkpoint is left (%u damaged; %.160s). firnctl checkpoint remove %s "
+               "--damaged: begins at step 0 again; a good copy put in its place and firnctl "
+               "checkpoint verify %s: goes on from that",
+               checkpoint->damaged_count, checkpoint->damaged, job, job);
+    context->decision->misses_checkpoint = true; /* the object store may have one */
+    return true;
+}
+
 bool leader_retry_waits(struct leader_context *context, enum job_state state)
 {
-    return waits_for_newer(context, state) || waits_after_failure(context, state);
+    return asks_operator(context) || waits_for_newer(context, state) ||
+           waits_after_failure(context, state);
 }

@@ -12,6 +12,7 @@
  * plan in force began from this very checkpoint and did not come as far as its first step: then it
  * is tried again at once, and from then on after a pause that doubles. Where that is because nobody
  * can read it, it is given up after a while (decision->gives_up_checkpoint), if an older one, or
- * step 0, can take its place. Says what is waited for, and sets when to look again.
+ * step 0, can take its place. Where all that are recorded are damaged the operator is asked, for
+ * then nothing but step 0 is left. Says what is waited for, and sets when to look again.
  */
 bool leader_retry_waits(struct leader_context *context, enum job_state state);

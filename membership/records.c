@@ -486,7 +486,8 @@ json_t *checkpoint_record_encode(const struct checkpoint_record *record)
 
     if (!tree ||
         (record->shares && (json_object_set_new(tree, "shares", encode_shares(record->shares)) ||
-                            json_object_set_new(tree, "pinned", json_boolean(record->pinned)))))
+                            json_object_set_new(tree, "pinned", json_boolean(record->pinned)))) ||
+        (record->damaged[0] && json_object_set_new(tree, "damaged", json_string(record->damaged))))
         return NULL;
     return json_incref(tree);
 }
@@ -514,6 +515,8 @@ int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_r
         status = json_get_text(tree, "node", record.node, sizeof(record.node), error);
     if (!status)
         status = json_get_u64(tree, "unix_ns", INT64_MAX, &record.unix_ns, error);
+    if (!status && json_has(tree, "damaged"))
+        status = json_get_text(tree, "damaged", record.damaged, sizeof(record.damaged), error);
     if (!status)
         status = decode_copies(tree, &record, error);
     if (!status)

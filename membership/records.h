@@ -21,6 +21,7 @@
 #define RECORD_DIGEST_SIZE     65
 #define RECORD_SHARES_SIZE     (KV_VALUE_MAX / 8 * 5) /* in JSON they are longer */
 #define RECORD_STRAGGLERS_MAX  8
+#define RECORD_DAMAGED_SIZE    320
 
 /* What was measured of a node's slots, which are alike, by the second; 0: it was not. */
 struct record_rates {
@@ -103,6 +104,9 @@ struct checkpoint_record {
      * NULL: it lies in one folder that all nodes share, at `path`. */
     char *shares;
     bool pinned; /* of a checkpoint with copies */
+    /* What was found wrong with it, by a leader, a worker or firnctl; "": nothing. It stays in the
+     * list, but nothing counts on it. */
+    char damaged[RECORD_DAMAGED_SIZE];
 };
 
 /* jobs/<job>/objects/<step>: a checkpoint in the object store, or on its way there */

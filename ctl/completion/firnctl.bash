@@ -43,7 +43,7 @@ _firnctl_flags()
     'checkpoint verify') flags='--step --json' ;;
     'checkpoint pin') flags='--step' ;;
     'checkpoint unpin') flags='--step' ;;
-    'checkpoint remove') flags='--step --force' ;;
+    'checkpoint remove') flags='--step --force --damaged' ;;
     'checkpoint export') flags='--step --dtype' ;;
     'checkpoint fetch') flags='--step --bucket --object-store' ;;
     'plan') flags='--slots --gpu --nodes --devices --stages --replicas --frozen --json' ;;
@@ -68,7 +68,7 @@ _firnctl_plain_words()
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         case $word in
-        --daemon-only|--exact|--follow|--force|--json|--once|--wait|--help) ;;
+        --daemon-only|--damaged|--exact|--follow|--force|--json|--once|--wait|--help) ;;
         --*) ((i++)) ;;
         *) plain+=("$word") ;;
         esac

@@ -114,6 +114,26 @@ class Checkpoints(JobTest):
             self.assertTrue(os.path.isdir(damaged[0]["path"] + ".damaged"))
             self.end(job)
 
+    def test_damage_is_remembered_and_step_0_is_asked_for(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = self.paused(cluster, CHECKPOINT_EVERY + 10)
+            for record in job.checkpoints():
+                flip_last_byte(own_files(record["path"], "optimizer-")[-1])
+            newest, before = job.checkpoints()[-1]["step"], job.checkpoints()[-2]["step"]
+            self.assertEqual(firnctl(cluster, "checkpoint", "verify", "job")[0], 1)
+            self.assertIn("damaged", job.checkpoints()[-1])
+            self.assertIn(f"durable     step {before}", firnctl(cluster, "job", "show", "job")[1])
+            status, text = firnctl(cluster, "checkpoint", "remove", "job", "--step", str(before))
+            self.assertEqual(status, 1)
+            self.assertIn("the newest checkpoint that is sound", text)
+            job.ask(state="running")
+            cluster.wait("somebody is asked", lambda: "no sound checkpoint is left" in firnctl(
+                cluster, "job", "show", "job")[1])
+            self.assertTrue(all("damaged" in record for record in job.checkpoints()))
+            self.assertEqual(firnctl(cluster, "checkpoint", "remove", "job", "--damaged")[0], 0)
+            job.wait_step(newest + 20)
+            self.end(job)
+
     def test_a_job_that_etcd_has_forgotten_goes_on_from_its_folder(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = self.paused(cluster, 2 * CHECKPOINT_EVERY + 10)

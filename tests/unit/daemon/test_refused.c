@@ -25,6 +25,20 @@ static void test_a_record_is_refused_by_its_revision(void **state)
     assert_null(refused_unasked(&refused, 8)); /* written anew */
 }
 
+static void test_damage_is_told_from_other_causes(void **state)
+{
+    struct refused_checkpoints refused = {0};
+
+    (void)state;
+    refused_add(&refused, 7, "");
+    assert_null(refused_damage(&refused, 7));
+    refused_add_damaged(&refused, 7, "chunk 3 is bad");
+    assert_string_equal(refused_damage(&refused, 7), "chunk 3 is bad");
+    assert_string_equal(refused_unasked(&refused, 7), "");
+    assert_null(refused_damage(&refused, 8));
+    assert_null(refused_damage(NULL, 7));
+}
+
 static void test_who_was_not_asked_is_kept_up_to_date(void **state)
 {
     struct refused_checkpoints refused = {0};
@@ -99,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_record_is_refused_by_its_revision),
+        cmocka_unit_test(test_damage_is_told_from_other_causes),
         cmocka_unit_test(test_who_was_not_asked_is_kept_up_to_date),
         cmocka_unit_test(test_the_oldest_is_forgotten),
         cmocka_unit_test(test_only_a_worker_of_the_plan_is_a_witness),

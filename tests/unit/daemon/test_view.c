@@ -420,6 +420,48 @@ static void test_a_checkpoint_that_some_were_not_asked_for(void **state)
     mirror_done(&mirror);
 }
 
+static void mark(struct mirror *mirror, uint64_t step, const char *damaged)
+{
+    struct checkpoint_record record = {0};
+    char key[KV_KEY_MAX];
+    AUTO_JSON json_t *tree = json_loads(
+        mirror_find(mirror, keys_checkpoint(key, CLUSTER, "demo", step))->value, 0, NULL);
+
+    assert_int_equal(checkpoint_record_decode(tree, &record, NULL), 0);
+    assert_string_equal(record.damaged, "");
+    snprintf(record.damaged, sizeof(record.damaged), "%s", damaged);
+    put_tree(mirror, key, checkpoint_record_encode(&record));
+    checkpoint_record_done(&record);
+}
+
+/* By their records, and by what the leader has just found and not noted yet. */
+static void test_damaged_checkpoints_are_passed_over_and_counted(void **state)
+{
+    struct mirror mirror = {0};
+    struct refused_checkpoints refused = {0};
+    struct view *view = NULL;
+    char key[KV_KEY_MAX];
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_node(&mirror, "a", false);
+    put_checkpoint(&mirror, "demo", 50, "a", "");
+    put_checkpoint(&mirror, "demo", 400, "a", "");
+    mark(&mirror, 400, "chunk 3 is bad");
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);
+    assert_int_equal(view->view.checkpoint.step, 50);
+    view_free(view);
+    refused_add_damaged(
+        &refused, mirror_find(&mirror, keys_checkpoint(key, CLUSTER, "demo", 50))->mod_revision,
+        "cut off");
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);
+    assert_int_equal(view->view.checkpoint.step, 0);
+    assert_int_equal(view->view.checkpoint.damaged_count, 2);
+    assert_string_equal(view->view.checkpoint.damaged, "step 400: chunk 3 is bad");
+    view_free(view);
+    mirror_done(&mirror);
+}
+
 #define MANY 1000
 
 static char *name_of(unsigned node, char ret_name[NAME_SIZE])
@@ -600,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_progress_of_a_life_that_is_over),
         cmocka_unit_test(test_damaged_keys_are_refused),
         cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_damaged_checkpoints_are_passed_over_and_counted),
         cmocka_unit_test(test_a_checkpoint_that_some_were_not_asked_for),
         cmocka_unit_test(test_copies_on_a_thousand_nodes_of_long_names),
         cmocka_unit_test(test_the_checkpoint_before_the_one_that_is_read),
