@@ -35,7 +35,8 @@ bool companion_name(const char *name)
         CONFIG_NAME,   MANIFEST_NAME, "metrics.jsonl",  "pinned",    "verified",          "placed",
         "sealed.json", "copies.json", "io-tuning.json", "README.md", "trainer_state.json"};
     if (!manifest_file_valid(name) || strlen(name) >= MANIFEST_FILE_SIZE ||
-        (strncmp(name, "part-", 5) == 0 && ends_with(name, ".json")))
+        (strncmp(name, "part-", 5) == 0 && ends_with(name, ".json")) ||
+        (strncmp(name, "metrics-", 8) == 0 && ends_with(name, ".jsonl")))
         return false;
     for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++)
         if (ends_with(name, suffixes[i]))

@@ -242,6 +242,31 @@ static int look_at_copy(struct checkpoint_reader *reader, struct reader_file *fi
     return 0;
 }
 
+/* Lines for people, in files that several checkpoints share: no reason not to go on from one. They
+ * are checked where they are used, and by checkpoint_verify(). */
+static bool is_metrics(const char *name)
+{
+    static const char suffix[] = ".jsonl";
+    size_t length = strlen(name);
+    return strncmp(name, "metrics", 7) == 0 && length > sizeof(suffix) &&
+           strcmp(name + length - (sizeof(suffix) - 1), suffix) == 0;
+}
+
+static int look_at_file(struct checkpoint_reader *reader, struct reader_file *file,
+                        struct error *error)
+{
+    struct error why = {0};
+    int r = open_and_check(reader, file, &why);
+    if (r == 0)
+        return 0;
+    if (r == -ENOMEM || !is_metrics(file->entry->name))
+        return error_set(error, r, "%s", why.text);
+    log_warning("%s; the checkpoint is read without it", why.text);
+    close_descriptor(&file->descriptor);
+    file->descriptor = -1;
+    return 0;
+}
+
 int reader_open_files(struct checkpoint_reader *reader, const char *folder, struct error *error)
 {
     const struct manifest *manifest = &reader->manifest;
@@ -256,7 +281,7 @@ int reader_open_files(struct checkpoint_reader *reader, const char *folder, stru
         file->descriptor = -1;
         folder_file_path(folder, file->entry->name, file->path);
         r = reader->remote != NULL ? look_at_copy(reader, file, error)
-                                   : open_and_check(reader, file, error);
+                                   : look_at_file(reader, file, error);
     }
     return r;
 }

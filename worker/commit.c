@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/companions.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "worker/history.h"
@@ -267,12 +268,19 @@ static int merge_parts(struct commit *commit, struct manifest *into)
 /* Not worth a checkpoint. */
 static void save_history(const struct commit *commit, struct manifest *manifest)
 {
-    char part[1024];
+    char part[1024], before[FOLDER_PATH_SIZE];
+    struct manifest earlier = {0};
+    struct history_source source = {.metrics_path = commit->metrics_path, .before = before};
     struct error error = {0};
 
+    if (!commit->metrics_path[0])
+        return;
     checkpoint_part_path(commit->folder, commit->step, commit->generation, part);
-    if (commit->metrics_path[0] &&
-        history_save(commit->metrics_path, commit->step, part, manifest, &error))
+    if (!folder_newest_before(commit->folder, commit->step, before, &earlier))
+        source.manifest = &earlier;
+    int status = history_save(&source, commit->step, part, manifest, &error);
+    manifest_done(&earlier);
+    if (status)
         log_warning("the checkpoint of step %" PRIu64 " goes without metrics: %s", commit->step,
                     error.text);
 }

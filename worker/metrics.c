@@ -349,6 +349,17 @@ size_t metrics_cut(const void *text, size_t size_bytes, uint64_t step)
     return 0;
 }
 
+uint64_t metrics_newest(const void *text, size_t size_bytes)
+{
+    size_t whole = metrics_cut(text, size_bytes, UINT64_MAX);
+    const char *begin = text, *end = begin + whole;
+    const char *before = whole > 1 ? memrchr(begin, '\n', whole - 1) : NULL;
+    const char *line = before ? before + 1 : begin;
+    struct exact exact;
+
+    return whole > 0 && !parse_line(line, (size_t)(end - 1 - line), &exact, NULL) ? exact.step : 0;
+}
+
 /* The next whole line of @text at *at, which moves behind it; false at the end. */
 static bool next_line(const struct bytes *text, size_t *at, struct bytes *ret_line)
 {

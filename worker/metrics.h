@@ -64,6 +64,8 @@ int metrics_rewind(struct metrics *metrics, uint64_t step, struct error *error) 
 /** metrics_cut() - how many bytes of a metrics file's @text are lines up to and with @step; looks
  * at it from its end, where a line may be cut off */
 size_t metrics_cut(const void *text, size_t size_bytes, uint64_t step);
+/** metrics_newest() - the step of the last whole line of such a text; 0: there is none */
+uint64_t metrics_newest(const void *text, size_t size_bytes);
 /** metrics_adopt() - take those lines of @data whose steps are not in the file, each at its place;
  * -EBADMSG when it does not parse (the file is as it was) */
 int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes,

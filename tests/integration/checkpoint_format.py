@@ -18,7 +18,7 @@ ROLES = ("parameter", "first_moment", "second_moment")
 BESIDE = {"manifest.json", "pinned", "verified", "placed"}  # what the manifest does not list
 NAMES = (r"model-\d{5}-of-\d{5}\.safetensors", r"model-frozen-\d{5}\.safetensors",
          r"optimizer-\d{5}-of-\d{5}\.safetensors", r"model\.safetensors\.index\.json", r"config\.json",
-         r"metrics\.jsonl")
+         r"metrics(-\d{10,})?\.jsonl")
 MANIFEST_KEYS = ("format", "version", "job", "step", "generation", "chunk_bytes", "state_digest", "spec", "state",
                  "files", "tensors", "checksum")
 
@@ -180,8 +180,10 @@ def check(folder):
     for name, data in files.items():  # others come from the folder of model.from
         known = any(re.fullmatch(pattern, name) for pattern in NAMES)
         demand(known or "_name_or_path" in config and len(data) <= 32 << 20, name, "is no name of the document")
-    steps = [json.loads(line)["step"] for line in files.get("metrics.jsonl", b"").splitlines()]
-    demand(not steps or steps[-1] == manifest["step"], "metrics.jsonl goes to step", steps[-1:])
+    lines = b"".join(files[name] for name in sorted(files) if re.fullmatch(r"metrics(-\d+)?\.jsonl", name))
+    steps = [json.loads(line)["step"] for line in lines.splitlines()]
+    demand(steps == sorted(set(steps)), "metrics are out of order")
+    demand(not steps or steps[-1] == manifest["step"], "metrics go to step", steps[-1:])
     for name in ("pinned", "verified"):
         path = os.path.join(folder, name)
         demand(not os.path.exists(path) or os.path.getsize(path) == 0, name, "is not empty")
