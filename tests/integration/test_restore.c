@@ -18,7 +18,6 @@
 #include "base/json.h"
 #include "checkpoint/reader.h"
 #include "integration/worker_crew.h"
-#include "worker/history.h"
 
 #define BEFORE 8
 #define NEWEST 12
@@ -96,8 +95,8 @@ static void damage_each_file(struct crew *crew)
     for (size_t i = 0; i < manifest.file_count; i++) {
         const struct manifest_file *entry = &manifest.files[i];
         frozen += !strncmp(entry->name, "model-frozen-", 13);
-        segments += history_is_part(entry->name);
-        if (history_is_part(entry->name))
+        segments += !strncmp(entry->name, "metrics-", 8);
+        if (!strncmp(entry->name, "metrics-", 8))
             continue;
         snprintf(file, sizeof(file), "%s/%s", path, entry->name);
         flip_byte(file, entry->size_bytes - 1);
