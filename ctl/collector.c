@@ -102,6 +102,8 @@ static int ask_round(struct collector *collector, const struct cluster *cluster,
         source->more = false;
         collector->answered += first && !fetches[i].status;
         collector->silent += first && fetches[i].status;
+        if (first && fetches[i].status)
+            name_list_add(collector->silent_names, source->node);
         if (!status && fetch_good(&fetches[i]))
             status = take(collector, what, source, &fetches[i], error);
         more += source->more;
@@ -118,6 +120,7 @@ static int collect(struct collector *collector, const struct cluster *cluster, e
     int more = 1;
 
     collector->answered = collector->silent = 0;
+    collector->silent_names[0] = '\0';
     for (size_t i = 0; i < cluster->node_count; i++)
         if (!find_or_add(collector, cluster->nodes[i].name))
             return error_set(error, -ENOMEM, "no memory for what the nodes tell");

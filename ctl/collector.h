@@ -8,6 +8,7 @@
 #include "ctl/event_list.h"
 #include "ctl/fetch.h"
 #include "ctl/history.h"
+#include "ctl/name_list.h"
 
 struct collector_source; /* how far one node has been read */
 
@@ -19,7 +20,8 @@ struct collector {
     struct event_list events;
     struct collector_source *sources;
     size_t source_count;
-    unsigned answered, silent; /* nodes, in the last round */
+    unsigned answered, silent;         /* nodes, in the last round */
+    char silent_names[NAME_LIST_SIZE]; /* the latter */
 };
 
 void collector_init(struct collector *collector, struct store *store, const char *job,

@@ -15,7 +15,8 @@ static const struct flag timeout = {
 const struct flag *const command_global_flags[] = {&endpoints, &cluster, &timeout, NULL};
 
 static const struct flag json = {"json", NULL, FLAG_SWITCH, 0, 0, "JSON, for programs"};
-static const struct flag dir = {"dir", "DIR", FLAG_TEXT, 0, 0, "the local cluster's folder"};
+static const struct flag dir = {"dir", "DIR", FLAG_TEXT,
+                                0,     0,     "the local cluster's folder (else FIRN_DIR)"};
 static const struct flag nodes = {"nodes", "N", FLAG_NUMBER, 1, 26, "nodes: a, b, c, ... (3)"};
 static const struct flag slots = {"slots", "S", FLAG_NUMBER, 1, 64, "slots of each node (2)"};
 static const struct flag threads = {

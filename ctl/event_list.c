@@ -118,13 +118,19 @@ static enum terminal_color color_of(const struct event *event)
     return TERMINAL_BOLD;
 }
 
-int event_append_text(const struct event *event, struct bytes *into)
+/* "the alarm is over" is said with the kind, too. */
+static bool is_raised(const struct event *event)
+{
+    return !strcmp(event->kind, "alarm") && strcmp(event->text, "the alarm is over") != 0;
+}
+
+int event_append_text(const struct event *event, bool dated, struct bytes *into)
 {
     char at[FORMAT_SIZE];
 
-    return bytes_append_format(into, "%s%s%s  %-8s %s%s%s%s\n", terminal_color(TERMINAL_DIM),
-                               format_time(event->unix_ns, at), terminal_color(TERMINAL_PLAIN),
-                               event->node, terminal_color(color_of(event)),
-                               strcmp(event->kind, "alarm") ? "" : "alarm: ", event->text,
-                               terminal_color(TERMINAL_PLAIN));
+    return bytes_append_format(
+        into, "%s%s%s  %-8s %s%s%s%s\n", terminal_color(TERMINAL_DIM),
+        dated ? format_moment(event->unix_ns, at) : format_time(event->unix_ns, at),
+        terminal_color(TERMINAL_PLAIN), event->node, terminal_color(color_of(event)),
+        is_raised(event) ? "alarm: " : "", event->text, terminal_color(TERMINAL_PLAIN));
 }

@@ -31,6 +31,7 @@ void event_list_done(struct event_list *list);
 int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
                    uint64_t *ret_last_ns) CHECK_RESULT;
 
-/** event_append_text() - "14:02:07  a  layer 0 frozen at step 120", a line for people; 0 or -ENOMEM
+/** event_append_text() - "14:02:07  a  layer 0 frozen at step 120", with @dated also the date and
+ * the zone: a line for people; 0 or -ENOMEM
  */
-int event_append_text(const struct event *event, struct bytes *into) CHECK_RESULT;
+int event_append_text(const struct event *event, bool dated, struct bytes *into) CHECK_RESULT;

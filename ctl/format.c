@@ -74,6 +74,15 @@ const char *format_time(uint64_t unix_ns, char text[FORMAT_SIZE])
     return text;
 }
 
+const char *format_moment(uint64_t unix_ns, char text[FORMAT_SIZE])
+{
+    struct tm local;
+
+    if (!to_local(unix_ns, &local) || !strftime(text, FORMAT_SIZE, "%Y-%m-%d %H:%M:%S %Z", &local))
+        snprintf(text, FORMAT_SIZE, "-");
+    return text;
+}
+
 const char *format_date(uint64_t unix_ns, char text[FORMAT_SIZE])
 {
     struct tm local;

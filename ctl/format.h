@@ -16,6 +16,9 @@ const char *format_loss(double loss, char text[FORMAT_SIZE]);
 /** format_time() - local "14:02:07" of a realtime */
 const char *format_time(uint64_t unix_ns, char text[FORMAT_SIZE]);
 
+/** format_moment() - local "2026-11-30 14:02:07 CET" of a realtime */
+const char *format_moment(uint64_t unix_ns, char text[FORMAT_SIZE]);
+
 /** format_date() - local "2026-11-30" of a realtime */
 const char *format_date(uint64_t unix_ns, char text[FORMAT_SIZE]);
 

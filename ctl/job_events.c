@@ -19,7 +19,7 @@ static int print_new(struct event_list *list, bool json, struct error *error)
             continue;
         event->printed = true;
         status = json ? bytes_append_format(&text, "%s\n", event->line)
-                      : event_append_text(event, &text);
+                      : event_append_text(event, true, &text);
     }
     fwrite(text.data, 1, text.size_bytes, stdout);
     fflush(stdout);
@@ -57,7 +57,7 @@ int run_job_events(const struct arguments *arguments, struct error *error)
         status = round_of(&collector, json, &over, error);
     }
     if (!status && collector.silent)
-        fprintf(stderr, "firnctl: %u of %u nodes did not answer; their events are missing\n",
-                collector.silent, collector.silent + collector.answered);
+        fprintf(stderr, "firnctl: no answer from %s: events of theirs are missing\n",
+                collector.silent_names);
     return status;
 }

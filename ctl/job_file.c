@@ -1,6 +1,8 @@
 #include "ctl/job_file.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -56,6 +58,36 @@ static char *folder_of(const char *path)
     return real;
 }
 
+/* All of a file's mistakes, however many: an error has room for some. */
+static int decode(struct yaml_tree *tree, const char *where, struct job_spec *ret_spec,
+                  struct error *error)
+{
+    unsigned told = 0, count = 0, more;
+    int r;
+    for (;;) {
+        r = job_spec_decode_from(yaml_tree_root(tree), where, yaml_tree_line, tree, told, ret_spec,
+                                 &count, error);
+        char *rest = r == -EINVAL ? strrchr(error->text, '\n') : NULL;
+        if (rest == NULL || sscanf(rest, "\nand %u more", &more) != 1 || more >= count - told)
+            return r;
+        *rest = '\0';
+        fprintf(stderr, "%s%s\n", told == 0 ? "firnctl: " : "", error->text);
+        error_clear(error);
+        told = count - more;
+    }
+}
+
+static int read_input(struct bytes *ret_text, struct error *error)
+{
+    char piece[4096];
+    size_t size;
+    while ((size = fread(piece, 1, sizeof(piece), stdin)) > 0)
+        if (ret_text->size_bytes + size > YAML_TREE_SIZE_MAX ||
+            bytes_append(ret_text, piece, size) != 0)
+            return error_set(error, -EFBIG, "standard input: more than a job file may have");
+    return ferror(stdin) ? error_set(error, -EIO, "standard input: it cannot be read") : 0;
+}
+
 int job_file_load(const char *path, struct job_spec *ret_spec, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
@@ -63,17 +95,20 @@ int job_file_load(const char *path, struct job_spec *ret_spec, struct error *err
     AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
     if (spec == NULL)
         return error_set(error, -ENOMEM, "no memory for a job");
-    int r = file_read(path, YAML_TREE_SIZE_MAX, &text, error);
+    bool is_input = strcmp(path, "-") == 0;
+    int r = is_input ? read_input(&text, error) : file_read(path, YAML_TREE_SIZE_MAX, &text, error);
     if (r < 0)
         return r;
-    AUTO_FREE char *folder = folder_of(path);
+    AUTO_FREE char *folder = is_input ? realpath(".", NULL) : folder_of(path);
     if (folder == NULL)
         return error_set(error, -errno, "%s: %s", path, strerror(errno));
+    if (is_input)
+        path = "standard input";
     r = yaml_tree_parse((const char *)text.data, text.size_bytes, path, &tree, error);
     if (r == 0)
         r = job_pretrained_fill(yaml_tree_root(tree), folder, error);
     if (r == 0)
-        r = job_spec_decode(yaml_tree_root(tree), path, yaml_tree_line, tree, spec, error);
+        r = decode(tree, path, spec, error);
     if (r == 0)
         r = make_paths_absolute(folder, spec, error);
     if (r == 0)

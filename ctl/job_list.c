@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/plural.h"
 #include "base/size_words.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
@@ -183,15 +184,19 @@ static void show_wish(const struct cluster_job *job)
 {
     const struct desired_record *desired = &job->desired;
 
-    printf("asked for   %s, ", wish_words[desired->wish]);
-    if (desired->devices)
-        printf("at most %u slots", desired->devices);
+    if (cluster_job_over(job)) /* nothing is asked of it any more */
+        printf("asked for   ");
     else
-        printf("%u to %u slots", job->spec->elastic.devices_min, job->spec->elastic.devices_max);
+        printf("asked for   %s, ", wish_words[desired->wish]);
+    if (desired->devices)
+        printf("at most %u slot%s", desired->devices, plural(desired->devices));
+    else
+        printf("%u to %u slot%s", job->spec->elastic.devices_min, job->spec->elastic.devices_max,
+               plural(job->spec->elastic.devices_max));
     if (desired->stages)
-        printf(", %u stages", desired->stages);
+        printf(", %u stage%s", desired->stages, plural(desired->stages));
     if (desired->replicas)
-        printf(", %u replicas", desired->replicas);
+        printf(", %u replica%s", desired->replicas, plural(desired->replicas));
     printf("\n");
 }
 
@@ -202,9 +207,13 @@ static int show_layout(const struct cluster_job *job, struct error *error)
 
     if (!job->plan)
         return 0;
-    printf("generation  %" PRIu64 ": %s (%s: %s)\n", job->plan->generation,
-           layout_words(job->plan, words), plan_reason_word(job->plan->reason),
-           job->plan->reason_text);
+    layout_words(job->plan, words);
+    if (strstr(job->plan->reason_text, words)) /* it says the layout itself */
+        printf("generation  %" PRIu64 " (%s): %s\n", job->plan->generation,
+               plan_reason_word(job->plan->reason), job->plan->reason_text);
+    else
+        printf("generation  %" PRIu64 ": %s (%s: %s)\n", job->plan->generation, words,
+               plan_reason_word(job->plan->reason), job->plan->reason_text);
     if (job->next)
         printf("preparing   generation %" PRIu64 ": %s (%s)\n", job->next->generation,
                layout_words(job->next, words), job->next->reason_text);

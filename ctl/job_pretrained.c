@@ -1,6 +1,8 @@
 #include "ctl/job_pretrained.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "checkpoint/model_folder.h"
@@ -44,6 +46,25 @@ static int check_format(const json_t *root, const json_t *model, struct error *e
                      vocab);
 }
 
+/* "gpt2", "meta-llama/Llama-3.2-1B": no path that somebody would write for a folder that is there.
+ */
+static bool looks_like_hub_name(const char *from)
+{
+    const char *slash = strchr(from, '/');
+    return from[0] != '/' && from[0] != '.' && from[0] != '~' &&
+           (slash == NULL || (slash[1] != '\0' && strchr(slash + 1, '/') == NULL));
+}
+
+static void hint_at_hub(const char *from, struct error *error)
+{
+    char text[ERROR_TEXT_SIZE];
+    snprintf(text, sizeof(text), "%s", error->text);
+    error_record(error, -ENOENT,
+                 "%.500s (model.from is a folder; if %.100s is a model of the Hugging Face hub: hf "
+                 "download %.100s --local-dir DIR, then from: DIR)",
+                 text, from, from);
+}
+
 int job_pretrained_fill(json_t *root, const char *folder, struct error *error)
 {
     json_t *model = json_object_get(root, "model");
@@ -59,5 +80,7 @@ int job_pretrained_fill(json_t *root, const char *folder, struct error *error)
         r = check_format(root, model, error);
     if (r < 0)
         error_prefix(error, "model.from %s: ", path);
+    if (r == -ENOENT && looks_like_hub_name(from))
+        hint_at_hub(from, error);
     return r;
 }

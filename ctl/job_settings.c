@@ -84,7 +84,7 @@ static const struct schema_key *find_key(const char *path, struct error *error)
             near = job_schema[i].path;
         }
     }
-    error_set(error, -EINVAL, "--set: a job file has no key \"%s\"%s%s%s", path,
+    error_set(error, COMMAND_USAGE, "--set: a job file has no key \"%s\"%s%s%s", path,
               near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     return NULL;
 }
@@ -110,12 +110,12 @@ static int set_one(json_t *root, const char *setting, struct error *error)
     char path[KEY_SIZE];
 
     if (!equals || equals == setting || equals - setting >= KEY_SIZE)
-        return error_set(error, -EINVAL, "--set: \"%s\" is not KEY=VALUE, such as train.steps=200",
-                         setting);
+        return error_set(error, COMMAND_USAGE,
+                         "--set: \"%s\" is not KEY=VALUE, such as train.steps=200", setting);
     snprintf(path, sizeof(path), "%.*s", (int)(equals - setting), setting);
     const struct schema_key *key = find_key(path, error);
     if (!key)
-        return -EINVAL;
+        return COMMAND_USAGE;
     int status = yaml_tree_parse(equals + 1, strlen(equals + 1), "--set", &tree, error);
     if (status)
         return status;
@@ -139,5 +139,7 @@ int job_settings_apply(const struct arguments *arguments, struct job_spec *spec,
     const char *setting;
     for (unsigned i = 0; !status && (setting = arguments_each(arguments, "set", i)) != NULL; i++)
         status = set_one(root, setting, error);
-    return status ? status : job_spec_decode(root, "with --set", NULL, NULL, spec, error);
+    if (!status)
+        status = job_spec_decode(root, "with --set", NULL, NULL, spec, error);
+    return status == -EINVAL ? COMMAND_USAGE : status;
 }

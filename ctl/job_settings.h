@@ -9,7 +9,8 @@
  *
  * Values are YAML scalars; relative paths are taken from the current folder. What the file left to
  * a default that follows from other keys follows the changed ones.
- * Return: 0; -EINVAL (unknown key with the nearest one, a value that is not allowed), -ENOMEM.
+ * Return: 0; COMMAND_USAGE (unknown key with the nearest one, a value that is not allowed),
+ * -ENOMEM.
  */
 int job_settings_apply(const struct arguments *arguments, struct job_spec *spec,
                        struct error *error) CHECK_RESULT;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/plural.h"
 #include "checkpoint/companions.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
@@ -81,7 +82,7 @@ static int load(const struct arguments *arguments, struct submission *submission
     if (status || !name)
         return status;
     if (!name_valid(name))
-        return error_set(error, -EINVAL,
+        return error_set(error, COMMAND_USAGE,
                          "--name: \"%s\" is not a name: up to 63 of a-z, 0-9, '.', '_', '-'", name);
     snprintf(spec->name, sizeof(spec->name), "%s", name);
     return 0;
@@ -231,9 +232,10 @@ static void say_submitted(const struct store *store, const struct submission *su
 {
     const struct job_spec *spec = &submission->spec;
 
-    printf("job %s is submitted to cluster %s: %u layers of width %u, %" PRIu64 " steps of %" PRIu64
-           " tokens\n",
-           spec->name, store->cluster, spec->model.layers, spec->model.width, spec->train.steps,
+    printf("job %s is submitted to cluster %s: %u layer%s of width %u, %" PRIu64
+           " step%s of %" PRIu64 " tokens\n",
+           spec->name, store->cluster, spec->model.layers, plural(spec->model.layers),
+           spec->model.width, spec->train.steps, plural(spec->train.steps),
            job_spec_tokens_per_step(spec));
     if (submission->begins_from)
         printf("it goes on after step %" PRIu64 ", from %s\n", submission->checkpoint.step,

@@ -3,9 +3,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/plural.h"
+
 /* What could take part in the job now. */
 struct offer {
     unsigned nodes, slots;
+    bool knows_memory; /* of any slot */
 };
 
 static struct offer offer_of(const struct cluster *cluster)
@@ -18,7 +21,10 @@ static struct offer offer_of(const struct cluster *cluster)
         if (cluster->nodes[i].drained || record->draining)
             continue;
         for (unsigned slot = 0; slot < record->slot_count; slot++)
-            good += record->slots[slot].bad[0] == '\0';
+            if (record->slots[slot].bad[0] == '\0') {
+                good++;
+                offer.knows_memory |= record->slots[slot].memory_bytes > 0;
+            }
         offer.nodes += good > 0;
         offer.slots += good;
     }
@@ -50,9 +56,14 @@ void job_warnings(const struct cluster *cluster, const struct job_spec *spec,
                           "etcd and this cluster's name is ready");
         return;
     }
+    if (!offer.knows_memory && offer.slots > 0)
+        add(ret_warnings,
+            "no slot's memory is known, so no layout is held to it: a worker that does "
+            "not fit ends (slot_memory_mb of firnd's configuration says it)");
     if (spec->elastic.devices_min > offer.slots)
-        add(ret_warnings, "elastic.devices.min is %u, and there are %u slots: the job waits",
-            spec->elastic.devices_min, offer.slots);
+        add(ret_warnings, "elastic.devices.min is %u, and there %s %u slot%s: the job waits",
+            spec->elastic.devices_min, offer.slots == 1 ? "is" : "are", offer.slots,
+            plural(offer.slots));
     if (spec->checkpoint.copies > offer.nodes)
         add(ret_warnings,
             "checkpoint.copies is %u, but only %u %s there: a checkpoint has at most %u until "

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/json.h"
+#include "base/plural.h"
 
 #define ATTEMPTS_MAX 5
 
@@ -15,16 +16,18 @@ int job_wish_scale(const struct arguments *arguments, const struct job_spec *spe
     unsigned units = job_spec_unit_count(spec);
 
     if (stages > units)
-        return error_set(error, -EINVAL, "--stages: the model has %u units, so at most %u stages",
-                         units, units);
+        return error_set(error, COMMAND_USAGE,
+                         "--stages: the model has %u units, so at most %u stages", units, units);
     if (replicas > spec->train.lanes)
-        return error_set(error, -EINVAL,
-                         "--replicas: the job has %u lanes (train.lanes), so at most %u replicas",
-                         spec->train.lanes, spec->train.lanes);
+        return error_set(error, COMMAND_USAGE,
+                         "--replicas: the job has %u lane%s (train.lanes), so at most %u replica%s",
+                         spec->train.lanes, plural(spec->train.lanes), spec->train.lanes,
+                         plural(spec->train.lanes));
     if (devices && (uint64_t)MAX(stages, 1u) * MAX(replicas, 1u) > devices)
-        return error_set(
-            error, -EINVAL, "%u stages x %u replicas need %u slots, more than --devices %u",
-            MAX(stages, 1u), MAX(replicas, 1u), MAX(stages, 1u) * MAX(replicas, 1u), devices);
+        return error_set(error, COMMAND_USAGE,
+                         "%u stage%s x %u replica%s need %u slots, more than --devices %u",
+                         MAX(stages, 1u), plural(MAX(stages, 1u)), MAX(replicas, 1u),
+                         plural(MAX(replicas, 1u)), MAX(stages, 1u) * MAX(replicas, 1u), devices);
     desired->devices = devices;
     desired->stages = stages;
     desired->replicas = replicas;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/plural.h"
 #include "ctl/commands.h"
 #include "ctl/format.h"
 #include "ctl/local_ports.h"
@@ -32,10 +33,13 @@ static uint64_t deadline_of(const struct arguments *arguments)
 static int dir_argument(const struct arguments *arguments, bool make, char ret_dir[LOCAL_PATH_SIZE],
                         struct error *error)
 {
-    const char *dir = arguments_text(arguments, "dir", NULL);
+    const char *said = getenv("FIRN_DIR");
+    const char *dir = arguments_text(arguments, "dir", said && said[0] ? said : NULL);
 
     if (!dir) {
-        error_set(error, -EINVAL, "%s wants --dir DIR, the cluster's folder",
+        error_set(error, -EINVAL,
+                  "%s wants --dir DIR, the cluster's folder, or FIRN_DIR in the environment, as "
+                  "firnctl local env sets it",
                   arguments->command->name);
         return COMMAND_USAGE;
     }
@@ -95,16 +99,22 @@ static int choose_run_root(struct local_cluster *cluster, struct error *error)
     return 0;
 }
 
+/* @earlier: the cluster that the folder has data of; NULL: none */
 static int describe_new(const struct arguments *arguments, const char *dir,
-                        struct local_cluster *ret_cluster, struct error *error)
+                        const struct local_cluster *earlier, struct local_cluster *ret_cluster,
+                        struct error *error)
 {
-    *ret_cluster = (struct local_cluster){
-        .slots = (unsigned)arguments_number(arguments, "slots", SLOTS_DEFAULT),
-        .threads = (unsigned)arguments_number(arguments, "threads", THREADS_DEFAULT),
-        .memory_mb = (unsigned)arguments_number(arguments, "memory", 0),
-        .own_disks = arguments_has(arguments, "own-disks"),
-        .node_count = (unsigned)arguments_number(arguments, "nodes", NODES_DEFAULT),
+    const struct local_cluster usual = {
+        .slots = SLOTS_DEFAULT, .threads = THREADS_DEFAULT, .node_count = NODES_DEFAULT};
+    const struct local_cluster *shape = earlier ? earlier : &usual;
+    struct local_cluster fresh = {
+        .slots = (unsigned)arguments_number(arguments, "slots", shape->slots),
+        .threads = (unsigned)arguments_number(arguments, "threads", shape->threads),
+        .memory_mb = (unsigned)arguments_number(arguments, "memory", shape->memory_mb),
+        .own_disks = arguments_has(arguments, "own-disks") || shape->own_disks,
+        .node_count = (unsigned)arguments_number(arguments, "nodes", shape->node_count),
     };
+    *ret_cluster = fresh;
     strcpy(ret_cluster->dir, dir);
     for (unsigned i = 0; i < ret_cluster->node_count; i++)
         snprintf(ret_cluster->nodes[i].name, NAME_SIZE, "%c", 'a' + (int)i);
@@ -132,11 +142,32 @@ static int check_same_shape(const struct arguments *arguments, const struct loca
         arguments_number(arguments, "memory", cluster->memory_mb) == cluster->memory_mb &&
         (!arguments_has(arguments, "own-disks") || cluster->own_disks))
         return 0;
-    return error_set(error, -EBUSY,
-                     "the cluster in %s is up with %u nodes of %u slots (%u threads); "
-                     "firnctl local down --dir %s comes first",
-                     cluster->dir, cluster->node_count, cluster->slots, cluster->threads,
-                     cluster->dir);
+    return error_set(
+        error, -EBUSY,
+        "the cluster in %s has %u node%s of %u slot%s (%u thread%s%s); firnctl local down "
+        "--dir %s and another folder make one of another shape",
+        cluster->dir, cluster->node_count, plural(cluster->node_count), cluster->slots,
+        plural(cluster->slots), cluster->threads, plural(cluster->threads),
+        cluster->own_disks ? ", disks of their own" : "", cluster->dir);
+}
+
+/* A folder with the data of a cluster that is down: it comes up as it was. */
+static int describe_again(const struct arguments *arguments, const char *dir,
+                          struct local_cluster *ret_cluster, struct error *error)
+{
+    AUTO_FREE struct local_cluster *earlier = calloc(1, sizeof(*earlier));
+    struct error none = {0};
+
+    if (!earlier)
+        return -ENOMEM;
+    int status = local_state_load_earlier(dir, earlier, &none);
+    if (status == -ENOENT)
+        return describe_new(arguments, dir, NULL, ret_cluster, error);
+    if (!status)
+        status = check_same_shape(arguments, earlier, error);
+    else
+        *error = none;
+    return status ? status : describe_new(arguments, dir, earlier, ret_cluster, error);
 }
 
 /* *ret_fresh: nothing of it was running, so a failure may take everything down again. */
@@ -158,7 +189,7 @@ static int prepare(const struct arguments *arguments, const char *dir,
         if (status)
             return status;
     }
-    return describe_new(arguments, dir, cluster, error);
+    return describe_again(arguments, dir, cluster, error);
 }
 
 int run_local_up(const struct arguments *arguments, struct error *error)
@@ -213,12 +244,13 @@ int run_local_down(const struct arguments *arguments, struct error *error)
 int run_local_env(const struct arguments *arguments, struct error *error)
 {
     AUTO_FREE struct local_cluster *cluster = calloc(1, sizeof(*cluster));
-    char endpoints[64];
+    char endpoints[64], quoted[LOCAL_PATH_SIZE + 64];
     int status = cluster ? open_cluster(arguments, NULL, cluster, error) : -ENOMEM;
 
     if (!status)
-        printf("export FIRN_ENDPOINTS=%s\nexport FIRN_CLUSTER=%s\n",
-               local_endpoints(cluster, endpoints), LOCAL_CLUSTER_NAME);
+        printf("export FIRN_ENDPOINTS=%s\nexport FIRN_CLUSTER=%s\nexport FIRN_DIR=%s\n",
+               local_endpoints(cluster, endpoints), LOCAL_CLUSTER_NAME,
+               format_quoted(cluster->dir, quoted, sizeof(quoted)) ? quoted : cluster->dir);
     return status;
 }
 
@@ -233,7 +265,7 @@ static int kill_node(const struct arguments *arguments, const struct local_clust
     int status = 0;
 
     if (daemon_only && one_worker) {
-        error_set(error, -EINVAL, "--daemon-only and --worker exclude each other");
+        error_set(error, COMMAND_USAGE, "--daemon-only and --worker exclude each other");
         return COMMAND_USAGE;
     }
     if (!one_worker)

@@ -8,8 +8,9 @@
 #include "base/file.h"
 #include "base/json.h"
 
-#define VERSION   1
-#define STATE_MAX ((size_t)1 << 20)
+#define VERSION      1
+#define EARLIER_NAME "cluster.down.json"
+#define STATE_MAX    ((size_t)1 << 20)
 
 static json_t *encode_process(const struct process *process)
 {
@@ -169,6 +170,19 @@ int local_state_load(const char *dir, struct local_cluster *ret_cluster, struct 
     return local_state_decode((const char *)text.data, text.size_bytes, path, ret_cluster, error);
 }
 
+int local_state_load_earlier(const char *dir, struct local_cluster *ret_cluster,
+                             struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+    char path[LOCAL_PATH_SIZE + 32];
+
+    snprintf(path, sizeof(path), "%s/" EARLIER_NAME, dir);
+    int status = file_read(path, STATE_MAX, &text, error);
+    return status ? status
+                  : local_state_decode((const char *)text.data, text.size_bytes, path, ret_cluster,
+                                       error);
+}
+
 int local_state_save(const struct local_cluster *cluster, struct error *error)
 {
     AUTO_FREE char *text = local_state_encode(cluster);
@@ -184,9 +198,12 @@ int local_state_remove(const struct local_cluster *cluster, struct error *error)
 {
     char path[LOCAL_PATH_SIZE + 32];
 
+    char earlier[LOCAL_PATH_SIZE + 32];
+
     state_path(cluster->dir, path);
-    if (unlink(path) && errno != ENOENT)
-        return error_set(error, -errno, "removing %s: %s", path, strerror(errno));
+    snprintf(earlier, sizeof(earlier), "%s/" EARLIER_NAME, cluster->dir);
+    if (rename(path, earlier) && errno != ENOENT)
+        return error_set(error, -errno, "renaming %s: %s", path, strerror(errno));
     return 0;
 }
 

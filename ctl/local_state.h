@@ -38,7 +38,11 @@ int local_state_decode(const char *text, size_t size_bytes, const char *where,
 /** local_state_load() - -ENOENT: nothing is up there */
 int local_state_load(const char *dir, struct local_cluster *ret_cluster,
                      struct error *error) CHECK_RESULT;
+/** local_state_load_earlier() - of the cluster that was taken down last in @dir; -ENOENT: none */
+int local_state_load_earlier(const char *dir, struct local_cluster *ret_cluster,
+                             struct error *error) CHECK_RESULT;
 int local_state_save(const struct local_cluster *cluster, struct error *error) CHECK_RESULT;
+/** local_state_remove() - it is down; what it was like stays for the next local up */
 int local_state_remove(const struct local_cluster *cluster, struct error *error) CHECK_RESULT;
 
 /** local_find_node() - NULL and @error when there is none of that name */

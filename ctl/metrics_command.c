@@ -107,8 +107,7 @@ static int judge(const struct collector *collector, const struct printer *printe
         return error->code;
     }
     if (collector->silent)
-        fprintf(stderr, "firnctl: %u of %u nodes did not answer\n", collector->silent,
-                collector->silent + collector->answered);
+        fprintf(stderr, "firnctl: no answer from %s: away or busy\n", collector->silent_names);
     if (!gap && last < committed && from <= committed) /* the end, or all of it */
         gap = MAX(last + 1, MAX(from, (uint64_t)1));
     if (!gap)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "base/size_words.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
@@ -50,7 +51,7 @@ static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
     uint64_t memory_bytes;
 
     if (plan_slots_parse(text, &each, &memory_bytes)) {
-        error_set(error, -EINVAL,
+        error_set(error, COMMAND_USAGE,
                   "--slots: \"%s\" is not a number of slots with, maybe, the memory of one: 2, "
                   "8@80GiB",
                   text);
@@ -220,13 +221,24 @@ static void tell_data(const struct job_spec *spec)
         printf("\nThe data here has %s.\n", job_data_words(spec, &data, words));
 }
 
+static void warn_of_memory(const struct dry_run *run)
+{
+    for (unsigned i = 0; i < run->slot_count; i++)
+        if (run->slots[i].memory_bytes > 0)
+            return;
+    printf("\nNo slot's memory is known, so no layout was held to it: --slots %u@8GiB says it\n",
+           run->slot_count);
+}
+
 static int tell_text(const struct dry_run *run, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes layout = {0};
     char words[LAYOUT_WORDS_SIZE];
 
-    printf("job %s on %u slots, %u lanes x %u micro-batches", run->spec->name, run->slot_count,
-           run->spec->train.lanes, run->spec->train.micro_batches_per_lane);
+    printf("job %s on %u slot%s, %u lane%s x %u micro-batch%s", run->spec->name, run->slot_count,
+           plural(run->slot_count), run->spec->train.lanes, plural(run->spec->train.lanes),
+           run->spec->train.micro_batches_per_lane,
+           run->spec->train.micro_batches_per_lane == 1 ? "" : "es");
     if (run->frozen_layers)
         printf(", %u of %u layers frozen", run->frozen_layers, run->spec->model.layers);
     printf("\n\n");
@@ -241,6 +253,7 @@ static int tell_text(const struct dry_run *run, struct error *error)
         printf("%u %s no shadow: no worker of another node has room for the copy\n", bare,
                bare == 1 ? "stage has" : "stages have");
     tell_data(run->spec);
+    warn_of_memory(run);
     printf(
         "\nTimes are estimates from arithmetic and bytes; their proportions are what decides.\n");
     return 0;
@@ -255,7 +268,7 @@ int run_plan(const struct arguments *arguments, struct error *error)
     status = run.spec ? job_file_load(arguments->operands[0], run.spec, error) : -ENOMEM;
     run.frozen_layers = (unsigned)arguments_number(arguments, "frozen", 0);
     if (!status && run.frozen_layers >= run.spec->model.layers + 1)
-        return error_set(error, -EINVAL, "--frozen: the model has only %u layers",
+        return error_set(error, COMMAND_USAGE, "--frozen: the model has only %u layers",
                          run.spec->model.layers);
     if (!status)
         status = arguments_has(arguments, "slots") ? imagine_slots(arguments, &run, error)

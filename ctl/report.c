@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/plural.h"
 #include "base/size_words.h"
 #include "ctl/collector.h"
 #include "ctl/commands.h"
@@ -40,9 +41,9 @@ static int write_svg(const struct curve *curve, const char *job, const struct re
     CLEANUP(bytes_done) struct bytes text = {0};
     char title[NAME_SIZE + 128], from[FORMAT_SIZE], to[FORMAT_SIZE];
 
-    snprintf(title, sizeof(title), "%s: loss %s → %s in %" PRIu64 " steps", job,
+    snprintf(title, sizeof(title), "%s: loss %s → %s in %" PRIu64 " step%s", job,
              format_loss(facts->loss_first, from), format_loss(facts->loss_last, to),
-             facts->steps_committed);
+             facts->steps_committed, plural(facts->steps_committed));
     if (curve_append_svg(curve, title, &text))
         return error_set(error, -ENOMEM, "no memory for the curve");
     return file_replace(path, text.data, text.size_bytes, 0644, error);
@@ -76,8 +77,8 @@ static void print_summary(const struct cluster_job *job, const struct report_fac
     printf("time         %s, %s a step, %s tokens/s\n", format_duration(facts->seconds, took),
            format_duration(facts->step_seconds_mean, step),
            format_count(facts->tokens_per_second, rate));
-    printf("frozen       %u of %u layers at the end\n", facts->frozen_layers,
-           job->spec->model.layers);
+    printf("frozen       %u of %u layer%s at the end\n", facts->frozen_layers,
+           job->spec->model.layers, plural(job->spec->model.layers));
     printf("checkpoints  %zu kept", job->checkpoint_count);
     if (job->checkpoint_count)
         printf(", the newest of step %" PRIu64 " (%s)", job->checkpoints[0].step,

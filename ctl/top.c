@@ -107,9 +107,8 @@ static int compose(const struct cluster *cluster, const struct worker_list *list
         status = append_jobs(cluster, into);
     if (!status)
         status = append_workers(list, into);
-    if (!status && list->silent)
-        status = bytes_append_format(into, "%u answer%s missing: nodes are away or busy\n",
-                                     list->silent, list->silent == 1 ? " is" : "s are");
+    if (!status && list->silent[0])
+        status = bytes_append_format(into, "no answer from %s: away or busy\n", list->silent);
     return status ? status : bytes_append(into, "", 1);
 }
 

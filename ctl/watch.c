@@ -58,7 +58,7 @@ static int print_events(struct watch *watch)
     for (size_t i = 0; i < list->count && !status; i++) {
         struct event *event = &list->events[i];
         if (!event->printed && worth_telling(event))
-            status = event_append_text(event, &text);
+            status = event_append_text(event, false, &text);
         event->printed = true;
     }
     if (!status && text.size_bytes) {

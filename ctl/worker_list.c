@@ -155,7 +155,8 @@ static void ask(struct fetch *fetch, const struct cluster_node *node, const char
 static int take(struct worker_list *list, const struct cluster_job *job, const char *node,
                 const struct fetch *fetch, struct error *error)
 {
-    list->silent += fetch->status != 0;
+    if (fetch->status != 0)
+        name_list_add(list->silent, node);
     return fetch_good(fetch)
                ? worker_list_add(list, job->name, node, job_spec_unit_count(job->spec),
                                  (const char *)fetch->body.data, fetch->body.size_bytes, error)

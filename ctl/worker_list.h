@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "ctl/cluster.h"
+#include "ctl/name_list.h"
 
 struct worker_info {
     char job[NAME_SIZE], node[NAME_SIZE], phase[16];
@@ -20,7 +21,7 @@ struct worker_info {
 struct worker_list {
     struct worker_info *workers; /* by job, stage, replica */
     size_t count, capacity;
-    unsigned silent; /* nodes that did not answer */
+    char silent[NAME_LIST_SIZE]; /* nodes that did not answer */
 };
 
 void worker_list_done(struct worker_list *list);

@@ -65,6 +65,20 @@ static size_t problem_line(const struct reader *reader)
     return line;
 }
 
+/* The most frequent cause of what the parser calls a character that cannot start any token. */
+static bool begins_with_tab(const struct reader *reader, size_t line)
+{
+    const char *at = reader->text, *end = reader->text + reader->size_bytes;
+
+    for (; line > 1 && at < end; line--) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        at = newline != NULL ? newline + 1 : end;
+    }
+    while (at < end && *at == ' ')
+        at++;
+    return at < end && *at == '\t';
+}
+
 static int next_event(struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
@@ -75,6 +89,10 @@ static int next_event(struct reader *reader)
         return 0;
     if (parser->error == YAML_MEMORY_ERROR)
         return out_of_memory(reader);
+    if (begins_with_tab(reader, problem_line(reader)))
+        return error_set(reader->error, -EINVAL,
+                         "%s:%zu: the line begins with a tab; YAML is indented with spaces",
+                         reader->where, problem_line(reader));
     return error_set(reader->error, -EINVAL, "%s:%zu: %s%s%s", reader->where, problem_line(reader),
                      parser->context ? parser->context : "", parser->context ? ": " : "",
                      parser->problem ? parser->problem : "not YAML");
@@ -353,6 +371,10 @@ int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
     if (size_bytes > YAML_TREE_SIZE_MAX)
         return error_set(error, -E2BIG, "%s: %zu bytes; at most %u are read", where, size_bytes,
                          YAML_TREE_SIZE_MAX);
+    if (size_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
+        text += 3;
+        size_bytes -= 3;
+    }
     AUTO_JSON json_t *anchors = json_object();
     AUTO_JSON json_t *lines = json_object();
     AUTO_JSON json_t *root = NULL;

@@ -186,6 +186,25 @@ static unsigned line_of(const char *text, const char *key)
     return 0;
 }
 
+static int add_problem(struct error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* One more line: who mends a file wants to see all that is wrong with it. */
+static int add_problem(struct error *error, const char *format, ...)
+{
+    char line[CONFIG_TEXT_SIZE + 256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    if (!error || error->code != -EINVAL)
+        return error_set(error, -EINVAL, "%s", line);
+    size_t used = strlen(error->text);
+    snprintf(error->text + used, sizeof(error->text) - used, "\n%s", line);
+    return -EINVAL;
+}
+
 /* The key that was probably meant, or NULL. */
 static const char *nearest_key(const char *written)
 {
@@ -195,26 +214,35 @@ static const char *nearest_key(const char *written)
     return NULL;
 }
 
-static int explain_cyaml(const char *path, const char *text, cyaml_err_t result, const char *words,
-                         struct error *error)
+/* The parser names the first of them only. */
+static int list_unknown_keys(const char *path, const char *text, struct error *error)
 {
-    char key[64];
+    int status = 0;
+    unsigned line = 1;
 
-    if (result == CYAML_ERR_INVALID_KEY &&
-        sscanf(words, "Load: Unexpected key: %63[^ ]", key) == 1) {
-        const char *near = nearest_key(key);
-        return error_set(error, -EINVAL, "%s:%u: %s: no such key; %s%s%s", path, line_of(text, key),
-                         key, near ? "did you mean " : "firnd --help lists them", near ? near : "",
-                         near ? "?" : "");
+    for (const char *at = text; at && *at; line++) {
+        char key[64];
+        bool known = false;
+        if (sscanf(at, "%63[A-Za-z0-9_-]", key) == 1 && strchr(" \t:", at[strlen(key)])) {
+            for (size_t i = 0; i < KEY_COUNT; i++)
+                known |= !strcmp(key, keys[i].name);
+            const char *near = known ? NULL : nearest_key(key);
+            if (!known)
+                status = add_problem(error, "%s:%u: %s: no such key; %s%s%s", path, line, key,
+                                     near ? "did you mean " : "firnd --help lists them",
+                                     near ? near : "", near ? "?" : "");
+        }
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
     }
-    return error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words);
+    return status;
 }
 
 static int load_file(const char *path, struct bytes *text, struct spoken **ret_spoken,
                      struct error *error)
 {
     struct error words = {0};
-    const cyaml_config_t options = {
+    cyaml_config_t options = {
         .log_fn = collect_words,
         .log_ctx = &words,
         .log_level = CYAML_LOG_ERROR,
@@ -227,9 +255,16 @@ static int load_file(const char *path, struct bytes *text, struct spoken **ret_s
         return status;
     cyaml_err_t result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
                                          (cyaml_data_t **)ret_spoken, NULL);
+    if (result == CYAML_ERR_INVALID_KEY &&
+        list_unknown_keys(path, (const char *)text->data, error)) {
+        options.flags |= CYAML_CFG_IGNORE_UNKNOWN_KEYS; /* and what is wrong with the others */
+        result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
+                                 (cyaml_data_t **)ret_spoken, NULL);
+        return -EINVAL;
+    }
     return result == CYAML_OK
                ? 0
-               : explain_cyaml(path, (const char *)text->data, result, words.text, error);
+               : error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words.text);
 }
 
 /* ---- the flags ---- */
@@ -247,6 +282,7 @@ static void print_help(void)
     printf("usage: firnd [--config FILE] [--KEY VALUE ...]\n\n"
            "The elastic training daemon: one a node. Keys of %s, also flags:\n\n"
            "  --config FILE           read this file instead of %s\n"
+           "  --check-config          say all that is wrong with the configuration, and end\n"
            "  --version\n  --help\n",
            CONFIG_DEFAULT_FILE, CONFIG_DEFAULT_FILE);
     for (size_t i = 0; i < KEY_COUNT; i++) {
@@ -256,9 +292,9 @@ static void print_help(void)
     }
 }
 
-static void make_flags(struct option flags[KEY_COUNT + 4], char names[KEY_COUNT][FLAG_SIZE])
+static void make_flags(struct option flags[KEY_COUNT + 5], char names[KEY_COUNT][FLAG_SIZE])
 {
-    memset(flags, 0, (KEY_COUNT + 4) * sizeof(*flags));
+    memset(flags, 0, (KEY_COUNT + 5) * sizeof(*flags));
     for (int i = 0; i < KEY_COUNT; i++) {
         respell(keys[i].name, '_', '-', names[i], sizeof(names[i]));
         flags[i] = (struct option){names[i], required_argument, NULL, FIRST_FLAG + i};
@@ -266,6 +302,7 @@ static void make_flags(struct option flags[KEY_COUNT + 4], char names[KEY_COUNT]
     flags[KEY_COUNT] = (struct option){"config", required_argument, NULL, 'c'};
     flags[KEY_COUNT + 1] = (struct option){"help", no_argument, NULL, 'h'};
     flags[KEY_COUNT + 2] = (struct option){"version", no_argument, NULL, 'v'};
+    flags[KEY_COUNT + 3] = (struct option){"check-config", no_argument, NULL, 'k'};
 }
 
 /* @flag: getopt_long()'s ':' or '?' for @word */
@@ -285,9 +322,9 @@ static int refuse_flag(int flag, const char *word, struct error *error)
 }
 
 static int parse_flags(int argc, char **argv, struct spoken *flags_said, const char **ret_file,
-                       struct error *error)
+                       bool *ret_only_check, struct error *error)
 {
-    struct option flags[KEY_COUNT + 4];
+    struct option flags[KEY_COUNT + 5];
     char names[KEY_COUNT][FLAG_SIZE];
     int flag;
 
@@ -301,6 +338,10 @@ static int parse_flags(int argc, char **argv, struct spoken *flags_said, const c
             else
                 printf("firnd %s\n", FIRN_VERSION);
             return 1;
+        }
+        if (flag == 'k') {
+            *ret_only_check = true;
+            continue;
         }
         if (flag_value_forgotten(argv))
             return error_set(
@@ -343,9 +384,9 @@ static int refuse(const struct source *source, int key, struct error *error, con
     vsnprintf(words, sizeof(words), format, arguments);
     va_end(arguments);
     if (source->path)
-        return error_set(error, -EINVAL, "%s:%u: %s: %s", source->path,
-                         line_of(source->text, keys[key].name), keys[key].name, words);
-    return error_set(error, -EINVAL, "%s: %s", keys[key].name, words);
+        return add_problem(error, "%s:%u: %s: %s", source->path,
+                           line_of(source->text, keys[key].name), keys[key].name, words);
+    return add_problem(error, "%s: %s", keys[key].name, words);
 }
 
 static int take_number(const struct source *source, int key, unsigned *ret_value,
@@ -442,8 +483,8 @@ static int take_texts(const struct source *source, struct config *config, struct
     };
     int status = 0;
 
-    for (size_t i = 0; !status && i < ARRAY_COUNT(texts); i++)
-        status = take_text(source, texts[i].key, texts[i].text, texts[i].size, error);
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        status = MIN(status, take_text(source, texts[i].key, texts[i].text, texts[i].size, error));
     return status;
 }
 
@@ -463,8 +504,8 @@ static int take_numbers(const struct source *source, struct config *config, stru
     };
     int status = 0;
 
-    for (size_t i = 0; !status && i < ARRAY_COUNT(numbers); i++)
-        status = take_number(source, numbers[i].key, numbers[i].value, error);
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
+        status = MIN(status, take_number(source, numbers[i].key, numbers[i].value, error));
     config->failure_timeout_ns = failure_ms * NS_PER_MS;
     config->drain_timeout_ns = drain_s * NS_PER_SECOND;
     config->keep_finished_ns = keep_days * DAY_NS;
@@ -493,11 +534,9 @@ static int take_all(const struct source *source, struct config *config, struct e
     const char *log = source->said->values[KEY_LOG];
     int status = take_texts(source, config, error);
 
-    if (!status)
-        status = take_numbers(source, config, error);
-    if (!status)
-        status = take_device(source, config, error);
-    if (!status && log && strcmp(log, "journal") && strcmp(log, "stderr"))
+    status = MIN(status, take_numbers(source, config, error));
+    status = MIN(status, take_device(source, config, error));
+    if (log && strcmp(log, "journal") && strcmp(log, "stderr"))
         status = refuse(source, KEY_LOG, error, "\"%.64s\" is neither journal nor stderr", log);
     if (!status && log)
         config->journal = !strcmp(log, "journal");
@@ -576,9 +615,9 @@ static int take_file(const char *path, struct config *config, struct error *erro
     struct bytes text = {0};
     int status = load_file(path, &text, &said, error);
 
-    if (!status && said) {
+    if (said) {
         const struct source source = {said, path, (const char *)text.data};
-        status = take_all(&source, config, error);
+        status = MIN(status, take_all(&source, config, error));
     }
     for (int i = 0; said && i < KEY_COUNT; i++)
         free(said->values[i]);
@@ -592,18 +631,25 @@ int config_load(int argc, char **argv, struct config *ret_config, struct error *
     struct spoken said = {0};
     const struct source flags = {.said = &said};
     const char *path = NULL;
+    bool only_check = false;
     struct config config;
-    int status = parse_flags(argc, argv, &said, &path, error);
+    int status = parse_flags(argc, argv, &said, &path, &only_check, error);
 
     if (status)
         return status;
     set_defaults(&config);
     if (path || !access(CONFIG_DEFAULT_FILE, F_OK))
         status = take_file(path ? path : CONFIG_DEFAULT_FILE, &config, error);
-    if (!status)
-        status = take_all(&flags, &config, error);
+    if (!status || status == -EINVAL)
+        status = MIN(status, take_all(&flags, &config, error));
     if (!status)
         status = check(&config, error);
+    if (!status && only_check) {
+        printf("%s is good\n", path                                 ? path
+                               : !access(CONFIG_DEFAULT_FILE, F_OK) ? CONFIG_DEFAULT_FILE
+                                                                    : "the configuration");
+        return 1;
+    }
     if (!status)
         *ret_config = config;
     return status;

@@ -6,6 +6,7 @@
 
 #define PLACE_SIZE 512
 #define KEY_SIZE   256
+#define MORE_SIZE  32 /* of "and 12 more" */
 
 /* The line of @key_path, or of the nearest section around it that is known. */
 static unsigned find_line(const struct job_problems *problems, const char *key_path)
@@ -23,16 +24,22 @@ static unsigned find_line(const struct job_problems *problems, const char *key_p
     }
 }
 
+/* Whole lines only, but for the first, and room for how many there are more. */
 static void append(struct job_problems *problems, const char *text)
 {
     char *all = problems->error->text;
-    size_t length = problems->count == 0 ? 0 : strlen(all);
+    size_t length = problems->told == 0 ? 0 : strlen(all);
+    problems->full |= problems->told == JOB_PROBLEMS_SHOWN ||
+                      (problems->told > 0 && length + strlen(text) + MORE_SIZE > ERROR_TEXT_SIZE);
+    if (problems->full)
+        return;
     snprintf(all + length, ERROR_TEXT_SIZE - length, "%s%s", length > 0 ? "\n" : "", text);
+    problems->told++;
 }
 
 void job_problem(struct job_problems *problems, const char *key_path, const char *format, ...)
 {
-    if (problems->error != NULL && problems->count < JOB_PROBLEMS_SHOWN) {
+    if (problems->error != NULL && problems->count >= problems->skip && !problems->full) {
         char place[PLACE_SIZE], text[ERROR_TEXT_SIZE];
         unsigned line = find_line(problems, key_path);
         if (line > 0)
@@ -55,10 +62,10 @@ int job_problems_result(struct job_problems *problems)
         return 0;
     if (problems->error == NULL)
         return -EINVAL;
-    if (problems->count > JOB_PROBLEMS_SHOWN) {
-        char text[64];
-        snprintf(text, sizeof(text), "and %u more", problems->count - JOB_PROBLEMS_SHOWN);
-        append(problems, text);
+    unsigned more = problems->count - problems->skip - problems->told;
+    if (more > 0) {
+        size_t length = strlen(problems->error->text);
+        snprintf(problems->error->text + length, ERROR_TEXT_SIZE - length, "\nand %u more", more);
     }
     problems->error->code = -EINVAL;
     return -EINVAL;

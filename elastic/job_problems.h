@@ -12,6 +12,9 @@ struct job_problems {
     void *context;
     struct error *error; /* may be NULL */
     unsigned count;
+    unsigned skip; /* so many have been told before */
+    unsigned told; /* in the error; those after them are only counted */
+    bool full;
 };
 
 #define JOB_PROBLEMS_SHOWN 8

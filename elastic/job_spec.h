@@ -123,6 +123,12 @@ struct job_spec {
 int job_spec_decode(const json_t *tree, const char *where,
                     unsigned (*line_of)(void *context, const char *key_path), void *context,
                     struct job_spec *ret_spec, struct error *error) CHECK_RESULT;
+/** job_spec_decode_from() - the same, with @error about the problems after the first @skip, some of
+ * them at a time; @ret_problem_count: how many there are in all */
+int job_spec_decode_from(const json_t *tree, const char *where,
+                         unsigned (*line_of)(void *context, const char *key_path), void *context,
+                         unsigned skip, struct job_spec *ret_spec, unsigned *ret_problem_count,
+                         struct error *error) CHECK_RESULT;
 
 /** job_spec_encode() - the JSON form, every key explicit but young ones at their defaults
  * (elastic/job_schema.h); new reference, NULL when memory is short */

@@ -121,13 +121,23 @@ int job_spec_decode(const json_t *tree, const char *where,
                     unsigned (*line_of)(void *context, const char *key_path), void *context,
                     struct job_spec *ret_spec, struct error *error)
 {
+    unsigned problem_count;
+    return job_spec_decode_from(tree, where, line_of, context, 0, ret_spec, &problem_count, error);
+}
+
+int job_spec_decode_from(const json_t *tree, const char *where,
+                         unsigned (*line_of)(void *context, const char *key_path), void *context,
+                         unsigned skip, struct job_spec *ret_spec, unsigned *ret_problem_count,
+                         struct error *error)
+{
+    *ret_problem_count = 0;
     if (!json_is_object(tree))
         return error_set(error, -EINVAL, "%s: a job is a list of \"key: value\" lines", where);
     AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
     if (spec == NULL)
         return error_set(error, -ENOMEM, "no memory for a job");
     struct job_problems problems = {
-        .where = where, .line_of = line_of, .context = context, .error = error};
+        .where = where, .line_of = line_of, .context = context, .error = error, .skip = skip};
     check_unknown(&problems, tree, "", 0);
     int r = decode_keys(&problems, tree, spec);
     if (r < 0)
@@ -135,6 +145,7 @@ int job_spec_decode(const json_t *tree, const char *where,
     if (problems.count == 0)
         job_rules_check(&problems, spec);
     r = job_problems_result(&problems);
+    *ret_problem_count = problems.count;
     if (r == 0)
         *ret_spec = *spec;
     return r;

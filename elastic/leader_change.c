@@ -115,7 +115,8 @@ static void explain(struct leader_context *context, const struct demand *demand,
         plan->reason = PLAN_REASON_STRAGGLER;
     } else if (view->devices_wanted != 0) {
         plan->reason = PLAN_REASON_SCALE;
-        snprintf(why, sizeof(why), "up to %u slots are asked for", view->devices_wanted);
+        snprintf(why, sizeof(why), "up to %u slot%s asked for", view->devices_wanted,
+                 view->devices_wanted == 1 ? " is" : "s are");
     } else {
         plan->reason = PLAN_REASON_JOIN;
         snprintf(why, sizeof(why), "free slots are put to use");

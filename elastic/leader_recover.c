@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_patience.h"
 #include "elastic/leader_standoff.h"
@@ -157,16 +158,15 @@ static void explain(const struct leader_context *context, const struct recovery 
     char lost[160], cut[160];
     const struct plan *before = context->view->plan;
     name_lost(context, lost, sizeof(lost));
+    unsigned slots_before = before->worker_count > 0 ? before->worker_count : before->donor_count;
     const char *broke = leader_cuts_words(context, cut, sizeof(cut));
     if (broke == NULL)
         broke = leader_cuts_parted_words(context, plan, cut, sizeof(cut));
-    snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slots -> %u, step %llu %s",
+    snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slot%s -> %u, step %llu %s",
              broke != NULL     ? broke
              : lost[0] != '\0' ? "lost "
                                : "links broke",
-             broke != NULL ? "" : lost,
-             before->worker_count > 0 ? before->worker_count : before->donor_count,
-             plan->worker_count,
+             broke != NULL ? "" : lost, slots_before, plural(slots_before), plan->worker_count,
              (unsigned long long)(recovery->kind == RECOVERY_STANDS ? recovery->step
                                                                     : recovery->step + 1),
              recovery->kind == RECOVERY_STANDS ? "stands" : "is replayed");

@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "elastic/lanes.h"
 #include "elastic/partition.h"
 #include "elastic/placement.h"
@@ -538,9 +539,11 @@ static int explain_nothing(const struct search *search, struct error *error)
     if (input->replicas_wanted > input->lanes)
         return error_set(error, -ENOSPC, "%u replicas are asked for, the job has %u lanes",
                          input->replicas_wanted, input->lanes);
-    return error_set(error, -ENOSPC, "%u stages x %u replicas are asked for, %u slots may be used",
-                     MAX(input->stages_wanted, 1u), MAX(input->replicas_wanted, 1u),
-                     search->devices);
+    return error_set(error, -ENOSPC,
+                     "%u stage%s x %u replica%s are asked for, %u slot%s may be used",
+                     MAX(input->stages_wanted, 1u), plural(MAX(input->stages_wanted, 1u)),
+                     MAX(input->replicas_wanted, 1u), plural(MAX(input->replicas_wanted, 1u)),
+                     search->devices, plural(search->devices));
 }
 
 static int search_init(struct search *search, const struct planner_input *input)

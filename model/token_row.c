@@ -91,11 +91,37 @@ static size_t raw_token_bytes(enum dataset_format format)
     return format == DATASET_UINT16 ? sizeof(uint16_t) : sizeof(uint32_t);
 }
 
+/* A header would be read as tokens. */
+static int refuse_header(const struct source *source, struct error *error)
+{
+    uint8_t begin[8] = {0};
+
+    if (source->size_bytes < LLMC_HEADER_BYTES)
+        return 0;
+    int r = read_all(source, 0, begin, sizeof(begin), error);
+    if (r < 0)
+        return r;
+    const struct llmc_kind *kind = find_llmc_kind(bytes_get_u32(begin));
+    if (kind != NULL && kind->version == bytes_get_u32(begin + 4))
+        return error_set(error, -EINVAL,
+                         "data: %s: it begins with llm.c's header: data.format is llmc",
+                         source->path);
+    if (memcmp(begin, "\x93NUMPY", 6) == 0)
+        return error_set(error, -EINVAL,
+                         "data: %s: it begins with NumPy's header: write the tokens without one "
+                         "(array.tofile())",
+                         source->path);
+    return 0;
+}
+
 static int check_format(struct source *source, enum dataset_format format, struct error *error)
 {
     if (format == DATASET_LLMC)
         return check_llmc_header(source, error);
     source->token_bytes = raw_token_bytes(format);
+    int r = format == DATASET_BYTES ? 0 : refuse_header(source, error);
+    if (r < 0)
+        return r;
     if (source->size_bytes % source->token_bytes != 0)
         return error_set(error, -EINVAL, "data: %s: %zu bytes are no whole number of uint%zu",
                          source->path, source->size_bytes, 8 * source->token_bytes);
@@ -180,12 +206,16 @@ static int check_tokens(const char *path, const void *tokens, size_t token_bytes
         largest_token(tokens, token_bytes, count) < vocab)
         return 0;
     size_t position = 0;
+    /* The files of another width, or of another format, are the likely cause. */
+    bool narrow =
+        token_bytes == 4 && largest_token(tokens, 2, MIN(2 * count, (size_t)4096)) < vocab;
     while (token_at(tokens, token_bytes, position) < vocab)
         position++;
     return error_set(
         error, -ERANGE,
-        "data: %s: token %u at position %zu is outside the vocabulary (model.vocab %u)", path,
-        token_at(tokens, token_bytes, position), position, vocab);
+        "data: %s: token %u at position %zu is outside the vocabulary (model.vocab %u)%s", path,
+        token_at(tokens, token_bytes, position), position, vocab,
+        narrow ? "; read as uint16 its tokens would fit: is data.format uint16?" : "");
 }
 
 static void add_extent(struct token_row *row, struct token_extent extent, size_t token_count)

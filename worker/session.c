@@ -198,7 +198,7 @@ static int settle_into_generation(struct trainer *trainer)
 
 static void measure_pause(struct trainer *trainer, uint64_t now_ns)
 {
-    char text[PLAN_REASON_SIZE + 160], layout[LAYOUT_WORDS_SIZE];
+    char text[PLAN_REASON_SIZE + 160], words[LAYOUT_WORDS_SIZE], layout[LAYOUT_WORDS_SIZE + 4] = "";
     const struct plan *plan = trainer->plan;
 
     if (!trainer->first_commit)
@@ -207,9 +207,11 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
         trainer->last_commit_ns ? (double)(now_ns - trainer->last_commit_ns) / 1e9 : 0;
     if (trainer->engine->rank != 0)
         return;
-    snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %s, pause %.0f ms", plan->generation,
-             plan->reason_text, plan_layout_words(plan->stage_count, plan->replica_count, layout),
-             trainer->pause_seconds * 1e3);
+    plan_layout_words(plan->stage_count, plan->replica_count, words);
+    if (!strstr(plan->reason_text, words)) /* most reasons say it */
+        snprintf(layout, sizeof(layout), "%s, ", words);
+    snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %spause %.0f ms", plan->generation,
+             plan->reason_text, layout, trainer->pause_seconds * 1e3);
     telling_event(trainer, text);
 }
 

@@ -65,7 +65,7 @@ static void test_an_event_as_a_line(void **state)
     (void)state;
     CLEANUP(bytes_done) struct bytes text = {0};
     add(EVENT(5, "a", "training", "layer 0 frozen at step 12", ""), 5);
-    assert_int_equal(event_append_text(&list.events[0], &text), 0);
+    assert_int_equal(event_append_text(&list.events[0], false, &text), 0);
     assert_int_equal(bytes_append(&text, "", 1), 0);
     assert_non_null(strstr((char *)text.data, "  a        layer 0 frozen at step 12\n"));
 }

@@ -102,7 +102,8 @@ static void test_bad_settings_change_nothing(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         struct job_spec before = spec;
         memset(&error, 0, sizeof(error));
-        assert_int_equal(job_settings_apply(PARSE("--set", bad[i][0]), &spec, &error), -EINVAL);
+        assert_int_equal(job_settings_apply(PARSE("--set", bad[i][0]), &spec, &error),
+                         COMMAND_USAGE);
         if (!strstr(error.text, bad[i][1]))
             fail_msg("\"%s\" does not say \"%s\"", error.text, bad[i][1]);
         assert_memory_equal(&before, &spec, sizeof(spec));
@@ -117,13 +118,15 @@ static void test_a_scale_that_cannot_be_is_refused(void **state)
                                     &spec, &desired, &error),
                      0);
     assert_true(desired.devices == 6 && desired.stages == 3 && desired.replicas == 2);
-    assert_int_equal(job_wish_scale(PARSE("--stages", "7"), &spec, &desired, &error), -EINVAL);
+    assert_int_equal(job_wish_scale(PARSE("--stages", "7"), &spec, &desired, &error),
+                     COMMAND_USAGE);
     assert_non_null(strstr(error.text, "6 units"));
-    assert_int_equal(job_wish_scale(PARSE("--replicas", "5"), &spec, &desired, &error), -EINVAL);
+    assert_int_equal(job_wish_scale(PARSE("--replicas", "5"), &spec, &desired, &error),
+                     COMMAND_USAGE);
     assert_non_null(strstr(error.text, "4 lanes"));
     assert_int_equal(job_wish_scale(PARSE("--devices", "5", "--stages", "3", "--replicas", "2"),
                                     &spec, &desired, &error),
-                     -EINVAL);
+                     COMMAND_USAGE);
     assert_int_equal(job_wish_scale(PARSE("--wait"), &spec, &desired, &error), 0);
     assert_true(desired.devices == 0 && desired.stages == 0 && desired.replicas == 0);
 }

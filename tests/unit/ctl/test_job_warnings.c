@@ -23,6 +23,7 @@ static int begin(void **state)
     for (unsigned i = 0; i < NODES; i++) {
         nodes[i].name[0] = (char)('a' + i);
         nodes[i].record.slot_count = 2;
+        nodes[i].record.slots[0].memory_bytes = 1 << 30;
     }
     cluster = (struct cluster){.nodes = nodes, .node_count = NODES};
     spec = (struct job_spec){.elastic.devices_min = 1, .checkpoint.copies = 1};
@@ -46,6 +47,16 @@ static void test_enough_of_everything(void **state)
     spec.checkpoint.copies = NODES;
     spec.elastic.devices_min = 2 * NODES;
     spec.elastic.shadow = true;
+    expect(NULL);
+}
+
+static void test_nobody_knows_how_much_memory_there_is(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++)
+        nodes[i].record.slots[0].memory_bytes = 0;
+    expect("no slot's memory is known");
+    nodes[2].record.slots[1].memory_bytes = 1;
     expect(NULL);
 }
 
@@ -88,6 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_enough_of_everything, begin),
+        cmocka_unit_test_setup(test_nobody_knows_how_much_memory_there_is, begin),
         cmocka_unit_test_setup(test_more_copies_than_nodes, begin),
         cmocka_unit_test_setup(test_too_few_slots, begin),
         cmocka_unit_test_setup(test_shadow_alone, begin),

@@ -123,8 +123,15 @@ static void test_the_file_is_written_found_and_removed(void **state)
     assert_int_equal(local_state_save(&cluster, &error), 0);
     assert_int_equal(local_state_load(folder, &other, &error), 0);
     assert_memory_equal(&cluster, &other, sizeof(cluster));
+    assert_int_equal(local_state_load_earlier(folder, &other, &error), -ENOENT);
     assert_int_equal(local_state_remove(&cluster, &error), 0);
     assert_int_equal(local_state_remove(&cluster, &error), 0);
+    assert_int_equal(local_state_load(folder, &other, &error), -ENOENT);
+    assert_int_equal(local_state_load_earlier(folder, &other, &error), 0); /* what it was like */
+    assert_memory_equal(&cluster, &other, sizeof(cluster));
+    char earlier[64];
+    snprintf(earlier, sizeof(earlier), "%s/cluster.down.json", folder);
+    assert_int_equal(unlink(earlier), 0);
     assert_int_equal(rmdir(folder), 0);
 }
 

@@ -191,6 +191,18 @@ static void test_sizes_are_bounded(void **state)
     assert_refused((const char *)text.data, text.size_bytes, -E2BIG, "1048576");
 }
 
+/* As some editors save it; tabs are no indentation, and the parser's own words do not say so. */
+static void test_what_editors_leave(void **state)
+{
+    (void)state;
+    static const char tab[] = "a: 1\nb:\n \tc: 2\n";
+    assert_value("\xef\xbb\xbf"
+                 "a: 1\nb: 2\n",
+                 "{\"a\":1,\"b\":2}");
+    assert_value("a:\t1\t# one\n", "{\"a\":1}");
+    assert_refused(tab, strlen(tab), -EINVAL, "t.yaml:3: the line begins with a tab");
+}
+
 /* Every cut of a file is a file too: an answer, never a crash. */
 static void test_every_cut_of_a_text(void **state)
 {
@@ -216,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_depth_is_bounded),
         cmocka_unit_test(test_alias_bomb),
         cmocka_unit_test(test_sizes_are_bounded),
+        cmocka_unit_test(test_what_editors_leave),
         cmocka_unit_test(test_every_cut_of_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,6 +292,27 @@ static void test_mistakes_in_flags(void **state)
     check_refused("", FLAGS("--endpoints", "nix"), "endpoints: \"nix\" is not an etcd endpoint");
 }
 
+static void test_all_mistakes_at_once(void **state)
+{
+    struct config config;
+    struct error error;
+
+    (void)state;
+    write_file("slts: 3\nslots: many\nhtpp: x\naddress: nowhere\nthreads: 0\n");
+    assert_int_equal(load(&config, &error, FLAGS("--check-config", "--log", "paper")), -EINVAL);
+    static const char *const words[] = {":1: slts: no such key; did you mean slots?",
+                                        ":3: htpp: no such key",
+                                        ":2: slots: \"many\"",
+                                        ":4: address: \"nowhere\"",
+                                        ":5: threads: \"0\"",
+                                        "log: \"paper\""};
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+        if (!strstr(error.text, words[i]))
+            fail_msg("\"%s\" does not say \"%s\"", error.text, words[i]);
+    write_file("slots: 3\n");
+    assert_int_equal(load(&config, &error, FLAGS("--check-config")), 1);
+}
+
 static void test_too_long(void **state)
 {
     char text[CONFIG_TEXT_SIZE + 64] = "data_dir: /";
@@ -387,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_flags_over_file),
         cmocka_unit_test(test_mistakes_in_the_file),
         cmocka_unit_test(test_mistakes_in_flags),
+        cmocka_unit_test(test_all_mistakes_at_once),
         cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_missing_programs_and_files),
         cmocka_unit_test(test_example_as_it_is),

@@ -477,6 +477,32 @@ static void test_all_problems_are_listed_up_to_a_bound(void **state)
     assert_int_equal(job_spec_decode(tree, "x", NULL, NULL, &spec, NULL), -EINVAL);
 }
 
+/* Some at a time, each once and whole. */
+static void test_all_problems_can_be_had(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *tree = json_object();
+    unsigned told = 0, count = 0, more = 0, keys = 0;
+    for (unsigned i = 0; i < 40; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "zzzzzz%u", i);
+        put(tree, key, json_true());
+    }
+    do {
+        struct error error = {0};
+        assert_int_equal(job_spec_decode_from(tree, "x", NULL, NULL, told, &spec, &count, &error),
+                         -EINVAL);
+        for (const char *at = error.text; (at = strstr(at, "zzzzzz")) != NULL; at++)
+            keys++;
+        const char *rest = strrchr(error.text, '\n');
+        more = 0;
+        assert_true(rest == NULL || sscanf(rest, "\nand %u more", &more) <= 1);
+        assert_true(count - more > told);
+        told = count - more;
+    } while (more > 0);
+    assert_int_equal(keys, 40);
+}
+
 static void test_strange_trees(void **state)
 {
     (void)state;
@@ -620,6 +646,7 @@ int main(void)
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_evaluation_needs_data),
         cmocka_unit_test(test_all_problems_are_listed_up_to_a_bound),
+        cmocka_unit_test(test_all_problems_can_be_had),
         cmocka_unit_test(test_strange_trees),
         cmocka_unit_test(test_learning_rate),
         cmocka_unit_test(test_the_usual_rates_stay_as_they_are),
