@@ -14,7 +14,12 @@
 #include "base/json.h"
 #include "base/log.h"
 
-#define METRICS_FILE_MAX ((size_t)8 << 30)
+#define WINDOW_BYTES                                                                               \
+    ((size_t)256 << 10)                 /* of the file's end, read and checked when it is opened   \
+                                         */
+#define WINDOW_LINES    ((size_t)16384) /* kept in memory; older ones are found in the file */
+#define LINE_BYTES_MAX  ((size_t)256 << 10)
+#define LINE_BYTES_LIKE ((size_t)1024) /* a line is about as long */
 
 /* What must come out the same when a step is replayed. */
 struct exact {
@@ -27,10 +32,21 @@ struct exact {
 struct metrics {
     char *path;
     int descriptor;
-    struct exact *steps; /* ascending; a node that was away has gaps */
+    struct exact *steps; /* the newest lines, ascending; a node that was away has gaps */
     size_t count, capacity;
     struct bytes unwritten; /* lines that a full disk refused */
+    size_t unwritten_count; /* of them; all are among `steps` */
 };
+
+/* Older lines are left to the file, so memory does not grow with the run. */
+static void forget_oldest(struct metrics *metrics)
+{
+    size_t dropped = MIN(metrics->count / 2, metrics->count - metrics->unwritten_count);
+
+    memmove(metrics->steps, metrics->steps + dropped,
+            (metrics->count - dropped) * sizeof(*metrics->steps));
+    metrics->count -= dropped;
+}
 
 static int remember(struct metrics *metrics, const struct exact *exact)
 {
@@ -91,21 +107,137 @@ static int load_lines(struct metrics *metrics, const struct bytes *text, size_t 
     return 0;
 }
 
+/* ---- the file, whose lines are in the order of their steps ---- */
+
+static int read_failed(const struct metrics *metrics, struct error *error)
+{
+    return error_set(error, -errno, "reading %s: %s", metrics->path, strerror(errno));
+}
+
+static int read_range(const struct metrics *metrics, off_t from, off_t end, struct bytes *ret_text,
+                      struct error *error)
+{
+    size_t size = (size_t)(end - from), done = 0;
+    uint8_t *data = malloc(size + 1);
+
+    if (!data)
+        return error_set(error, -ENOMEM, "no memory to read %s", metrics->path);
+    while (done < size) {
+        ssize_t n = pread(metrics->descriptor, data + done, size - done, from + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            free(data);
+            return n < 0 ? read_failed(metrics, error)
+                         : error_set(error, -EIO, "%s has become shorter", metrics->path);
+        }
+        done += (size_t)n;
+    }
+    data[size] = '\0';
+    *ret_text = (struct bytes){.data = data, .size_bytes = size, .capacity_bytes = size + 1};
+    return 0;
+}
+
+static int file_size(const struct metrics *metrics, off_t *ret_size, struct error *error)
+{
+    struct stat found;
+
+    if (fstat(metrics->descriptor, &found))
+        return read_failed(metrics, error);
+    *ret_size = found.st_size;
+    return 0;
+}
+
+/* A line of the file: where it begins and ends, and what it says. */
+struct place {
+    off_t begin, end;
+    struct exact exact;
+};
+
+/* The first line that begins at @from or later and before @before, in a file of @size. Return: 0;
+ * -ENOENT: none does; -EBADMSG: it is no line; others */
+static int line_at(const struct metrics *metrics, off_t from, off_t before, off_t size,
+                   struct place *ret_place, struct error *error)
+{
+    off_t first = from > 0 ? from - 1 : 0; /* a line begins behind the end of another */
+
+    for (size_t room = LINE_BYTES_LIKE; room <= LINE_BYTES_MAX; room *= 4) {
+        CLEANUP(bytes_done) struct bytes text = {0};
+        off_t until = MIN(size, first + (off_t)room);
+        int status = read_range(metrics, first, until, &text, error);
+        if (status)
+            return status;
+        const char *data = (const char *)text.data, *end = data + text.size_bytes;
+        const char *begin = from > 0 ? memchr(data, '\n', text.size_bytes) : data;
+        if (begin && from > 0)
+            begin++;
+        if (begin && (begin == end ? until == size : first + (begin - data) >= before))
+            return -ENOENT;
+        const char *stop = begin ? memchr(begin, '\n', (size_t)(end - begin)) : NULL;
+        if (!stop && until == size)
+            return begin ? -EBADMSG : -ENOENT;
+        if (!stop)
+            continue;
+        ret_place->begin = first + (begin - data);
+        ret_place->end = first + (stop + 1 - data);
+        status = parse_line(begin, (size_t)(stop - begin), &ret_place->exact, NULL);
+        return status && status != -ENOMEM ? -EBADMSG : status;
+    }
+    return -EBADMSG;
+}
+
+/* Where the first line of @step or a later one begins, by bisection: a few reads, however long the
+ * file is. -EBADMSG: something on the way is no line */
+static int find_offset(const struct metrics *metrics, uint64_t step, off_t *ret_offset,
+                       struct error *error)
+{
+    off_t low = 0, high, size;
+    struct place place;
+    int status = file_size(metrics, &size, error);
+
+    for (high = size; !status && low < high;) {
+        off_t middle = low + (high - low) / 2;
+        status = line_at(metrics, middle, high, size, &place, error);
+        if (!status && place.exact.step < step) {
+            low = place.end;
+        } else if (!status || status == -ENOENT) {
+            high = middle;
+            status = 0;
+        }
+    }
+    if (status == -EBADMSG)
+        error_set(error, status, "%s is damaged before step %" PRIu64, metrics->path, step);
+    *ret_offset = low;
+    return status;
+}
+
+/* The last lines of the file, checked: it is cut off before the first of them that is none. */
 static int load_file(struct metrics *metrics, struct error *error)
 {
-    struct bytes text = {0};
-    size_t valid_bytes = 0;
-    int status = file_read(metrics->path, METRICS_FILE_MAX, &text, error);
+    off_t size, whole;
+    int status = file_size(metrics, &size, error);
 
-    if (!status) {
-        metrics->count = 0;
-        status = load_lines(metrics, &text, &valid_bytes, error);
+    metrics->count = 0;
+    for (whole = size; !status && whole > 0 && metrics->count == 0;) {
+        CLEANUP(bytes_done) struct bytes text = {0};
+        off_t from = MAX(whole - (off_t)WINDOW_BYTES, (off_t)0);
+        size_t valid_bytes = 0;
+        status = read_range(metrics, from, whole, &text, error);
+        if (status)
+            break;
+        const uint8_t *end = from > 0 ? memchr(text.data, '\n', text.size_bytes) : NULL;
+        size_t skipped = end ? (size_t)(end + 1 - text.data) : 0;
+        const struct bytes lines = {.data = text.data + skipped,
+                                    .size_bytes = text.size_bytes - skipped};
+        if (from == 0 || end)
+            status = load_lines(metrics, &lines, &valid_bytes, error);
+        whole = from + (off_t)(skipped + valid_bytes);
+        if (from > 0 && metrics->count == 0)
+            whole = from; /* what is before may be good */
     }
-    if (!status && valid_bytes != text.size_bytes &&
-        ftruncate(metrics->descriptor, (off_t)valid_bytes))
+    if (!status && whole != size && ftruncate(metrics->descriptor, whole))
         status = error_set(error, -errno, "cutting %s after its last whole line: %s", metrics->path,
                            strerror(errno));
-    bytes_done(&text);
     return status;
 }
 
@@ -151,11 +283,29 @@ static int compare_steps(const void *key, const void *entry)
     return step < other ? -1 : step > other;
 }
 
-static const struct exact *find_step(const struct metrics *metrics, uint64_t step)
+static const struct exact *find_known(const struct metrics *metrics, uint64_t step)
 {
     if (metrics->count == 0) /* no steps to search among, not even an empty list */
         return NULL;
     return bsearch(&step, metrics->steps, metrics->count, sizeof(*metrics->steps), compare_steps);
+}
+
+/* Also one that is no longer in memory; false: there is none, or it cannot be read. */
+static bool find_step(const struct metrics *metrics, uint64_t step, struct exact *ret_exact)
+{
+    const struct exact *known = find_known(metrics, step);
+    struct place place;
+    off_t offset, size;
+
+    if (known)
+        *ret_exact = *known;
+    if (known || metrics->descriptor < 0 || metrics->count == 0 || step > metrics->steps[0].step)
+        return known != NULL;
+    if (find_offset(metrics, step, &offset, NULL) || file_size(metrics, &size, NULL) ||
+        line_at(metrics, offset, size, size, &place, NULL))
+        return false;
+    *ret_exact = place.exact;
+    return place.exact.step == step;
 }
 
 static bool is_same(const struct exact *one, const struct exact *other)
@@ -168,16 +318,16 @@ static bool is_same(const struct exact *one, const struct exact *other)
 static int check_replay(const struct metrics *metrics, uint64_t step, const struct exact *now,
                         struct error *error)
 {
-    const struct exact *then = find_step(metrics, step);
+    struct exact then;
 
-    if (!then || is_same(then, now)) /* none: this node was away then */
+    if (!find_step(metrics, step, &then) || is_same(&then, now)) /* none: this node was away */
         return 0;
     return error_set(error, -EILSEQ,
                      "step %" PRIu64
                      " was replayed and came out different: loss %s then, %s now; norm %s "
                      "then, %s now; %u frozen layers then, %u now",
-                     step, then->loss_bits, now->loss_bits, then->grad_norm_bits,
-                     now->grad_norm_bits, then->frozen_layers, now->frozen_layers);
+                     step, then.loss_bits, now->loss_bits, then.grad_norm_bits, now->grad_norm_bits,
+                     then.frozen_layers, now->frozen_layers);
 }
 
 /* JSON has no NaN: a diverged loss is null beside its exact bits. */
@@ -264,6 +414,9 @@ static int flush_lines(struct metrics *metrics, struct error *error)
 
     if (written == (ssize_t)metrics->unwritten.size_bytes) {
         metrics->unwritten.size_bytes = 0;
+        metrics->unwritten_count = 0;
+        if (metrics->count > WINDOW_LINES)
+            forget_oldest(metrics);
         return 0;
     }
     status = written < 0 ? -errno : -ENOSPC;
@@ -304,29 +457,45 @@ int metrics_append(struct metrics *metrics, const struct metrics_line *line, str
         metrics->unwritten.size_bytes = size_before;
         return error_set(error, status, "no memory for the metrics of step %" PRIu64, line->step);
     }
+    metrics->unwritten_count++;
     return flush_lines(metrics, error);
+}
+
+/* The file from @offset on, and the lines that wait for the disk. */
+static int read_lines(const struct metrics *metrics, off_t offset, struct bytes *ret_text,
+                      struct error *error)
+{
+    struct bytes text = {0};
+    off_t size = 0;
+    int status = metrics->descriptor < 0 ? 0 : file_size(metrics, &size, error);
+
+    if (!status && size > offset)
+        status = read_range(metrics, offset, size, &text, error);
+    if (!status && bytes_append(&text, metrics->unwritten.data, metrics->unwritten.size_bytes))
+        status = error_set(error, -ENOMEM, "no memory for the history of %s", metrics->path);
+    if (status)
+        bytes_done(&text);
+    else
+        *ret_text = text;
+    return status;
 }
 
 int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *ret_text,
                     struct error *error)
 {
     struct bytes text = {0};
-    size_t kept = 0;
-    int status = file_read(metrics->path, METRICS_FILE_MAX, &text, error);
+    struct place oldest = {0};
+    off_t size = 0, from;
+    int status = metrics->descriptor < 0 ? 0 : file_size(metrics, &size, error);
 
-    if (!status && bytes_append(&text, metrics->unwritten.data, metrics->unwritten.size_bytes))
-        status = error_set(error, -ENOMEM, "no memory for the history of %s", metrics->path);
-    if (status) {
-        bytes_done(&text);
+    from = MAX(size - (off_t)METRICS_HISTORY_MAX, (off_t)0);
+    if (!status && from > 0)
+        status = line_at(metrics, from, size, size, &oldest, error);
+    if (!status)
+        status = read_lines(metrics, oldest.begin, &text, error);
+    if (status)
         return status;
-    }
-    for (size_t i = 0; i < metrics->count && metrics->steps[i].step <= step; i++) {
-        const uint8_t *end = memchr(text.data + kept, '\n', text.size_bytes - kept);
-        if (!end)
-            break;
-        kept = (size_t)(end + 1 - text.data);
-    }
-    text.size_bytes = kept;
+    text.size_bytes = metrics_cut(text.data, text.size_bytes, step);
     *ret_text = text;
     return 0;
 }
@@ -409,54 +578,119 @@ static int merge_lines(const struct metrics *mine, const struct bytes *my_text,
     return status;
 }
 
-static bool learns(const struct metrics *metrics, const struct metrics *theirs)
+static bool learns(const struct metrics *mine, const struct metrics *theirs)
 {
     for (size_t i = 0; i < theirs->count; i++) {
-        const struct exact *mine = find_step(metrics, theirs->steps[i].step);
-        if (!mine || corrects(&theirs->steps[i], mine))
+        const struct exact *known = find_known(mine, theirs->steps[i].step);
+        if (!known || corrects(&theirs->steps[i], known))
             return true;
     }
     return false;
 }
 
+/* The first @size bytes of the file, in another one. */
+static int copy_prefix(const struct metrics *metrics, int to, off_t size)
+{
+    off_t from = 0;
+
+    while (from < size) {
+        ssize_t n = copy_file_range(metrics->descriptor, &from, to, NULL, (size_t)(size - from), 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+    }
+    return 0;
+}
+
+static int write_all(int descriptor, const struct bytes *text)
+{
+    for (size_t done = 0; done < text->size_bytes;) {
+        ssize_t n = write(descriptor, text->data + done, text->size_bytes - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -ENOSPC;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+/* The file up to @offset and then @text, durable under its name, or as it was. */
+static int replace_end(const struct metrics *metrics, off_t offset, const struct bytes *text,
+                       struct error *error)
+{
+    AUTO_FREE char *path = NULL;
+
+    if (offset == 0)
+        return file_replace(metrics->path, text->data, text->size_bytes, 0644, error);
+    if (asprintf(&path, "%s.new", metrics->path) < 0) {
+        path = NULL;
+        return error_set(error, -ENOMEM, "no memory to replace %s", metrics->path);
+    }
+    AUTO_CLOSE int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int status = descriptor < 0 ? -errno : copy_prefix(metrics, descriptor, offset);
+    if (!status)
+        status = write_all(descriptor, text);
+    if (!status && (fsync(descriptor) || rename(path, metrics->path)))
+        status = -errno;
+    if (!status)
+        return 0;
+    unlink(path);
+    return error_set(error, status, "replacing %s: %s", metrics->path, strerror(-status));
+}
+
 /*
- * In place of the file, durable before it counts; lines that the disk refused are among them. What
- * cannot be opened then is opened for the next line.
+ * In place of the file from @offset on, durable before it counts; lines that the disk refused are
+ * among them. What cannot be opened then is opened for the next line.
  */
-static int replace_file(struct metrics *metrics, const struct bytes *text, struct error *error)
+static int replace_file(struct metrics *metrics, off_t offset, const struct bytes *text,
+                        struct error *error)
 {
     struct metrics merged = {0};
     size_t valid_bytes;
     int status = load_lines(&merged, text, &valid_bytes, error);
 
     if (!status)
-        status = file_replace(metrics->path, text->data, text->size_bytes, 0644, error);
+        status = replace_end(metrics, offset, text, error);
     if (!status) {
         free(metrics->steps);
         metrics->steps = merged.steps;
         metrics->count = merged.count;
         metrics->capacity = merged.capacity;
         metrics->unwritten.size_bytes = 0;
+        metrics->unwritten_count = 0;
         return open_file(metrics, error);
     }
     free(merged.steps);
     return status;
 }
 
+/* Lines of mine before their first are as they were; of the others there are no more than a history
+ * has, and what this node wrote since. */
 static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
                        const struct bytes *their_text, struct error *error)
 {
-    struct bytes mine = {0}, merged = {0};
-    int status = metrics_history(metrics, UINT64_MAX, &mine, error);
+    CLEANUP(bytes_done) struct bytes text = {0}, merged = {0};
+    struct metrics mine = {0};
+    size_t valid_bytes;
+    off_t offset = 0;
+    int status = metrics->descriptor < 0
+                     ? open_file(metrics, error)
+                     : find_offset(metrics, theirs->steps[0].step, &offset, error);
 
     if (!status)
-        status = merge_lines(metrics, &mine, theirs, their_text, &merged);
+        status = read_lines(metrics, offset, &text, error);
+    if (!status)
+        status = load_lines(&mine, &text, &valid_bytes, error);
+    bool wanted = !status && learns(&mine, theirs);
+    if (wanted)
+        status = merge_lines(&mine, &text, theirs, their_text, &merged);
     if (status && error && !error->code)
         error_set(error, status, "merging metrics into %s: %s", metrics->path, strerror(-status));
-    if (!status)
-        status = replace_file(metrics, &merged, error);
-    bytes_done(&mine);
-    bytes_done(&merged);
+    if (!status && wanted)
+        status = replace_file(metrics, offset, &merged, error);
+    free(mine.steps);
     return status;
 }
 
@@ -471,7 +705,7 @@ int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, 
         status = error_set(error, -EBADMSG,
                            "metrics received from another node are damaged after step %" PRIu64,
                            metrics_last_step(&theirs));
-    if (!status && learns(metrics, &theirs))
+    if (!status && theirs.count > 0)
         status = adopt_lines(metrics, &theirs, &text, error);
     free(theirs.steps);
     return status;
@@ -479,13 +713,23 @@ int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, 
 
 int metrics_rewind(struct metrics *metrics, uint64_t step, struct error *error)
 {
-    struct bytes text = {0};
+    off_t offset = 0;
 
     if (metrics_last_step(metrics) <= step)
         return 0;
-    int status = metrics_history(metrics, step, &text, error);
+    int status = metrics->descriptor < 0 ? open_file(metrics, error) : 0;
     if (!status)
-        status = replace_file(metrics, &text, error);
-    bytes_done(&text);
-    return status;
+        status = find_offset(metrics, step + 1, &offset, error);
+    if (!status && ftruncate(metrics->descriptor, offset))
+        status = error_set(error, -errno, "cutting %s after step %" PRIu64 ": %s", metrics->path,
+                           step, strerror(errno));
+    if (status)
+        return status;
+    metrics->unwritten.size_bytes =
+        metrics_cut(metrics->unwritten.data, metrics->unwritten.size_bytes, step);
+    for (; metrics->count > 0 && metrics_last_step(metrics) > step; metrics->count--)
+        metrics->unwritten_count -= metrics->unwritten_count > 0;
+    if (metrics->count == 0)
+        status = load_file(metrics, error);
+    return status || metrics->unwritten.size_bytes == 0 ? status : flush_lines(metrics, error);
 }

@@ -7,6 +7,10 @@
  * instead of written again, and a node that joins late gets the lines it missed from another one. A
  * scribe that dies leaves out what it did not come to write: the next one on the node, which knows
  * its own last commit, writes that, and what is missing further back comes from other nodes.
+ *
+ * A generation that begins does not read the file: lines are in the order of their steps, so its
+ * end is checked, and an older line is found by bisection. Nothing here but what a node that learns
+ * from another one rewrites grows with the length of the run, neither time nor memory.
  */
 #pragma once
 
@@ -40,8 +44,11 @@ struct metrics_line {
     const struct straggler_stage *slowest; /* of each of its stages; NULL: not known */
 };
 
-/** metrics_open() - the file at @path, made where there is none, cut off before the first line that
- * is none or out of order; the errors of open(), read() and ftruncate(), -ENOMEM */
+#define METRICS_HISTORY_MAX ((size_t)64 << 20) /* bytes of lines that travel to another node */
+
+/** metrics_open() - the file at @path, made where there is none; among its last 256 KiB cut off
+ * before the first line that is none or out of order; the errors of open(), read() and ftruncate(),
+ * -ENOMEM */
 int metrics_open(const char *path, struct metrics **ret_metrics, struct error *error) CHECK_RESULT;
 void metrics_close(struct metrics *metrics);
 /** metrics_last_step() - 0 when empty; a node that was away for a while has gaps before it */
@@ -55,7 +62,8 @@ uint64_t metrics_last_step(const struct metrics *metrics);
 int metrics_append(struct metrics *metrics, const struct metrics_line *line,
                    struct error *error) CHECK_RESULT;
 
-/** metrics_history() - the text up to and with @step, of lines that wait for the disk too */
+/** metrics_history() - the newest lines up to and with @step, METRICS_HISTORY_MAX bytes of them, of
+ * those that wait for the disk too */
 int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *ret_text,
                     struct error *error) CHECK_RESULT;
 /** metrics_rewind() - forget what comes after @step: it was computed from a state that was wrong,

@@ -614,6 +614,89 @@ static void test_rewind_with_lines_unwritten(void **state)
     metrics_close(metrics);
 }
 
+/* Bytes that this process has asked read() and its like for. */
+static uint64_t bytes_read(void)
+{
+    unsigned long long bytes = 0;
+    FILE *io = fopen("/proc/self/io", "re");
+
+    assert_non_null(io);
+    assert_int_equal(fscanf(io, "rchar: %llu", &bytes), 1);
+    fclose(io);
+    return bytes;
+}
+
+/* As months of training leave it: written at once, and no line more than once. */
+static void write_long_file(uint64_t lines)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    for (uint64_t step = 1; step <= lines; step++)
+        assert_true(fprintf(file,
+                            "{\"job\":\"tiny\",\"step\":%llu,\"loss\":1,\"loss_bits\":\"%016llx\","
+                            "\"grad_norm\":1,\"grad_norm_bits\":\"3ff0000000000000\",\"lr\":0.1,"
+                            "\"frozen_layers\":0,\"generation\":%llu}\n",
+                            (unsigned long long)step, (unsigned long long)step,
+                            (unsigned long long)(1 + step / 1000)) > 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* What a generation that begins does with the history of @lines steps. */
+static uint64_t bytes_of_a_begin(uint64_t lines)
+{
+    struct error error = {0};
+    struct metrics_line replayed = line_of(lines / 3);
+
+    write_long_file(lines);
+    uint64_t before = bytes_read();
+    struct metrics *metrics = open_metrics();
+    assert_int_equal(metrics_last_step(metrics), lines);
+    assert_int_equal(metrics_append(metrics, &replayed, &error), -EILSEQ); /* it is found */
+    append(metrics, lines + 1, lines + 1);
+    assert_int_equal(metrics_rewind(metrics, lines - 5000, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), lines - 5000);
+    metrics_close(metrics);
+    return bytes_read() - before;
+}
+
+/* A thousand times the age costs a begin a few reads more, and no memory. */
+static void test_a_long_history_is_not_read(void **state)
+{
+    (void)state;
+    uint64_t young = bytes_of_a_begin(6000), old = bytes_of_a_begin(600000);
+    if (old > young + young / 2 + 65536)
+        fail_msg("%llu bytes are read of 6,000 lines, %llu of 600,000", (unsigned long long)young,
+                 (unsigned long long)old);
+}
+
+/* A node that was away learns what it missed, and keeps what is older than a history that travels.
+ */
+static void test_adopt_keeps_what_is_older(void **state)
+{
+    struct error error = {0};
+    struct bytes foreign = {0};
+
+    (void)state;
+    write_long_file(40000);
+    struct metrics *metrics = open_metrics();
+    assert_int_equal(metrics_history(metrics, 40000, &foreign, &error), 0);
+    metrics_close(metrics);
+    size_t known = metrics_cut(foreign.data, foreign.size_bytes, 39000);
+    write_long_file(39500);
+    metrics = open_metrics();
+    assert_int_equal(
+        metrics_adopt(metrics, foreign.data + known, foreign.size_bytes - known, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 40000);
+    metrics_close(metrics);
+    struct bytes text = {0};
+    read_text(&text);
+    assert_int_equal(text.size_bytes, foreign.size_bytes);
+    assert_memory_equal(text.data, foreign.data, text.size_bytes);
+    bytes_done(&text);
+    bytes_done(&foreign);
+}
+
 /* Lines written to what was the file before would be lost without a word. */
 static void test_adopted_file_cannot_be_opened(void **state)
 {
@@ -667,6 +750,8 @@ int main(void)
         cmocka_unit_test_setup(test_adopt_corrects, begin_without_file),
         cmocka_unit_test_setup(test_adopt_with_lines_unwritten, begin_without_file),
         cmocka_unit_test_setup(test_rewind_with_lines_unwritten, begin_without_file),
+        cmocka_unit_test_setup(test_a_long_history_is_not_read, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_keeps_what_is_older, begin_without_file),
         cmocka_unit_test_setup(test_adopted_file_cannot_be_opened, begin_without_file),
         cmocka_unit_test(test_no_folder),
     };
