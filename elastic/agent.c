@@ -336,7 +336,7 @@ static void count_crash(struct agent *agent, struct agent_slot *slot,
 
 static void take_mended(struct agent_slot *slot)
 {
-    slot->bad = slot->crashed = false;
+    slot->bad = slot->crashed = slot->refused = false;
     slot->crashes = slot->deaths_at_start = 0;
     slot->respawn_at_ns = 0;
 }

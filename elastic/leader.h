@@ -148,9 +148,13 @@ struct leader_memory {
     uint64_t better_seen_ns;
     uint64_t gone_seen_ns; /* since when a planned change waits for a node that is gone; 0: none */
     uint64_t away_seen_ns; /* since when nodes with a newer checkpoint are waited for; 0: not */
-    /* How often the checkpoint of this step was begun from in vain, and the last such generation */
+    /* How often this step's checkpoint (0: the job's beginning) was begun from in vain, and the
+     * last such generation */
     uint64_t attempt_step, attempt_generation;
     unsigned attempts;
+    /* How often, one after another, generations from memory came to nothing, and the last one */
+    uint64_t memory_generation;
+    unsigned memory_attempts;
     uint64_t unread_ns;       /* since when nobody can read it, for want of answers; 0: not so */
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
     struct leader_avoided avoided[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */

@@ -16,6 +16,7 @@
 #include "base/plural.h"
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_patience.h"
+#include "elastic/leader_retry.h"
 #include "elastic/leader_standoff.h"
 
 /* "b/1, c/0 and 2 more": who is not coming along. */
@@ -352,6 +353,8 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
         return 0;
     }
     avoid_the_unheard(context);
+    if (!falls_back && leader_retry_waits_in_memory(context, recovery->step))
+        return 0;
     if (falls_back)
         leader_cuts_choose_for_checkpoint(context);
     r = falls_back

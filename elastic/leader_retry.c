@@ -1,11 +1,14 @@
 /*
- * Problem: a checkpoint with copies is read from other nodes. One that is away for a moment must
- * not cost the steps since the checkpoint before; and while a registered node does not answer, each
- * attempt fails within milliseconds, and a new plan after each would be twenty generations a
- * second.
+ * Problem: a generation that cannot begin fails within milliseconds: nodes that have a part of its
+ * checkpoint do not answer, a device has no memory, links are refused. A new plan after each
+ * attempt would be twenty generations a second, and each of them is written to etcd and to the
+ * logs. And a checkpoint with copies is read from other nodes, of which one that is away for a
+ * moment must not cost the steps since the checkpoint before.
  *
- * Design: two pauses, both only in the leader's memory. A leader that is new begins with short
- * ones.
+ * Design: attempts at one step are counted, wherever its state comes from: a checkpoint, the job's
+ * beginning, or the workers' memory. The first failure is answered at once, every further one after
+ * a pause that doubles. Counts and pauses are only in the leader's memory. A leader that is new
+ * begins with short ones.
  *
  * What is out of reach may be gone: two nodes that do not reach each other both think that the
  * other may have it. Nobody knows how long that lasts, so it is given up when it has been tried for
@@ -42,11 +45,12 @@ static bool waits_for_newer(struct leader_context *context, enum job_state state
     return true;
 }
 
-/* The plan in force is another attempt at @step, and came to nothing. */
+/* The plan in force is another attempt at the newest checkpoint's step, or at the job's beginning,
+ * and came to nothing. */
 static bool failed_again(const struct leader_view *view)
 {
     const struct plan *plan = view->plan;
-    return plan != NULL && plan->worker_count > 0 && plan->source == PLAN_SOURCE_CHECKPOINT &&
+    return plan != NULL && plan->worker_count > 0 && plan->source != PLAN_SOURCE_MEMORY &&
            plan->resume_step == view->checkpoint.step && view->progress_step <= plan->resume_step;
 }
 
@@ -68,7 +72,8 @@ static const char *complaint(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->seat == SEAT_BROKEN && member->report->text[0] != '\0')
+        if ((member->seat == SEAT_BROKEN || member->seat == SEAT_LOST) &&
+            member->report->text[0] != '\0')
             return member->report->text;
     }
     return "its workers could not begin";
@@ -120,6 +125,14 @@ static void give_up(struct leader_context *context, enum job_state state)
     context->memory->unread_ns = 0;
 }
 
+/* When another generation may follow after @attempts, more than one, that came to nothing. */
+static uint64_t next_attempt_ns(const struct leader_context *context, unsigned attempts)
+{
+    uint64_t timeout_ns = context->view->failure_timeout_ns;
+    uint64_t pause_ns = timeout_ns / PAUSE_SHARE << MIN(attempts - 2, 8u);
+    return context->memory->failure_seen_ns + MIN(pause_ns, PAUSE_TIMEOUTS * timeout_ns);
+}
+
 static bool waits_after_failure(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
@@ -138,15 +151,18 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     }
     if (memory->attempts == 1)
         return false;
-    uint64_t longest = PAUSE_TIMEOUTS * view->failure_timeout_ns;
-    uint64_t pause = view->failure_timeout_ns / PAUSE_SHARE << MIN(memory->attempts - 2, 8u);
-    uint64_t due = memory->failure_seen_ns + MIN(pause, longest);
+    uint64_t due = next_attempt_ns(context, memory->attempts);
     if (view->now_ns >= due)
         return false;
-    leader_say(context, state,
-               "the checkpoint of step %llu is out of reach (%.160s): tried again in %.1f s",
-               (unsigned long long)view->checkpoint.step, complaint(context),
-               (double)(due - view->now_ns) / 1e9);
+    if (view->checkpoint.step > 0)
+        leader_say(context, state,
+                   "the checkpoint of step %llu is out of reach (%.160s): tried again in %.1f s",
+                   (unsigned long long)view->checkpoint.step, complaint(context),
+                   (double)(due - view->now_ns) / 1e9);
+    else
+        leader_say(context, state, "the job cannot begin (%.256s): tried again in %.1f s",
+                   complaint(context), (double)(due - view->now_ns) / 1e9);
+    leader_add(context, " (attempt %u)", memory->attempts + 1);
     if (end != UINT64_MAX)
         leader_add(context, ", and given up after %.0f s, for step %llu",
                    (double)(end - memory->unread_ns) / 1e9,
@@ -177,4 +193,50 @@ bool leader_retry_waits(struct leader_context *context, enum job_state state)
 {
     return asks_operator(context) || waits_for_newer(context, state) ||
            waits_after_failure(context, state);
+}
+
+/* Hosts that give no sign of life are found out by waiting for them: such an attempt has taken its
+ * time already. */
+static bool hosts_were_silent(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct worker_report *report = context->roster.members[i].report;
+        if (report != NULL && report->unreached_count > 0 &&
+            report->generation == context->view->plan->generation)
+            return true;
+    }
+    return false;
+}
+
+/* The plan in force is another attempt at @step from the workers' memory, and came to nothing. */
+static bool failed_again_in_memory(const struct leader_context *context, uint64_t step)
+{
+    const struct plan *plan = context->view->plan;
+    return plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY && !plan->planned &&
+           step <= plan->resume_step && !hosts_were_silent(context);
+}
+
+bool leader_retry_waits_in_memory(struct leader_context *context, uint64_t step)
+{
+    const struct leader_view *view = context->view;
+    struct leader_memory *memory = context->memory;
+    if (!failed_again_in_memory(context, step)) {
+        memory->memory_attempts = 0;
+        return false;
+    }
+    if (memory->memory_generation != view->plan->generation) {
+        memory->memory_generation = view->plan->generation;
+        memory->memory_attempts++;
+    }
+    if (memory->memory_attempts == 1)
+        return false;
+    uint64_t due = next_attempt_ns(context, memory->memory_attempts);
+    if (view->now_ns >= due)
+        return false;
+    leader_say(context, JOB_RECOVERING,
+               "step %llu does not go on (%.256s): tried again in %.1f s (attempt %u)",
+               (unsigned long long)step, complaint(context), (double)(due - view->now_ns) / 1e9,
+               memory->memory_attempts + 1);
+    leader_wake(context, due);
+    return true;
 }

@@ -296,7 +296,7 @@ static void explain_node(const struct leader_context *context, const struct lead
     }
     leader_kind_words(kind, node, ret_why, size);
     if (refusal != NULL)
-        snprintf(ret_why, size, "node %s refuses: %.60s", node->name, refusal);
+        snprintf(ret_why, size, "node %s refuses: %.160s", node->name, refusal);
     else if (node->draining)
         snprintf(ret_why, size, "node %s is draining", node->name);
     else if (ret_why[0] == '\0' && waiting > 0)

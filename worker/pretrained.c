@@ -67,7 +67,8 @@ int pretrained_units(struct state *state, unsigned first, unsigned count, struct
     }
     model_folder_close(folder);
     if (status) {
-        error_prefix(error, "model.from %s: ", path);
+        error_prefix(error, "model.from %s%s: ", path,
+                     status == -EACCES ? " (firnd's user may not read it)" : "");
         state_drop_all(state);
     }
     return status;

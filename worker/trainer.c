@@ -34,6 +34,22 @@ static enum worker_cause cause_of(const struct plan *plan, int status)
     return checkpoint_is_lost(plan->restore_path, status) ? CAUSE_CHECKPOINT_LOST : CAUSE_NONE;
 }
 
+/* No other layout cures this: the job must not go on here. */
+static enum session_outcome refuse(struct trainer *trainer, const struct error *error)
+{
+    log_error("%s", error->text);
+    telling_status(trainer, WORKER_REFUSED, error->text);
+    return SESSION_STOPPED;
+}
+
+/* A file of the job's own cannot be read on this node. Another attempt meets the same file; another
+ * node may have a better one. */
+static bool lacks_input(const struct trainer *trainer, int status)
+{
+    return trainer->plan->source == PLAN_SOURCE_FRESH && trainer->spec.model.from[0] &&
+           status != -ENOMEM;
+}
+
 /* The state that the plan speaks of is not to be had. */
 static enum session_outcome without_state(struct trainer *trainer, int status,
                                           const struct error *error)
@@ -43,18 +59,12 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
 
     if (orders_stopping(trainer))
         return SESSION_STOPPED;
+    if (lacks_input(trainer, status))
+        return refuse(trainer, error);
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
     telling_cause(trainer, WORKER_STUCK, cause_of(plan, status), text);
     orders_forget_planned(trainer);
     return SESSION_BROKEN;
-}
-
-/* No other layout cures this: the job must not go on here. */
-static enum session_outcome refuse(struct trainer *trainer, const struct error *error)
-{
-    log_error("%s", error->text);
-    telling_status(trainer, WORKER_REFUSED, error->text);
-    return SESSION_STOPPED;
 }
 
 /* Everybody sees the same step so, and stops; who is told of it too late is stopped by firnd. This

@@ -14,6 +14,7 @@
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
+#include "sim/sim_input.h"
 #include "sim/sim_node.h"
 #include "sim/sim_notices.h"
 #include "sim/sim_stragglers.h"
@@ -78,6 +79,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_UNSEEN_GRADIENTS] = "unseen-gradients",
     [BUG_KEPT_DISPUTED] = "kept-disputed",
     [BUG_WRONG_VERDICT] = "wrong-verdict",
+    [BUG_HASTY_LEADER] = "hasty-leader",
 };
 
 static void describe_job(struct sim *sim)
@@ -263,6 +265,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim_cuts_draw(sim);
     sim_notices_draw(sim);
     sim_bits_draw(sim);
+    sim_input_draw(sim);
     draw_versions(sim);
     surround(sim);
     add_nodes(sim);
@@ -272,6 +275,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim_cuts_begin(sim);
     sim_notices_begin(sim);
     sim_bits_begin(sim);
+    sim_input_begin(sim);
     return sim;
 }
 
@@ -376,6 +380,7 @@ void sim_free(struct sim *sim)
     sim_cuts_free(sim);
     sim_notices_free(sim);
     sim_bits_free(sim);
+    sim_input_free(sim);
     sim_queue_free(sim);
     free(sim->workers);
     free(sim->nodes);

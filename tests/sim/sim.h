@@ -77,6 +77,7 @@ enum sim_bug {
     BUG_UNSEEN_GRADIENTS,
     BUG_KEPT_DISPUTED,
     BUG_WRONG_VERDICT,
+    BUG_HASTY_LEADER,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];
@@ -105,6 +106,7 @@ enum sim_stream {
     STREAM_CUTS,
     STREAM_NOTICES,
     STREAM_BITS,
+    STREAM_INPUT,
     STREAM_COUNT
 };
 
@@ -126,6 +128,7 @@ struct sim_stragglers;
 struct sim_cuts;
 struct sim_notices;
 struct sim_bits;
+struct sim_input;
 
 struct sim {
     uint64_t seed, now_ns;
@@ -157,6 +160,7 @@ struct sim {
     struct sim_cuts *cuts;             /* NULL: in no scene */
     struct sim_notices *notices;       /* NULL: in no scene */
     struct sim_bits *bits;             /* NULL: in no scene */
+    struct sim_input *input;           /* NULL: in no scene */
 
     bool unjudged; /* it ends here: nobody can find any more that something is wrong */
     bool failed;

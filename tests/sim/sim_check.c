@@ -8,6 +8,7 @@
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_folders.h"
+#include "sim/sim_input.h"
 #include "sim/sim_node.h"
 
 #define TRIED_NS (8 * SIM_FAILURE_TIMEOUT) /* a checkpoint that nobody can read, at least */
@@ -512,7 +513,8 @@ static bool is_complete(const struct sim *sim)
     char key[KV_KEY_MAX];
     const struct sim_store_key *state =
         sim_store_find(sim->store, keys_said(key, SIM_CLUSTER, SIM_JOB, "state"));
-    return state != NULL && strstr(state->value, "\"completed\"") != NULL;
+    return state != NULL && (strstr(state->value, "\"completed\"") != NULL ||
+                             (sim_input_ended(sim) && strstr(state->value, "\"failed\"") != NULL));
 }
 
 /* Who computes it in the generation that trains. */
@@ -604,7 +606,7 @@ void sim_check_end(struct sim *sim)
 {
     if (slots_out(sim) > 0)
         sim_fail(sim, "%u slots stay out of service", slots_out(sim));
-    if (sim_check_newest_record(sim) != sim->spec.train.steps)
+    if (!sim_input_ended(sim) && sim_check_newest_record(sim) != sim->spec.train.steps)
         sim_fail(sim, "the job is complete, but its last checkpoint is of step %llu",
                  (unsigned long long)sim_check_newest_record(sim));
     for (unsigned i = 0; i < sim->worker_count; i++)

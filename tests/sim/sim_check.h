@@ -23,6 +23,14 @@ struct sim_sealed {
     uint64_t step, generation, at_ns;
 };
 
+#define SIM_PACE_MAX 40 /* generations in a minute */
+
+/* When the last of them were written. */
+struct sim_pace {
+    uint64_t at_ns[SIM_PACE_MAX];
+    size_t count; /* all that ever were */
+};
+
 struct sim_check {
     struct sim_unit history[SIM_STEPS_MAX + 1][SIM_UNITS]; /* of the undisturbed run */
     uint64_t record_digests[SIM_STEPS_MAX + 1];
@@ -59,6 +67,7 @@ struct sim_check {
     struct {
         uint64_t generation, step, next;
     } announced[16];
+    struct sim_pace pace;
     unsigned memory_plans, disk_plans;
     unsigned unfenced; /* commits of a generation that was given away while out of reach */
 };
@@ -120,6 +129,8 @@ void sim_check_outage_ends(struct sim *sim);
 /** a node that went just before a planned change is about to come back: has anybody waited for it?
  */
 void sim_check_held_up(struct sim *sim, const struct sim_fault *fault);
+/** sim_check_pace() - a generation is about to be written, to be prepared or to be in force */
+void sim_check_pace(struct sim *sim);
 /** a transaction was carried out: records of checkpoints only go forward */
 void sim_check_written(struct sim *sim);
 /** sim_check_slots_back_ns() - when every slot that comes back into service by itself is back */

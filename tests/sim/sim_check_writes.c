@@ -12,6 +12,7 @@
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
+#include "sim/sim_input.h"
 #include "sim/sim_node.h"
 #include "sim/sim_stragglers.h"
 
@@ -270,6 +271,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     if (plan->generation <= check->generation)
         sim_fail(sim, "generation %llu is written after %llu", (unsigned long long)plan->generation,
                  (unsigned long long)check->generation);
+    sim_input_given_up(sim, plan);
     sim_check_accused(sim, plan);
     sim_check_left_out(sim, plan);
     sim_faults_planned(sim, plan);
@@ -318,6 +320,8 @@ void sim_check_write(struct sim *sim, uint64_t client, uint64_t sent_ns,
     bool plans = strcmp(leaf, "generation") == 0 || strcmp(leaf, "next") == 0;
     if (plans && sim_store_lease_client(sim->store, keys_leader(leader_key, SIM_CLUSTER)) != client)
         sim_fail(sim, "somebody who does not lead writes %s", leaf);
+    if (plans && operation->type == KV_PUT)
+        sim_check_pace(sim);
     if (strcmp(leaf, "generation") == 0)
         check_generation(sim, sent_ns, operation);
     if (strncmp(leaf, "checkpoints/", strlen("checkpoints/")) == 0) {

@@ -7,6 +7,7 @@
 #include "elastic/holdings.h"
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
+#include "sim/sim_input.h"
 #include "sim/sim_node.h"
 #include "sim/sim_process.h"
 #include "sim/sim_spread.h"
@@ -464,9 +465,21 @@ void worker_switch(struct sim_worker *worker)
     open_links(worker);
 }
 
+/* The job cannot begin here: it is refused. */
+static bool refuse_input(struct sim_worker *worker)
+{
+    sim_input_refused(worker);
+    worker_report(worker, WORKER_REFUSED);
+    worker_exit(worker, 0);
+    return false;
+}
+
 static bool at_restore(struct sim_worker *worker)
 {
-    int status = sim_restore(worker);
+    bool lacks_input = sim_input_is_lacking(worker) && !worker->stopping;
+    if (lacks_input && worker->sim->bug != BUG_HASTY_LEADER)
+        return refuse_input(worker);
+    int status = lacks_input ? -EACCES : sim_restore(worker);
     if (status == 0) {
         open_links(worker);
     } else if (worker->stopping) {
@@ -631,6 +644,7 @@ static bool at_device(struct sim_worker *worker)
         return false;
     }
     if (port_is_taken(worker)) {
+        sim_input_refused(worker);
         worker_report(worker, WORKER_REFUSED);
         worker_exit(worker, 1);
         return false;

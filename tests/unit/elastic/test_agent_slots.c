@@ -309,6 +309,21 @@ static void a_mended_slot_has_all_its_lives_again(void **state)
     assert_true(actions.wake_at_ns == now_ns + TIMEOUT_NS / 4); /* the first one */
 }
 
+static void a_slot_that_refused_is_asked_again_when_an_operator_says_so(void **state)
+{
+    (void)state;
+    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    feed_up(0);
+    feed_status(0, 10, WORKER_REFUSED, 0);
+    feed_exit(0, 1);
+    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_reported(0, WORKER_REFUSED);
+    step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 0});
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    assert_reported(0, WORKER_STARTING);
+}
+
 static void what_a_daemon_before_said_is_not_said_again(void **state)
 {
     (void)state;
@@ -343,6 +358,7 @@ int main(void)
         TEST(one_that_never_joined_did_not_run_for_long),
         TEST(a_good_life_begins_when_it_joins),
         TEST(a_mended_slot_has_all_its_lives_again),
+        TEST(a_slot_that_refused_is_asked_again_when_an_operator_says_so),
         TEST(what_a_daemon_before_said_is_not_said_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

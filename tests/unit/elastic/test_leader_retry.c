@@ -1,5 +1,184 @@
-/* What the leader does where nothing is left to go on from. */
+/* Generations that come to nothing: how soon another one follows, and when a checkpoint is given
+ * up. */
 #include "unit/elastic/three_nodes.h"
+
+/* The plan in force, and what its workers say, is of the next generation. */
+static void publish_in_vain(void)
+{
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    plan->generation++;
+    for (unsigned i = 0; i < NODES; i++) {
+        reports[i].generation = plan->generation;
+        reports[i].workers[0].generation = plan->generation;
+    }
+}
+
+static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
+{
+    (void)state;
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->resume_step = 4;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 0);
+        reports[i].workers[0].held_unit_count = 0;
+        snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "node b does not answer");
+    }
+    publish_in_vain(); /* the first time at once */
+    uint64_t pause = TIMEOUT_NS / 4;
+    for (unsigned attempt = 0; attempt < 8; attempt++) {
+        decide();
+        assert_int_equal(decision.action, LEADER_NOTHING);
+        assert_non_null(strstr(decision.text, "out of reach (node b does not answer)"));
+        assert_int_equal(decision.wake_at_ns, view.now_ns + pause);
+        view.now_ns += pause;
+        publish_in_vain();
+        pause = MIN(2 * pause, 4 * TIMEOUT_NS);
+    }
+    view.progress_step = 5; /* it did begin */
+    publish_in_vain();
+}
+
+static void a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **state)
+{
+    (void)state;
+    plan->source = PLAN_SOURCE_FRESH;
+    view.checkpoint.step = view.progress_step = plan->resume_step = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 0);
+        reports[i].workers[0].held_unit_count = 0;
+        snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "no memory for unit 3");
+    }
+    publish_in_vain(); /* the first time at once */
+    uint64_t pause = TIMEOUT_NS / 4;
+    for (unsigned attempt = 0; attempt < 8; attempt++) {
+        char words[96];
+        decide();
+        assert_int_equal(decision.action, LEADER_NOTHING);
+        snprintf(words, sizeof(words),
+                 "cannot begin (no memory for unit 3): tried again in %.1f s "
+                 "(attempt %u)",
+                 (double)pause / 1e9, attempt + 3);
+        assert_non_null(strstr(decision.text, words));
+        assert_int_equal(decision.wake_at_ns, view.now_ns + pause);
+        view.now_ns += pause;
+        publish_in_vain();
+        pause = MIN(2 * pause, 4 * TIMEOUT_NS);
+    }
+    view.progress_step = 1; /* it did begin */
+    publish_in_vain();
+}
+
+static void a_step_in_memory_that_does_not_go_on_is_tried_less_and_less(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 9);
+        snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "the link was refused");
+    }
+    publish_in_vain(); /* the first time at once */
+    uint64_t pause = TIMEOUT_NS / 4;
+    for (unsigned attempt = 0; attempt < 8; attempt++) {
+        decide();
+        assert_int_equal(decision.action, LEADER_NOTHING);
+        assert_non_null(strstr(decision.text, "step 9 does not go on (the link was refused)"));
+        assert_int_equal(decision.wake_at_ns, view.now_ns + pause);
+        view.now_ns += pause;
+        publish_in_vain();
+        pause = MIN(2 * pause, 4 * TIMEOUT_NS);
+    }
+    for (unsigned i = 0; i < NODES; i++) /* it did go on */
+        reports[i].workers[0].applied_step = 10;
+    publish_in_vain();
+}
+
+/* It is tried again and again, until it is given up: when was that, since the first attempt? */
+static uint64_t try_until_given_up(void)
+{
+    uint64_t since_ns = view.now_ns;
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->resume_step = view.checkpoint.step;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 0);
+        reports[i].workers[0].held_unit_count = 0;
+        reports[i].workers[0].cause = i == 0 ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
+    }
+    for (;;) {
+        decide();
+        if (decision.gives_up_checkpoint || view.now_ns > since_ns + 100 * TIMEOUT_NS)
+            return view.now_ns - since_ns;
+        if (decision.action == LEADER_PUBLISH)
+            publish_in_vain();
+        view.now_ns = MIN(decision.wake_at_ns, view.now_ns + TIMEOUT_NS / 4);
+    }
+}
+
+static void one_that_nobody_can_read_is_given_up(void **state)
+{
+    (void)state;
+    uint64_t tried_ns = try_until_given_up();
+    assert_true(decision.gives_up_checkpoint);
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(tried_ns, 8 * TIMEOUT_NS);
+    view.checkpoint.step = 2; /* the caller has refused it: the one before is begun from at once */
+    decide();
+    assert_false(decision.gives_up_checkpoint);
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->resume_step, 2);
+}
+
+/* Ten steps of two seconds each. */
+static void not_sooner_than_what_follows_would_be_computed_again(void **state)
+{
+    (void)state;
+    view.checkpoint.step = 14;
+    view.checkpoint.before_step = 4;
+    view.last_step_seconds = 2;
+    assert_int_equal(try_until_given_up(), 20 * NS_PER_SECOND);
+    assert_true(decision.gives_up_checkpoint);
+}
+
+static void nor_where_there_is_nothing_else_but_what_is_away(void **state)
+{
+    (void)state;
+    view.checkpoint.before_is_away = true;
+    try_until_given_up();
+    assert_false(decision.gives_up_checkpoint);
+}
+
+/* When etcd is back. */
+static void nor_for_what_was_found_out_long_ago(void **state)
+{
+    (void)state;
+    view.last_step_seconds = 100; /* not yet */
+    try_until_given_up();
+    assert_false(decision.gives_up_checkpoint);
+    view.last_step_seconds = 0;
+    view.now_ns += 300 * TIMEOUT_NS;
+    decide();
+    assert_false(decision.gives_up_checkpoint);
+    publish_in_vain();
+    decide();
+    assert_true(decision.gives_up_checkpoint);
+}
+
+static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
+{
+    (void)state;
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->resume_step = 4;
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, 6, 4);
+        reports[i].workers[0].held_unit_count = 0;
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        decide();
+        assert_false(decision.gives_up_checkpoint);
+        if (decision.action == LEADER_PUBLISH)
+            publish_in_vain();
+        view.now_ns += TIMEOUT_NS;
+    }
+}
 
 /* Nothing but step 0 is left: that is not done before somebody has said so. */
 static void damaged_checkpoints_alone_ask_the_operator(void **state)
@@ -24,11 +203,20 @@ static void damaged_checkpoints_alone_ask_the_operator(void **state)
     assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(damaged_checkpoints_alone_ask_the_operator, setup,
-                                        teardown),
+        TEST(a_checkpoint_out_of_reach_is_tried_less_and_less),
+        TEST(a_beginning_that_comes_to_nothing_is_tried_less_and_less),
+        TEST(a_step_in_memory_that_does_not_go_on_is_tried_less_and_less),
+        TEST(one_that_nobody_can_read_is_given_up),
+        TEST(not_sooner_than_what_follows_would_be_computed_again),
+        TEST(nor_where_there_is_nothing_else_but_what_is_away),
+        TEST(nor_for_what_was_found_out_long_ago),
+        TEST(nor_where_it_was_not_the_checkpoint_that_failed),
+        TEST(damaged_checkpoints_alone_ask_the_operator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
