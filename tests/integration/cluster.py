@@ -54,12 +54,13 @@ class Node:
         self.link_port = cluster.ports.take(slots)
         self.data, self.run = f"{cluster.folder}/{name}", f"{cluster.folder}/run-{name}"
         self.checkpoints = self.data + "/checkpoints" if cluster.own_disks else cluster.checkpoints
+        self.wrapper = []  # a command that runs firnd
         self.home = None  # where firnd and its workers are, when that matters
         self.log = f"{cluster.folder}/{name}.log"
         self.process = None
 
     def command(self):
-        return [BIN + "/firnd", "--cluster", self.cluster.name, "--node", self.name, "--endpoints",
+        return [*self.wrapper, BIN + "/firnd", "--cluster", self.cluster.name, "--node", self.name, "--endpoints",
                 self.cluster.etcd.url, "--address", self.address, "--link-port", str(self.link_port), "--http", self.http,
                 "--data-dir", self.data, "--run-dir", self.run, "--checkpoint-dir",
                 self.checkpoints, "--slots", str(self.slots), "--failure-timeout-ms",
