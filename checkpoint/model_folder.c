@@ -110,6 +110,56 @@ int model_folder_open(const char *folder, struct model_folder **ret_model, struc
     return r;
 }
 
+/* The headers of the files that the index names, or of the only one. */
+static int look_at_files(struct model_folder *model, struct model_index *index,
+                         void (*problem)(void *context, const struct error *error), void *context)
+{
+    static const char *const whole[] = {WHOLE_NAME};
+    size_t count = index != NULL ? index->file_count : 1;
+    int problems = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct error error = {0};
+        int r = add_file(model, index != NULL ? index->files[i] : whole[i], &error);
+        if (r == -ENOMEM)
+            return r;
+        if (r < 0) {
+            problem(context, &error);
+            problems++;
+        }
+    }
+    return problems;
+}
+
+int model_folder_look(const char *folder, void (*problem)(void *context, const struct error *error),
+                      void *context)
+{
+    char path[PATH_BYTES];
+    struct model_folder *model = calloc(1, sizeof(*model));
+    CLEANUP(bytes_done) struct bytes text = {0};
+    CLEANUP(model_index_done) struct model_index index = {0};
+    struct error error = {0};
+    bool indexed = false;
+    int r = model != NULL ? path_of(folder, INDEX_NAME, path, &error) : -ENOMEM;
+
+    if (r == 0) {
+        model->folder = folder;
+        indexed = access(path, F_OK) == 0;
+    }
+    if (r == 0 && indexed)
+        r = read_text(folder, INDEX_NAME, INDEX_MAX, &text, path, &error);
+    if (r == 0 && indexed)
+        r = model_index_parse((const char *)text.data, text.size_bytes, path, &index, &error);
+    if (r == 0) {
+        r = look_at_files(model, indexed ? &index : NULL, problem, context);
+    } else if (r != -ENOMEM) {
+        problem(context, &error);
+        r = 1;
+    }
+    model_folder_close(model);
+    return r;
+}
+
 void model_folder_close(struct model_folder *model)
 {
     if (model == NULL)
@@ -220,8 +270,9 @@ static void shape_text(const size_t *shape, unsigned rank, char *ret_text, size_
             (size_t)snprintf(ret_text + used, size - used, "%s%zu", i == 0 ? "" : " x ", shape[i]);
 }
 
-int model_folder_read(struct model_folder *model, const char *name, const size_t *shape,
-                      unsigned rank, float *ret_values, struct error *error)
+static int find_fitting(const struct model_folder *model, const char *name, const size_t *shape,
+                        unsigned rank, const struct model_file **ret_file,
+                        const struct safetensors_entry **ret_entry, struct error *error)
 {
     const struct model_file *file;
     const struct safetensors_entry *entry = find(model, name, &file);
@@ -240,5 +291,25 @@ int model_folder_read(struct model_folder *model, const char *name, const size_t
         return error_set(error, -EINVAL,
                          "%s: tensor %s is of type %s; F32, F16 and BF16 can be read", file->path,
                          name, safetensors_dtype_name(entry->dtype));
-    return read_values(file, entry, ret_values, error);
+    *ret_file = file;
+    *ret_entry = entry;
+    return 0;
+}
+
+int model_folder_check(const struct model_folder *model, const char *name, const size_t *shape,
+                       unsigned rank, struct error *error)
+{
+    const struct model_file *file;
+    const struct safetensors_entry *entry;
+    return find_fitting(model, name, shape, rank, &file, &entry, error);
+}
+
+int model_folder_read(struct model_folder *model, const char *name, const size_t *shape,
+                      unsigned rank, float *ret_values, struct error *error)
+{
+    const struct model_file *file;
+    const struct safetensors_entry *entry;
+    int r = find_fitting(model, name, shape, rank, &file, &entry, error);
+
+    return r < 0 ? r : read_values(file, entry, ret_values, error);
 }

@@ -28,6 +28,20 @@ int model_folder_open(const char *folder, struct model_folder **ret_model,
                       struct error *error) CHECK_RESULT;
 void model_folder_close(struct model_folder *model); /* NULL allowed */
 
+/**
+ * model_folder_look() - read the headers of all files, and tell of each that cannot be used
+ * @problem: is told the error of one file: as model_folder_open() returns it
+ *
+ * Return: how many problems there are; -ENOMEM.
+ */
+int model_folder_look(const char *folder, void (*problem)(void *context, const struct error *error),
+                      void *context) CHECK_RESULT;
+
+/** model_folder_check() - 0 when the tensor @name is there and can be read as this shape; as
+ * model_folder_read(), which would say the same */
+int model_folder_check(const struct model_folder *model, const char *name, const size_t *shape,
+                       unsigned rank, struct error *error) CHECK_RESULT;
+
 /** model_folder_has() - whether there is a tensor of that name */
 bool model_folder_has(const struct model_folder *model, const char *name);
 

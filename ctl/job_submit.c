@@ -14,6 +14,7 @@
 #include "ctl/job_data.h"
 #include "ctl/job_file.h"
 #include "ctl/job_from.h"
+#include "ctl/job_model.h"
 #include "ctl/job_settings.h"
 #include "ctl/job_warnings.h"
 #include "ctl/job_wish.h"
@@ -133,6 +134,20 @@ static void warn_of_little_data(const struct job_spec *spec)
 
     if (job_data_look(spec, &data) && job_data_is_little(spec, &data))
         fprintf(stderr, "firnctl: warning: the data has %s\n", job_data_words(spec, &data, words));
+}
+
+/* Of a job that begins with a checkpoint nobody reads the folder. */
+static int check_model(const struct submission *submission, struct error *error)
+{
+    char unread[ERROR_TEXT_SIZE] = "";
+    int status = submission->begins_from ? 0 : job_model_check(&submission->spec, unread, error);
+
+    if (!status && unread[0])
+        fprintf(stderr,
+                "firnctl: warning: model.from: %s (here; that is fine if firnd's user may read it "
+                "on the nodes)\n",
+                unread);
+    return status;
 }
 
 /* What the cluster cannot give now is no reason to refuse; nor is a picture that does not come. */
@@ -264,6 +279,8 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
         submission->desired.wish = RECORD_RUNNING;
         status = job_wish_scale(arguments, &submission->spec, &submission->desired, error);
     }
+    if (!status)
+        status = check_model(submission, error);
     if (!status)
         status = store_open(arguments, &store, error);
     if (status)
