@@ -10,6 +10,7 @@
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "ctl/checkpoint_find.h"
+#include "ctl/checkpoint_left.h"
 #include "ctl/checkpoint_where.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
@@ -146,6 +147,8 @@ static int list_table(struct cluster *cluster, const struct cluster_job *job, st
 
 int run_checkpoint_list(const struct arguments *arguments, struct error *error)
 {
+    if (strchr(arguments->operands[0], '/'))
+        return checkpoint_left_list(arguments, error);
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(store_close) struct store store = {0};
     int status = cluster_open(arguments, &store, &cluster, error);

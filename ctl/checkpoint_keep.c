@@ -9,6 +9,7 @@
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "ctl/checkpoint_find.h"
+#include "ctl/checkpoint_left.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/record_change.h"
@@ -162,6 +163,8 @@ static int remove_damaged(const struct arguments *arguments, struct error *error
 
 int run_checkpoint_remove(const struct arguments *arguments, struct error *error)
 {
+    if (arguments_has(arguments, "all"))
+        return checkpoint_left_remove(arguments, error);
     CLEANUP(checkpoint_place_done) struct checkpoint_place place = {0};
     if (arguments_has(arguments, "damaged"))
         return remove_damaged(arguments, error);

@@ -123,6 +123,8 @@ static int take_job_leaf(struct cluster_job *job, const char *leaf, const char *
         return take_spec(job, tree, key, error);
     if (!strcmp(leaf, "desired"))
         return desired_record_decode(tree, &job->desired, error);
+    if (!strcmp(leaf, "submission"))
+        return submission_record_decode(tree, &job->submission, error);
     if (!strcmp(leaf, "state"))
         return state_record_decode(tree, &job->state, error);
     if (!strcmp(leaf, "progress"))

@@ -21,7 +21,8 @@ struct cluster_job {
     char name[NAME_SIZE];
     struct job_spec *spec;
     struct desired_record desired;
-    struct state_record state; /* of state "" nobody has written one yet */
+    struct submission_record submission; /* of id "": an earlier firnctl submitted it */
+    struct state_record state;           /* of state "" nobody has written one yet */
     bool has_progress;
     struct progress_record progress;
     struct plan *plan, *next;              /* in force, being prepared; NULL: none */

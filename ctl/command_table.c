@@ -71,6 +71,11 @@ static const struct flag force = {
     "force", NULL, FLAG_SWITCH, 0, 0, "also the newest one, which the job would go on from"};
 static const struct flag damaged = {"damaged", NULL, FLAG_SWITCH,
                                     0,         0,    "all that are known to be damaged"};
+static const struct flag purge = {
+    "purge", NULL, FLAG_SWITCH,
+    0,       0,    "remove its checkpoints, too, as far as this machine has them"};
+static const struct flag all = {
+    "all", NULL, FLAG_SWITCH, 0, 0, "all checkpoints in the folder PATH, which no job may have"};
 static const struct flag bucket = {
     "bucket", "NAME", FLAG_TEXT, 0, 0, "the bucket (else what the job says, which etcd knows)"};
 static const struct flag object_store = {
@@ -207,7 +212,11 @@ const struct command commands[] = {
      .operands_min = 1,
      .operands_max = 1,
      .summary = "forget a job that is over; its name is free again",
-     .details = "Only what etcd holds is removed: checkpoints and metrics stay on the disks.",
+     .details = "Only what etcd holds is removed: checkpoints and metrics stay on the disks, in a "
+                "folder of this\nsubmission alone, which firnctl checkpoint list PATH shows and "
+                "firnctl checkpoint remove --all frees.\nWith --purge its checkpoints go, too, "
+                "pinned ones included.",
+     .flags = {&purge},
      .run = run_job_remove},
     {.name = "job logs",
      .operands = "JOB",
@@ -285,10 +294,13 @@ const struct command commands[] = {
      .run = run_report},
 
     {.name = "checkpoint list",
-     .operands = "JOB",
+     .operands = "JOB|PATH",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "the committed checkpoints of a job",
+     .summary = "the committed checkpoints of a job, or what lies in a folder",
+     .details =
+         "PATH is the folder of a job's checkpoints, or the one above it: there what removed "
+         "jobs have left is\nlisted, too. firnctl checkpoint show, verify and export read it.",
      .flags = {&json},
      .run = run_checkpoint_list},
     {.name = "checkpoint show",
@@ -331,8 +343,9 @@ const struct command commands[] = {
      .details =
          "Not a pinned one, and the newest that is sound only with --force. Other checkpoints lose "
          "nothing. --damaged: all that are known to be damaged; a job that has nothing else to go on "
-         "from then begins at step 0 again.",
-     .flags = {&step, &force, &damaged},
+         "from then begins at step 0 again.\n"
+         "With --all every checkpoint in the folder that a removed job has left, and the folder.",
+     .flags = {&step, &force, &damaged, &all},
      .run = run_checkpoint_remove},
     {.name = "checkpoint export",
      .operands = "JOB|PATH FOLDER",

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/checkpoint_left.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/job_wish.h"
@@ -153,7 +154,11 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
     if (!status)
         status = remove_keys(&store, name, &list, error);
     free(list.keys);
-    if (!status)
-        printf("job %s is removed; its checkpoints and metrics stay on the disks\n", name);
-    return status;
+    if (status)
+        return status;
+    if (arguments_has(arguments, "purge"))
+        return checkpoint_left_purge(job, error);
+    printf("job %s is removed; its checkpoints and metrics stay on the disks\n", name);
+    checkpoint_left_tell(job);
+    return 0;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@
 struct submission {
     struct job_spec spec, origin; /* origin: the job of the checkpoint */
     struct desired_record desired;
+    struct submission_record identity;
     bool begins_from;                    /* a checkpoint: */
     struct checkpoint_record checkpoint; /* recorded with the job */
 };
@@ -166,13 +168,14 @@ static void warn_of_cluster(struct store *store, const struct job_spec *spec)
 
 /* The texts of what is written; the caller frees them. */
 struct job_texts {
-    char *spec, *desired, *checkpoint; /* checkpoint: NULL for none */
+    char *spec, *desired, *identity, *checkpoint; /* checkpoint: NULL for none */
 };
 
 static void job_texts_done(struct job_texts *texts)
 {
     free(texts->spec);
     free(texts->desired);
+    free(texts->identity);
     free(texts->checkpoint);
 }
 
@@ -194,7 +197,7 @@ static int send_job(struct store *store, const struct submission *submission,
     static const char *const stale[] = {"generation", "next"}, *const said[] = {"state",
                                                                                 "progress"};
     const char *job = submission->spec.name;
-    char keys[3 + ARRAY_COUNT(stale) + ARRAY_COUNT(said)][KV_KEY_MAX];
+    char keys[4 + ARRAY_COUNT(stale) + ARRAY_COUNT(said)][KV_KEY_MAX];
     struct kv_operation operations[ARRAY_COUNT(keys)];
     const struct kv_compare absent = {.key = keys_job(keys[0], store->cluster, job, "spec"),
                                       .target = KV_CREATE_REVISION,
@@ -207,6 +210,10 @@ static int send_job(struct store *store, const struct submission *submission,
         (struct kv_operation){.type = KV_PUT,
                               .key = keys_job(keys[1], store->cluster, job, "desired"),
                               .value = texts->desired};
+    operations[count++] =
+        (struct kv_operation){.type = KV_PUT,
+                              .key = keys_job(keys[3], store->cluster, job, "submission"),
+                              .value = texts->identity};
     if (submission->begins_from)
         operations[count++] = (struct kv_operation){
             .type = KV_PUT,
@@ -214,11 +221,11 @@ static int send_job(struct store *store, const struct submission *submission,
             .value = texts->checkpoint};
     for (size_t i = 0; i < ARRAY_COUNT(stale); i++)
         operations[count++] = (struct kv_operation){
-            .type = KV_DELETE, .key = keys_job(keys[3 + i], store->cluster, job, stale[i])};
+            .type = KV_DELETE, .key = keys_job(keys[4 + i], store->cluster, job, stale[i])};
     for (size_t i = 0; i < ARRAY_COUNT(said); i++)
         operations[count++] = (struct kv_operation){
             .type = KV_DELETE,
-            .key = keys_said(keys[3 + ARRAY_COUNT(stale) + i], store->cluster, job, said[i])};
+            .key = keys_said(keys[4 + ARRAY_COUNT(stale) + i], store->cluster, job, said[i])};
     return store_txn(store, &absent, 1, operations, count, ret_succeeded, error);
 }
 
@@ -227,12 +234,13 @@ static int write_job(struct store *store, const struct submission *submission, s
     CLEANUP(job_texts_done)
     struct job_texts texts = {.spec = text_of(job_spec_encode(&submission->spec)),
                               .desired = text_of(desired_record_encode(&submission->desired)),
+                              .identity = text_of(submission_record_encode(&submission->identity)),
                               .checkpoint =
                                   text_of(checkpoint_record_encode(&submission->checkpoint))};
     const char *name = submission->spec.name;
     bool succeeded = false;
 
-    if (!texts.spec || !texts.desired || !texts.checkpoint)
+    if (!texts.spec || !texts.desired || !texts.identity || !texts.checkpoint)
         return error_set(error, -ENOMEM, "no memory for the job");
     int status = send_job(store, submission, &texts, &succeeded, error);
     if (!status && !succeeded)
@@ -268,6 +276,17 @@ static int say_json(const struct store *store, const struct submission *submissi
                        error);
 }
 
+/* Names of jobs are used again, and clusters share disks: this is not. */
+static int make_identity(struct submission_record *identity, struct error *error)
+{
+    uint32_t number;
+
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return error_set(error, -EIO, "no random numbers from the kernel");
+    snprintf(identity->id, sizeof(identity->id), "%08x", number);
+    return 0;
+}
+
 int run_job_submit(const struct arguments *arguments, struct error *error)
 {
     AUTO_FREE struct submission *submission = calloc(1, sizeof(*submission));
@@ -281,6 +300,8 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     }
     if (!status)
         status = check_model(submission, error);
+    if (!status)
+        status = make_identity(&submission->identity, error);
     if (!status)
         status = store_open(arguments, &store, error);
     if (status)

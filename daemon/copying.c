@@ -37,7 +37,7 @@ struct copying {
     atomic_bool stop;
     struct copying_task task;
     struct checkpoint_remote *remote;
-    char folder[JOB_PATH_SIZE + NAME_SIZE + 2];
+    char folder[JOB_CHECKPOINT_DIR_SIZE];
     unsigned copied; /* so many of the writers' shares are here */
     int status;      /* of the next one */
     struct error error;

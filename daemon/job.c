@@ -670,12 +670,35 @@ static void adopt_workers(struct job *job)
     }
 }
 
+/* NULL or damaged: of an earlier firnctl, or nothing that may become part of a path. */
+static void read_submission(struct job *job)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry = mirror_find(
+        &job->daemon->mirror, keys_job(key, job->daemon->config->cluster, job->name, "submission"));
+    struct submission_record record;
+    AUTO_JSON json_t *tree = NULL;
+    struct error error = {0};
+
+    if (!entry)
+        return;
+    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, &error) ||
+        submission_record_decode(tree, &record, &error))
+        log_error("job %s: %s: %s", job->name, entry->key, error.text);
+    else
+        memcpy(job->submission, record.id, sizeof(job->submission));
+}
+
+/* Every node comes to the same name, and no other submission does, whatever lies there: nothing has
+ * to be looked at, which a disk that is away would not allow. */
 static void choose_checkpoint_dir(struct job *job)
 {
     const char *base = job->spec.checkpoint.path[0] ? job->spec.checkpoint.path
                                                     : job->daemon->config->checkpoint_dir;
 
-    snprintf(job->checkpoint_dir, sizeof(job->checkpoint_dir), "%s/%s", base, job->name);
+    read_submission(job);
+    snprintf(job->checkpoint_dir, sizeof(job->checkpoint_dir), "%s/%s%s%s", base, job->name,
+             job->submission[0] ? "." : "", job->submission);
 }
 
 int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec, int64_t created,
@@ -688,6 +711,7 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
         return error_set(error, -ENOMEM, "no memory for job %s", name);
     job->daemon = daemon;
     job->spec = *spec;
+    job->created = created;
     snprintf(job->name, sizeof(job->name), "%s", name);
     daemon_job_dir(daemon, name, job->dir);
     snprintf(job->spec_path, sizeof(job->spec_path), "%.*s/spec.json", CONFIG_TEXT_SIZE - 16,

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/size_words.h"
 #include "checkpoint/keep.h"
+#include "checkpoint/owner.h"
 #include "daemon/events.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
@@ -53,6 +54,19 @@ static void tell_recorded(struct job *job)
     events_append(job->dir, &facts, "checkpoint", text);
 }
 
+/* The folder is there now. Where it cannot be written, the next checkpoint tries it again. */
+static void sign_folder(const struct job *job)
+{
+    struct checkpoint_owner owner = {.created = job->created};
+    struct error error = {0};
+
+    memcpy(owner.cluster, job->daemon->config->cluster, sizeof(owner.cluster));
+    memcpy(owner.job, job->name, sizeof(owner.job));
+    snprintf(owner.submission, sizeof(owner.submission), "%s", job->submission);
+    if (checkpoint_owner_write(job->checkpoint_dir, &owner, &error))
+        log_warning("job %s: %s", job->name, error.text);
+}
+
 static void on_recorded(void *context, const struct kv_result *result)
 {
     struct job *job = context;
@@ -61,6 +75,7 @@ static void on_recorded(void *context, const struct kv_result *result)
     if (!result->status && result->succeeded) {
         job->checkpoint_step = MAX(job->checkpoint_step, job->unrecorded.step);
         tell_recorded(job);
+        sign_folder(job);
         if (job->progress[job->unrecorded_slot].step) /* its last step, where the job pauses */
             job_write_progress(job, job->unrecorded_slot);
         answer(job, true);

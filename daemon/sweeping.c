@@ -11,7 +11,7 @@
 struct sweeping {
     pthread_t thread;
     bool done; /* written by the thread, with release */
-    char folder[JOB_PATH_SIZE + NAME_SIZE + 2];
+    char folder[JOB_CHECKPOINT_DIR_SIZE];
     uint64_t *steps;
     struct checkpoint_sweep sweep;
     uint64_t written_ns; /* when the newest record was written */

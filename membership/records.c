@@ -279,6 +279,25 @@ int desired_record_decode(const json_t *tree, struct desired_record *ret_record,
     return 0;
 }
 
+json_t *submission_record_encode(const struct submission_record *record)
+{
+    return json_pack("{s:s}", "id", record->id);
+}
+
+int submission_record_decode(const json_t *tree, struct submission_record *ret_record,
+                             struct error *error)
+{
+    struct submission_record record = {0};
+    int status = json_get_text(tree, "id", record.id, sizeof(record.id), error);
+
+    if (status)
+        return status;
+    if (!record.id[0] || record.id[strspn(record.id, "0123456789abcdef")])
+        return error_set(error, -EINVAL, "id: \"%s\" is not of hexadecimal digits", record.id);
+    *ret_record = record;
+    return 0;
+}
+
 json_t *state_record_encode(const struct state_record *record)
 {
     json_t *tree = json_pack("{s:s, s:s, s:I}", "state", record->state, "text", record->text,

@@ -68,6 +68,16 @@ struct desired_record {
     unsigned devices, stages, replicas; /* 0: as the spec says / free */
 };
 
+/*
+ * jobs/<job>/submission: what tells one submission from every other, of this and of other clusters.
+ * Names of jobs are used again; this one is part of the name of the folder that the submission's
+ * checkpoints lie in. A job that an earlier firnctl submitted has none.
+ */
+#define RECORD_SUBMISSION_SIZE 17
+struct submission_record {
+    char id[RECORD_SUBMISSION_SIZE]; /* 1 to 16 hexadecimal digits, lower case */
+};
+
 /* said/<job>/state: the leader's word, changes only */
 struct state_record {
     char state[16]; /* "waiting", "preparing", "running", "recovering", "pausing", "paused", ... */
@@ -128,6 +138,9 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record,
 json_t *desired_record_encode(const struct desired_record *record);
 int desired_record_decode(const json_t *tree, struct desired_record *ret_record,
                           struct error *error) CHECK_RESULT;
+json_t *submission_record_encode(const struct submission_record *record);
+int submission_record_decode(const json_t *tree, struct submission_record *ret_record,
+                             struct error *error) CHECK_RESULT;
 json_t *state_record_encode(const struct state_record *record);
 int state_record_decode(const json_t *tree, struct state_record *ret_record,
                         struct error *error) CHECK_RESULT;

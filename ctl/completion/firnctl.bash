@@ -28,7 +28,7 @@ _firnctl_flags()
     'job pause') flags='' ;;
     'job resume') flags='' ;;
     'job cancel') flags='' ;;
-    'job remove') flags='' ;;
+    'job remove') flags='--purge' ;;
     'job logs') flags='--node --slot --bytes --follow' ;;
     'job events') flags='--follow --json' ;;
     'node list') flags='--json' ;;
@@ -43,7 +43,7 @@ _firnctl_flags()
     'checkpoint verify') flags='--step --json' ;;
     'checkpoint pin') flags='--step' ;;
     'checkpoint unpin') flags='--step' ;;
-    'checkpoint remove') flags='--step --force --damaged' ;;
+    'checkpoint remove') flags='--step --force --damaged --all' ;;
     'checkpoint export') flags='--step --dtype' ;;
     'checkpoint fetch') flags='--step --bucket --object-store' ;;
     'plan') flags='--slots --gpu --nodes --devices --stages --replicas --frozen --json' ;;

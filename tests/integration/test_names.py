@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Names of jobs that are used again, and folders that are shared: nobody touches another one's checkpoints."""
+import hashlib
+import json
+import os
+import unittest
+
+from cluster import Cluster
+from job import Job, JobTest, make_spec
+from test_checkpoints import firnctl
+
+STEPS, EVERY = 90, 20
+
+
+def digests(folder):
+    """Of every file below @folder, by path."""
+    found = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with open(f"{place}/{name}", "rb") as file:
+                found[os.path.join(place, name)] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
+class Names(JobTest):
+    def submit(self, cluster, **changes):
+        spec = make_spec(name="again", train__steps=STEPS, checkpoint={"every": EVERY, "keep": 2}, **changes)
+        file = cluster.folder + "/job.yaml"
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(spec, out)
+        self.expect(cluster, "job", "submit", file)
+        job = Job(cluster, name="again", train__steps=STEPS)
+        job.wait_completed()
+        return job
+
+    def expect(self, cluster, *words, status=0):
+        code, text = firnctl(cluster, *words)
+        self.assertEqual(code, status, text)
+        return text
+
+    @staticmethod
+    def folder_of(job):
+        return os.path.dirname(job.checkpoints()[-1]["path"])
+
+    def test_a_removed_name_is_free(self):
+        """Another seed under the same name completes, and what the first one left can be listed, read, removed."""
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            first = self.folder_of(self.submit(cluster))
+            before = digests(first)
+            self.assertIn(first, self.expect(cluster, "job", "remove", "again"))
+            job = self.submit(cluster, train__seed=8)
+            second = self.folder_of(job)
+            self.assertNotEqual(first, second)
+            self.assertEqual(digests(first), before)
+
+            folders = json.loads(self.expect(cluster, "checkpoint", "list", cluster.checkpoints, "--json"))["folders"]
+            self.assertEqual({folder["path"] for folder in folders}, {first, second})
+            self.assertEqual({(folder["cluster"], folder["job"]) for folder in folders}, {(cluster.name, "again")})
+            self.assertEqual([folder["steps"][0] for folder in folders], [STEPS, STEPS])
+            for command in ("verify", "show"):
+                self.expect(cluster, "checkpoint", command, first)
+            self.expect(cluster, "checkpoint", "export", first, cluster.folder + "/exported")
+
+            self.assertIn("is of job again", self.expect(cluster, "checkpoint", "remove", second, "--all", status=1))
+            self.expect(cluster, "checkpoint", "remove", first, "--all")
+            self.assertFalse(os.path.exists(first))
+            self.expect(cluster, "checkpoint", "verify", "again")
+            self.expect(cluster, "job", "remove", "again", "--purge")
+            self.assertFalse(os.path.exists(second))
+
+    def test_two_clusters_share_a_folder(self):
+        with Cluster(self.id(), nodes=1, slots=1) as one, Cluster(self.id(), nodes=1, slots=1) as other:
+            other.checkpoints = one.checkpoints
+            for node in other.nodes.values():
+                node.terminate()
+                other.wait("it has left", lambda node=node: node.process.poll() is not None)
+                node.checkpoints = one.checkpoints
+                node.launch()
+            first = self.folder_of(self.submit(one))
+            before = digests(first)
+            second = self.folder_of(self.submit(other, train__seed=8))
+            self.assertEqual(os.path.dirname(first), os.path.dirname(second))
+            self.assertEqual(digests(first), before)
+            self.assertIn(f"cluster {one.name}", self.expect(other, "checkpoint", "remove", first, "--all", status=1))
+            self.expect(one, "checkpoint", "verify", "again")
+
+
+if __name__ == "__main__":
+    unittest.main()
