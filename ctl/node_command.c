@@ -22,18 +22,36 @@ static const char *node_state(const struct cluster_node *node)
     return node->record.draining || node->drained ? "draining" : "ready";
 }
 
+/* Those that a plan lets go are on their way out until the leader says that it is done. */
+static bool lets_go(const struct cluster_job *job)
+{
+    const char *state = cluster_job_state(job);
+
+    return !strcmp(state, "pausing") || !strcmp(state, "preparing") || !strcmp(state, "recovering");
+}
+
+/* As the leader counts them when it looks for free ones (daemon/view.c). */
 static unsigned slots_in_use(const struct cluster *cluster, const char *node)
 {
-    unsigned used = 0;
+    bool used[RECORD_SLOTS_MAX] = {false};
+    unsigned count = 0;
 
     for (size_t i = 0; i < cluster->job_count; i++) {
-        const struct plan *plan = cluster->jobs[i].plan;
-        if (!plan || cluster_job_over(&cluster->jobs[i]))
-            continue;
-        for (unsigned rank = 0; rank < plan->worker_count; rank++)
-            used += !strcmp(plan->workers[rank].node, node);
+        const struct cluster_job *job = &cluster->jobs[i];
+        const struct plan *plans[] = {job->plan, job->next};
+        for (size_t p = 0; p < ARRAY_COUNT(plans) && !cluster_job_over(job); p++) {
+            unsigned ranks = plans[p] ? plans[p]->worker_count : 0;
+            if (p == 0 && plans[p] && lets_go(job))
+                ranks += plans[p]->donor_count;
+            for (unsigned rank = 0; rank < ranks; rank++)
+                if (!strcmp(plans[p]->workers[rank].node, node) &&
+                    plans[p]->workers[rank].slot < RECORD_SLOTS_MAX)
+                    used[plans[p]->workers[rank].slot] = true;
+        }
     }
-    return used;
+    for (unsigned slot = 0; slot < RECORD_SLOTS_MAX; slot++)
+        count += used[slot];
+    return count;
 }
 
 static void add_row(struct text_table *table, const struct cluster *cluster,

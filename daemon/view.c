@@ -163,18 +163,68 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
     }
 }
 
-/* Slots that another living job's plan uses. */
-static bool plan_uses(const struct plan *plan, const char *node, unsigned slot)
+/* What @slot of @node says of the worker that generation @generation of @job lets go: it is gone.
+ */
+static bool has_left(const struct mirror *mirror, const char *cluster, const char *job,
+                     const struct plan *plan, const struct plan_worker *worker)
 {
-    return plan && plan_find(plan, node, slot) >= 0;
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry =
+        mirror_find(mirror, keys_report(key, cluster, job, plan->generation, worker->node));
+    const struct node_report *report = entry ? meaning_of_report(mirror, entry) : NULL;
+
+    for (unsigned i = 0; report && i < report->worker_count; i++)
+        if (report->workers[i].slot == worker->slot)
+            return report->workers[i].phase == WORKER_LEFT ||
+                   report->workers[i].phase == WORKER_DEAD;
+    return false;
 }
 
-static void mark_plan_busy(struct view *view, const struct plan *plan)
+static struct leader_slot *find_slot(struct view *view, const struct plan_worker *worker)
 {
     for (unsigned i = 0; i < view->view.node_count; i++)
-        for (unsigned slot = 0; slot < view->nodes[i].slot_count; slot++)
-            if (plan_uses(plan, view->nodes[i].name, slot))
-                view->nodes[i].slots[slot].busy = true;
+        if (!strcmp(view->nodes[i].name, worker->node))
+            return worker->slot < view->nodes[i].slot_count ? &view->nodes[i].slots[worker->slot]
+                                                            : NULL;
+    return NULL;
+}
+
+/* Another living job, and the slots that its plan uses: those of its workers, and of those that it
+ * lets go until they are gone. */
+struct holding {
+    const struct mirror *mirror;
+    const char *cluster, *job;
+    const struct plan *plan;
+    unsigned holder;
+};
+
+static void mark_rank_busy(struct view *view, const struct holding *holding, unsigned rank)
+{
+    const struct plan *plan = holding->plan;
+    const struct plan_worker *worker = &plan->workers[rank];
+    bool leaves = rank >= plan->worker_count;
+    struct leader_slot *slot = find_slot(view, worker);
+
+    if (!slot ||
+        (leaves && has_left(holding->mirror, holding->cluster, holding->job, plan, worker)))
+        return;
+    slot->leaves = leaves && (!slot->busy || slot->leaves);
+    slot->busy = true;
+    slot->holder = holding->holder;
+}
+
+static int add_holder(struct view *view, const char *job, unsigned *ret_holder)
+{
+    char(*holders)[NAME_SIZE] =
+        reallocarray(view->holders, view->view.holder_count + 1, sizeof(*holders));
+
+    if (!holders)
+        return -ENOMEM;
+    snprintf(holders[view->view.holder_count], NAME_SIZE, "%s", job);
+    view->holders = holders;
+    view->view.holders = (const char(*)[NAME_SIZE])holders;
+    *ret_holder = ++view->view.holder_count;
+    return 0;
 }
 
 static bool job_holds_slots(const struct mirror *mirror, const char *cluster, const char *job)
@@ -184,27 +234,40 @@ static bool job_holds_slots(const struct mirror *mirror, const char *cluster, co
     return !state || !view_job_over(state->state);
 }
 
+static int mark_plan_busy(struct view *view, struct holding *holding,
+                          const struct mirror_entry *entry)
+{
+    struct plan *plan = NULL;
+    int status = meaning_of_plan(holding->mirror, entry, &plan, NULL);
+
+    if (status) /* one that is not understood uses nothing that could be known */
+        return status == -ENOMEM ? status : 0;
+    holding->plan = plan;
+    status = add_holder(view, holding->job, &holding->holder);
+    for (unsigned rank = 0; !status && rank < plan->worker_count + plan->donor_count; rank++)
+        mark_rank_busy(view, holding, rank);
+    plan_free(plan);
+    return status;
+}
+
 static int mark_busy(struct view *view, const struct mirror *mirror, const char *cluster,
                      const char *job)
 {
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t count = mirror_range(mirror, keys_jobs(prefix, cluster), &entries);
+    int status = 0;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; !status && i < count; i++) {
         char other[NAME_SIZE], leaf[128];
-        struct plan *plan = NULL;
-        int64_t revision;
         if (!keys_match_job(entries[i].key, cluster, other, leaf) || !strcmp(other, job) ||
             (strcmp(leaf, "generation") && strcmp(leaf, "next")) ||
             !job_holds_slots(mirror, cluster, other))
             continue;
-        if (read_plan(mirror, cluster, other, leaf, &plan, &revision, NULL) == -ENOMEM)
-            return -ENOMEM;
-        mark_plan_busy(view, plan);
-        plan_free(plan);
+        struct holding holding = {.mirror = mirror, .cluster = cluster, .job = other};
+        status = mark_plan_busy(view, &holding, &entries[i]);
     }
-    return 0;
+    return status;
 }
 
 /* By the clock that the leader counts in. A wall clock that is wrong somewhere can make it take the
@@ -517,6 +580,7 @@ void view_free(struct view *view)
     plan_free(view->plan);
     plan_free(view->next);
     free(view->nodes);
+    free(view->holders);
     free(view->reports);
     free(view->shares);
     free(view);

@@ -48,7 +48,9 @@ struct leader_slot {
     size_t memory_bytes;
     double speed;
     bool gpu;
-    bool bad, busy;   /* busy: used by another job */
+    bool bad, busy;   /* busy: used by another job, */
+    bool leaves;      /* whose worker is on its way out */
+    unsigned holder;  /* that job: leader_view.holders[holder - 1]; 0: none */
     bool tried_again; /* bad, but for a while only */
 };
 
@@ -94,6 +96,8 @@ struct leader_view {
     bool finished;                   /* the job's last step is committed and checkpointed */
     const struct leader_node *nodes; /* alive (leased) */
     unsigned node_count;
+    const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
+    unsigned holder_count;
     /* For generation plan->generation (and next's preparedness). */
     const struct node_report *const *reports;
     unsigned report_count;

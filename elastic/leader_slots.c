@@ -12,6 +12,8 @@
 #include "elastic/shadow.h"
 #include "elastic/start_time.h"
 
+#define HOLDERS_SHOWN 4 /* jobs that a message names */
+
 void slot_pool_done(struct slot_pool *pool)
 {
     free(pool->slots);
@@ -309,6 +311,29 @@ static void explain_node(const struct leader_context *context, const struct lead
                  bad == 1 ? "" : "s", node->name, bad == 1 ? "is" : "are");
 }
 
+/* Who has slots that this job lacks, and how many: "job a has 2, job b has 1". */
+static void explain_holders(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    unsigned said = 0;
+    for (unsigned holder = 1; holder <= view->holder_count; holder++) {
+        const char *job = view->holders[holder - 1];
+        unsigned held = 0, leaving = 0;
+        for (unsigned n = 0; n < view->node_count; n++)
+            for (unsigned i = 0; i < view->nodes[n].slot_count; i++) {
+                const struct leader_slot *slot = &view->nodes[n].slots[i];
+                held += slot->busy && slot->holder == holder;
+                leaving += slot->busy && slot->holder == holder && slot->leaves;
+            }
+        if (held == 0 || said == HOLDERS_SHOWN)
+            continue;
+        leader_add(context, "%sjob %s %s %u", said++ == 0 ? "; " : ", ", job,
+                   leaving == held ? "is leaving" : "has", held);
+    }
+    if (said > 0)
+        leader_add(context, ": firnctl job scale, pause or cancel frees slots");
+}
+
 void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text)
 {
@@ -329,4 +354,5 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
     else
         leader_say(context, state, "waits for slots: wants at least %u, %u %s free%s",
                    leader_devices_min(view), usable_count, usable_count == 1 ? "is" : "are", why);
+    explain_holders(context);
 }

@@ -578,6 +578,48 @@ static void test_slots_of_other_jobs_are_busy(void **state)
     mirror_done(&mirror);
 }
 
+static void put_phase(struct mirror *mirror, const char *node, enum worker_phase phase)
+{
+    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report));
+    char key[KV_KEY_MAX];
+
+    report->generation = 3;
+    snprintf(report->node, sizeof(report->node), "%s", node);
+    report->worker_count = 1;
+    report->workers[0].phase = phase;
+    put_tree(mirror, keys_report(key, CLUSTER, "other", 3, node), node_report_encode(report));
+}
+
+/* Slot 0 of node3 is of a worker that the plan lets go, as all are when a job pauses. */
+static void test_whoever_has_left_holds_no_slot(void **state)
+{
+    static const struct {
+        enum worker_phase phase;
+        bool busy;
+    } cases[] = {
+        {WORKER_RUNNING, true}, {WORKER_STUCK, true}, {WORKER_LEFT, false}, {WORKER_DEAD, false}};
+    struct mirror mirror = {0};
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    put_node(&mirror, "node2", false);
+    put_node(&mirror, "node3", false);
+    put_plan(&mirror, "other", "generation", 3);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        put_phase(&mirror, "node3", cases[i].phase);
+        put_phase(&mirror, "node2", cases[i].phase); /* which trains on */
+        struct view *view = make_view(&mirror, "demo", 0);
+        const struct leader_slot *slot = &view->view.nodes[1].slots[0];
+        assert_int_equal(slot->busy, cases[i].busy);
+        assert_int_equal(slot->leaves, cases[i].busy);
+        slot = &view->view.nodes[0].slots[0];
+        assert_true(slot->busy && !slot->leaves);
+        assert_string_equal(view->view.holders[slot->holder - 1], "other");
+        view_free(view);
+    }
+    mirror_done(&mirror);
+}
+
 static void test_over(void **state)
 {
     static const char *const over[] = {"completed", "cancelled", "failed"};
@@ -647,6 +689,7 @@ int main(void)
         cmocka_unit_test(test_copies_on_a_thousand_nodes_of_long_names),
         cmocka_unit_test(test_the_checkpoint_before_the_one_that_is_read),
         cmocka_unit_test(test_slots_of_other_jobs_are_busy),
+        cmocka_unit_test(test_whoever_has_left_holds_no_slot),
         cmocka_unit_test(test_over),
         cmocka_unit_test(test_jobs_at_rest),
         cmocka_unit_test(test_cancelled_jobs),
