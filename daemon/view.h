@@ -16,7 +16,7 @@ struct view {
     int64_t plan_revision, next_revision; /* mod revisions; 0: absent */
     int64_t checkpoint_revision;          /* of the record of view.checkpoint */
     struct leader_node *nodes;
-    char (*holders)[NAME_SIZE]; /* as view.holders */
+    char (*holders)[NAME_SIZE];         /* as view.holders */
     const struct node_report **reports; /* each borrowed from the mirror */
     char *shares;                       /* of view.checkpoint */
     struct state_record state;          /* empty state: none written yet */
