@@ -12,6 +12,7 @@
 #include "checkpoint/reader.h"
 #include "daemon/events.h"
 #include "daemon/fetching.h"
+#include "daemon/queueing.h"
 #include "daemon/view.h"
 
 #define RETRY_NS            (NS_PER_SECOND / 5)
@@ -33,6 +34,7 @@ struct led {
     char job[NAME_SIZE];
     struct leader_memory memory;
     struct refused_checkpoints refused;
+    struct queueing_need need;
     struct kv_request *writing;
     struct kv_request *marking; /* a record, as damaged */
     enum leader_action action;  /* being written */
@@ -393,19 +395,58 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
     write_plan(led, view, decision);
 }
 
-static void decide(struct led *led, const struct view *view)
+static const struct queueing_need *need_of(const void *context, const char *job)
+{
+    const struct leading *leading = context;
+
+    for (const struct led *led = leading->jobs; led; led = led->next)
+        if (!strcmp(led->job, job))
+            return &led->need;
+    return NULL;
+}
+
+/* It may have had all that it needs: then the others are not to wait for it. */
+static void learn(struct led *led, const struct view *view, const struct queueing *queueing)
+{
+    unsigned before = led->need.slots;
+
+    queueing_learn(queueing, view->view.now_ns, &led->need);
+    if (led->need.slots > before)
+        daemon_wake(led->leading->daemon);
+}
+
+static void decide(struct led *led, struct view *view, const struct queueing *queueing)
 {
     struct leader_decision decision = {0};
     struct error error = {0};
 
+    view->view.queue = queueing_place(queueing);
     if (leader_decide(&view->view, &led->memory, &decision, &error)) {
         log_error("job %s: the leader cannot decide: %s", led->job, error.text);
         wake_at(led, view->view.now_ns + RETRY_NS);
         return;
     }
     wake_at(led, decision.wake_at_ns);
+    if (decision.action == LEADER_NOTHING && decision.state == JOB_WAITING)
+        learn(led, view, queueing);
     carry_out(led, view, &decision);
     plan_free(decision.plan);
+}
+
+/* In its place among the others. */
+static void decide_in_turn(struct led *led, struct view *view)
+{
+    const struct daemon *daemon = led->leading->daemon;
+    struct queueing queueing = {0};
+
+    if (queueing_look(&daemon->mirror, daemon->config->cluster, led->job, view, need_of,
+                      led->leading, &queueing)) {
+        log_error("job %s: no memory to look at the other jobs", led->job);
+        wake_at(led, view->view.now_ns + RETRY_NS);
+        return;
+    }
+    decide(led, view, &queueing);
+    queueing_done(&queueing);
 }
 
 /* Not while saying goodbye, nor before all keys have come. */
@@ -444,7 +485,7 @@ static void consider(struct led *led)
     if (refuse_lost(led, view))
         wake_at(led, view->view.now_ns);
     else
-        decide(led, view);
+        decide_in_turn(led, view);
     mark_damaged(led);
     view_free(view);
     uint64_t ended_ns = daemon->loop.loop.now_ns(&daemon->loop);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/json.h"
+#include "elastic/job_spec.h"
 
 static void forget_plan(void *meaning)
 {
@@ -86,4 +87,42 @@ const struct state_record *meaning_of_state(const struct mirror *mirror,
     }
     mirror_keep(mirror, entry, state, free);
     return state;
+}
+
+const struct desired_record *meaning_of_desired(const struct mirror *mirror,
+                                                const struct mirror_entry *entry)
+{
+    AUTO_JSON json_t *tree = NULL;
+    struct desired_record *desired = entry->meaning;
+
+    if (desired)
+        return desired;
+    desired = calloc(1, sizeof(*desired));
+    if (!desired || json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        desired_record_decode(tree, desired, NULL)) {
+        free(desired);
+        return NULL;
+    }
+    mirror_keep(mirror, entry, desired, free);
+    return desired;
+}
+
+unsigned meaning_of_devices_min(const struct mirror *mirror, const struct mirror_entry *entry)
+{
+    AUTO_JSON json_t *tree = NULL;
+    unsigned *least = entry->meaning;
+
+    if (least)
+        return *least;
+    AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
+    if (!spec || json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        job_spec_decode(tree, entry->key, NULL, NULL, spec, NULL))
+        return 0;
+    unsigned devices_min = MAX(spec->elastic.devices_min, 1u);
+    least = malloc(sizeof(*least));
+    if (least) {
+        *least = devices_min;
+        mirror_keep(mirror, entry, least, free);
+    }
+    return devices_min;
 }

@@ -24,3 +24,11 @@ const struct node_report *meaning_of_report(const struct mirror *mirror,
  * Return: borrowed until the mirror changes; NULL: it is not understood, or memory is short */
 const struct state_record *meaning_of_state(const struct mirror *mirror,
                                             const struct mirror_entry *entry);
+
+/** meaning_of_desired() - what is asked for of a job at @entry; as meaning_of_state() */
+const struct desired_record *meaning_of_desired(const struct mirror *mirror,
+                                                const struct mirror_entry *entry);
+
+/** meaning_of_devices_min() - elastic.devices.min of the job at @entry; 0: it is not understood, or
+ * memory is short. A specification is large, so no more of it is kept */
+unsigned meaning_of_devices_min(const struct mirror *mirror, const struct mirror_entry *entry);

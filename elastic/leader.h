@@ -22,6 +22,7 @@
 #include "elastic/copies.h"
 #include "elastic/planner.h"
 #include "elastic/protocol.h"
+#include "elastic/queue.h"
 #include "elastic/recovery.h"
 #include "elastic/straggler.h"
 
@@ -98,6 +99,7 @@ struct leader_view {
     unsigned node_count;
     const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
     unsigned holder_count;
+    struct queue_place queue; /* what this job leaves to others */
     /* For generation plan->generation (and next's preparedness). */
     const struct node_report *const *reports;
     unsigned report_count;

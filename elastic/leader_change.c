@@ -83,7 +83,7 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
             return r;
     }
     leader_cuts_choose(context, NULL, NULL);
-    return slot_pool_add_free(context, pool);
+    return slot_pool_add_free(context, pool, context->view->queue.kept);
 }
 
 static bool needs_processes(const struct plan *plan)
@@ -106,7 +106,10 @@ static void explain(struct leader_context *context, const struct demand *demand,
         snprintf(why, sizeof(why), "node %s is gone from the cluster", demand->absent);
     } else if (demand->scale) {
         plan->reason = PLAN_REASON_SCALE;
-        snprintf(why, sizeof(why), "another scale is asked for");
+        if (leader_gives_way(view))
+            snprintf(why, sizeof(why), "job %s waits for slots", view->queue.first);
+        else
+            snprintf(why, sizeof(why), "another scale is asked for");
     } else if (demand->frozen) {
         plan->reason = PLAN_REASON_FREEZE;
         snprintf(why, sizeof(why), "%u layer%s frozen", view->frozen_layers,

@@ -31,8 +31,10 @@ int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
                   const struct leader_node *node, unsigned slot, uint64_t instance,
                   const struct transfer_range *held) CHECK_RESULT;
 
-/** slot_pool_add_free() - every slot on which a process may be started now */
-int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool) CHECK_RESULT;
+/** slot_pool_add_free() - every slot on which a process may be started now, but for @kept that
+ * other jobs are to have (elastic/queue.h) */
+int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool,
+                       unsigned kept) CHECK_RESULT;
 
 /** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one: two
  * failure time-outs the first time (a cable that was out for a moment must not cost half a minute),
@@ -41,7 +43,10 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool) C
 #define LEADER_AVOID_TIMEOUTS_MAX 32
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);
 
-/** leader_devices_max(), leader_devices_min() - what the user asked for last */
+/** leader_gives_way() - is the job to give up slots for another one that waits? */
+bool leader_gives_way(const struct leader_view *view);
+/** leader_devices_max(), leader_devices_min() - what the user asked for last; the former less what
+ * it gives up */
 unsigned leader_devices_max(const struct leader_view *view);
 unsigned leader_devices_min(const struct leader_view *view);
 

@@ -94,7 +94,7 @@ static int layout_without_the_left_out(struct leader_context *context,
     if (r == 0)
         r = pool.count < least ? -ENOSPC : leader_layout(context, &pool, frozen, ret_plan);
     if (r == -ENOSPC) {
-        r = slot_pool_add_free(context, &pool);
+        r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
         if (r == 0 && pool.count < least) {
             leader_explain_wait(context, JOB_RECOVERING, pool.count, NULL);
             r = -ENOSPC;
@@ -212,7 +212,7 @@ static int restart_on_survivors(struct leader_context *context,
     struct slot_pool pool = {0};
     int r = pool_survivors(context, survivors, recovery, &pool);
     if (r == 0)
-        r = slot_pool_add_free(context, &pool);
+        r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
     if (r == 0)
         r = leader_restart(context, &pool, PLAN_REASON_FAILURE, why);
     slot_pool_done(&pool);

@@ -118,9 +118,10 @@ void leader_avoid(struct leader_context *context, const char *node_name, unsigne
     leader_wake(context, avoided->until_ns);
 }
 
-int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
+int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool, unsigned kept)
 {
     struct leader_kind kind = leader_kind(context);
+    unsigned before = pool->count;
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct leader_node *node = &context->view->nodes[n];
         if (node->draining || roster_refused(&context->roster, node->name) != NULL ||
@@ -137,13 +138,26 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool)
                 return r;
         }
     }
+    pool->count -= MIN(kept, pool->count - before);
     return 0;
+}
+
+static unsigned devices_asked_for(const struct leader_view *view)
+{
+    unsigned wanted = view->devices_wanted, allowed = view->spec->elastic.devices_max;
+    return wanted != 0 ? wanted : allowed != 0 ? allowed : JOB_DEVICES_MAX;
+}
+
+bool leader_gives_way(const struct leader_view *view)
+{
+    return view->plan != NULL && view->queue.gives > 0 &&
+           view->plan->worker_count > view->queue.gives;
 }
 
 unsigned leader_devices_max(const struct leader_view *view)
 {
-    unsigned wanted = view->devices_wanted, allowed = view->spec->elastic.devices_max;
-    return wanted != 0 ? wanted : allowed != 0 ? allowed : JOB_DEVICES_MAX;
+    unsigned most = devices_asked_for(view);
+    return leader_gives_way(view) ? MIN(most, view->plan->worker_count - view->queue.gives) : most;
 }
 
 unsigned leader_devices_min(const struct leader_view *view)
@@ -354,5 +368,9 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
     else
         leader_say(context, state, "waits for slots: wants at least %u, %u %s free%s",
                    leader_devices_min(view), usable_count, usable_count == 1 ? "is" : "are", why);
+    if (view->queue.kept_before > 0)
+        leader_add(context, "; %u of the next free slots %s for job %s, submitted before",
+                   view->queue.kept_before, view->queue.kept_before == 1 ? "is" : "are",
+                   view->queue.first);
     explain_holders(context);
 }

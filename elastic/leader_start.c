@@ -73,7 +73,7 @@ int leader_start(struct leader_context *context)
     struct slot_pool pool = {0};
     bool resumes = context->view->plan != NULL || context->view->checkpoint.step > 0;
     leader_cuts_choose_for_checkpoint(context);
-    int r = slot_pool_add_free(context, &pool);
+    int r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
     if (r == 0)
         r = leader_restart(context, &pool, resumes ? PLAN_REASON_RESUME : PLAN_REASON_START, "");
     slot_pool_done(&pool);

@@ -46,6 +46,45 @@ class Queue(JobTest):
             self.assertEqual(set(self.used(cluster).values()), {0})
             self.one(cluster, "narrow").wait_running(1)
 
+    def test_first_submitted_first_served(self):
+        """Not by name; and who waits for more than there is keeps nobody waiting."""
+        with Cluster(self.id(), nodes=1, slots=2) as cluster:
+            first = self.one(cluster, "first", least=2, most=2)
+            first.wait_running(2)
+            order = [self.one(cluster, "z", least=2, most=2), self.one(cluster, "y", least=3, most=3),
+                     self.one(cluster, "b", least=1, most=1), self.one(cluster, "a", least=2, most=2)]
+            for job in order:
+                job.wait_state("waiting")
+            cluster.wait("b says who is before it", lambda: "for job z, submitted before" in order[2].why())
+            running = first
+            for job, slots in ((order[0], 2), (order[2], 1)):
+                running.ask(state="cancelled")
+                running.wait_state("cancelled")
+                job.wait_running(slots)
+                self.assertEqual(order[3].state(), "waiting")
+                running = job
+            running.ask(state="cancelled")
+            order[3].wait_running(2)
+            self.assertEqual(order[1].state(), "waiting")
+
+    def test_who_has_more_than_its_least_gives_way(self):
+        """The default takes all slots; another job gets what it needs to begin, and back they go when it is over."""
+        with Cluster(self.id(), nodes=2, slots=2) as cluster:
+            greedy = self.one(cluster, "greedy", least=1, most=64)
+            greedy.wait_running(4)
+            greedy.wait_step(10)
+            late = self.one(cluster, "late", least=2, most=64)
+            late.wait_running(2)
+            greedy.wait_running(2)
+            self.assertIn("job late waits for slots", [event["text"] for event in greedy.events("plan")][-1])
+            greedy.wait_step(greedy.step() + 10)
+            generation = greedy.plan()["generation"]
+            late.wait_step(late.step() + 20)
+            self.assertEqual(greedy.plan()["generation"], generation, "both stay as they are")
+            late.ask(state="cancelled")
+            greedy.wait_running(4)
+            self.end(greedy)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -49,7 +49,7 @@ static bool is_free(void)
     struct slot_pool pool = {0};
     unsigned count;
 
-    assert_int_equal(slot_pool_add_free(&context, &pool), 0);
+    assert_int_equal(slot_pool_add_free(&context, &pool, 0), 0);
     count = pool.count;
     slot_pool_done(&pool);
     return count == 1;
@@ -98,12 +98,42 @@ static void a_new_daemon_may_try_at_once(void **state)
     assert_true(is_free());
 }
 
+static void what_is_kept_for_others_is_not_free(void **state)
+{
+    (void)state;
+    struct slot_pool pool = {0};
+    assert_int_equal(slot_pool_add_free(&context, &pool, 1), 0);
+    assert_int_equal(pool.count, 0);
+    assert_int_equal(slot_pool_add_free(&context, &pool, 7), 0); /* more than there are */
+    assert_int_equal(pool.count, 0);
+    slot_pool_done(&pool);
+}
+
+static void a_job_that_gives_way_wants_fewer_devices(void **state)
+{
+    (void)state;
+    struct plan plan = {.worker_count = 4};
+    spec.elastic.devices_max = 64;
+    view.queue.gives = 3;
+    assert_int_equal(leader_devices_max(&view), 64); /* it has none to give */
+    view.plan = &plan;
+    assert_int_equal(leader_devices_max(&view), 1);
+    view.queue.gives = 0;
+    assert_int_equal(leader_devices_max(&view), 64);
+    view.queue.gives = 1;
+    view.devices_wanted = 2; /* asked for less already */
+    assert_int_equal(leader_devices_max(&view), 2);
+    spec.elastic.devices_max = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(it_lasts_longer_each_time_up_to_a_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_forgotten_after_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(a_new_daemon_may_try_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_kept_for_others_is_not_free, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_job_that_gives_way_wants_fewer_devices, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,42 @@
+/*
+ * Which job gets the next slots, where there are not enough: those that wait are served in the
+ * order of their submission, each with as many as it needs to begin, and running jobs that have
+ * more than they need give way, the youngest first.
+ *
+ * A pure function of what every job has and needs. It decides how many slots, not which: whether a
+ * job can do with those it gets is seen when it is planned.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/name.h"
+
+struct queue_job {
+    char name[NAME_SIZE];
+    int64_t submitted; /* the store's revision of its submission */
+    unsigned least;    /* slots that it needs to begin, or to go on */
+    unsigned workers;  /* slots that its plan uses */
+    bool waits;        /* has no slots, and wants them */
+    bool fixed;        /* cannot do with fewer than it has: its layout is asked for */
+};
+
+/* What follows for one job. */
+struct queue_place {
+    unsigned kept_before; /* free slots that are for jobs submitted before it, */
+    unsigned kept;        /* and for all that wait, itself left out */
+    unsigned gives;       /* slots that it gives up */
+    const char *first;    /* the job that it gives them to, or that is before it; NULL: nobody */
+};
+
+/**
+ * queue_place() - that of jobs[index] among the @count @jobs
+ * @total: slots in service; one that needs more cannot begin and is passed over
+ * @free: those of them that no plan uses
+ *
+ * Who needs more than free slots and what others can spare is waited for: nobody gives anything for
+ * it, and nobody submitted later takes what it will need.
+ */
+struct queue_place queue_place(const struct queue_job *jobs, unsigned count, unsigned index,
+                               unsigned total, unsigned free);
