@@ -186,7 +186,8 @@ const struct command commands[] = {
      .summary = "ask for another number of slots, or pin stages or replicas",
      .details =
          "The layout changes at a step boundary; not a bit of the result changes. What is not "
-         "named becomes\nfree again.",
+         "named becomes\nfree again. What no layout of the slots in service could be is refused with "
+         "the reason.",
      .flags = {&devices, &stages, &replicas},
      .run = run_job_scale},
     {.name = "job pause",

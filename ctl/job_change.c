@@ -6,30 +6,47 @@
 #include "ctl/checkpoint_left.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
+#include "ctl/job_fit.h"
 #include "ctl/job_wish.h"
 
 #define KEYS_MAX 16384 /* of one job: its records and what old reports are left */
 
 struct change {
     const struct arguments *arguments;
+    const struct cluster *cluster;
     const struct cluster_job *job;
     enum record_wish wish;
+    bool is_so; /* it was asked for already */
 };
 
 static int change_scale(void *context, struct desired_record *desired, struct error *error)
 {
     const struct change *change = context;
+    int status = job_wish_scale(change->arguments, change->job->spec, desired, error);
 
-    return job_wish_scale(change->arguments, change->job->spec, desired, error);
+    return status ? status : job_fit(change->cluster, change->job->spec, desired, error);
 }
 
 static int change_wish(void *context, struct desired_record *desired, struct error *error)
 {
-    const struct change *change = context;
+    struct change *change = context;
 
     (void)error;
+    change->is_so = desired->wish == change->wish;
     desired->wish = change->wish;
     return 0;
+}
+
+/* What the job is asked for already, and what has come of it. */
+static void say_that_it_is_so(const struct change *change)
+{
+    static const char *const asked[] = {
+        [RECORD_RUNNING] = "to run", [RECORD_PAUSED] = "to pause", [RECORD_CANCELLED] = "to end"};
+    char words[RECORD_TEXT_SIZE + 64];
+
+    cluster_job_words(change->job, words, sizeof(words));
+    printf("job %s has been asked %s already: it is %s\n", change->job->name, asked[change->wish],
+           words);
 }
 
 static int apply(const struct arguments *arguments, enum record_wish wish,
@@ -43,14 +60,16 @@ static int apply(const struct arguments *arguments, enum record_wish wish,
 
     if (status)
         return status;
-    struct change change = {.arguments = arguments, .wish = wish};
+    struct change change = {.arguments = arguments, .cluster = &cluster, .wish = wish};
     change.job = cluster_find_job(&cluster, name, error);
     if (!change.job)
         return -ENOENT;
     status = cluster_job_check_open(change.job, error);
     if (!status)
         status = job_wish_change(&store, name, how, &change, error);
-    if (!status)
+    if (!status && change.is_so)
+        say_that_it_is_so(&change);
+    else if (!status)
         printf("job %s %s\n", name, said);
     return status;
 }

@@ -71,17 +71,6 @@ static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
     return 0;
 }
 
-static struct slot_measured measured_of(const struct node_record *record)
-{
-    return (struct slot_measured){
-        .flops_per_second = {[JOB_PRECISION_BF16] = record->rates.bf16_flops,
-                             [JOB_PRECISION_TF32] = record->rates.tf32_flops,
-                             [JOB_PRECISION_F32] = record->rates.f32_flops},
-        .memory_bytes_per_second = record->rates.memory_bytes,
-        .link_bytes_per_second = record->rates.link_bytes,
-    };
-}
-
 static int ask_slots(const struct arguments *arguments, struct dry_run *run, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
@@ -93,23 +82,9 @@ static int ask_slots(const struct arguments *arguments, struct dry_run *run, str
         snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, error->text);
         return error_set(error, status, "%s\nWithout a cluster: --slots S plans for S slots", why);
     }
-    run->slots = calloc(cluster.node_count * RECORD_SLOTS_MAX + 1, sizeof(*run->slots));
-    if (!run->slots)
-        return error_set(error, -ENOMEM, "no memory");
-    for (size_t i = 0; i < cluster.node_count; i++) {
-        const struct node_record *record = &cluster.nodes[i].record;
-        for (unsigned s = 0; s < record->slot_count && !record->draining; s++) {
-            if (record->slots[s].bad[0])
-                continue;
-            struct planner_slot *slot = &run->slots[run->slot_count++];
-            memcpy(slot->node, cluster.nodes[i].name, sizeof(slot->node));
-            slot->slot = s;
-            slot->memory_bytes = record->slots[s].memory_bytes;
-            slot->speed = record->slots[s].speed;
-            slot->gpu = !strcmp(record->slots[s].kind, "cuda");
-            slot->measured = measured_of(record);
-        }
-    }
+    status = plan_slots_of(&cluster, &run->slots, &run->slot_count, error);
+    if (status)
+        return status;
     if (!run->slot_count)
         return error_set(error, -ENODEV,
                          "no node with a slot in service is registered; --slots plans without");

@@ -53,3 +53,41 @@ void plan_slots_node_name(unsigned index, char ret_name[NAME_SIZE])
     else
         snprintf(ret_name, NAME_SIZE, "n%u", index);
 }
+
+static struct slot_measured measured_of(const struct node_record *record)
+{
+    return (struct slot_measured){
+        .flops_per_second = {[JOB_PRECISION_BF16] = record->rates.bf16_flops,
+                             [JOB_PRECISION_TF32] = record->rates.tf32_flops,
+                             [JOB_PRECISION_F32] = record->rates.f32_flops},
+        .memory_bytes_per_second = record->rates.memory_bytes,
+        .link_bytes_per_second = record->rates.link_bytes,
+    };
+}
+
+int plan_slots_of(const struct cluster *cluster, struct planner_slot **ret_slots,
+                  unsigned *ret_count, struct error *error)
+{
+    struct planner_slot *slots = calloc(cluster->node_count * RECORD_SLOTS_MAX + 1, sizeof(*slots));
+    unsigned count = 0;
+
+    if (!slots)
+        return error_set(error, -ENOMEM, "no memory");
+    for (size_t i = 0; i < cluster->node_count; i++) {
+        const struct node_record *record = &cluster->nodes[i].record;
+        for (unsigned s = 0; s < record->slot_count && !record->draining; s++) {
+            if (record->slots[s].bad[0])
+                continue;
+            struct planner_slot *slot = &slots[count++];
+            memcpy(slot->node, cluster->nodes[i].name, sizeof(slot->node));
+            slot->slot = s;
+            slot->memory_bytes = record->slots[s].memory_bytes;
+            slot->speed = record->slots[s].speed;
+            slot->gpu = !strcmp(record->slots[s].kind, "cuda");
+            slot->measured = measured_of(record);
+        }
+    }
+    *ret_slots = slots;
+    *ret_count = count;
+    return 0;
+}

@@ -1,10 +1,11 @@
-/* The slots of a dry run: "8@80GiB" on nodes a, b, c, ... */
+/* The slots of a dry run: "8@80GiB" on nodes a, b, c, ..., or those of a cluster. */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "base/name.h"
+#include "ctl/cluster.h"
+#include "elastic/planner.h"
 
 #define PLAN_SLOTS_EACH_MAX 4096
 
@@ -18,3 +19,7 @@ int plan_slots_parse(const char *text, unsigned *ret_count,
                      uint64_t *ret_memory_bytes) CHECK_RESULT;
 /** plan_slots_node_name() - a, b, ..., z, n26, n27, ... */
 void plan_slots_node_name(unsigned index, char ret_name[NAME_SIZE]);
+/** plan_slots_of() - those in service on nodes of @cluster that stay, used or not
+ * @ret_slots: the caller's to free. Return: 0, -ENOMEM */
+int plan_slots_of(const struct cluster *cluster, struct planner_slot **ret_slots,
+                  unsigned *ret_count, struct error *error) CHECK_RESULT;
