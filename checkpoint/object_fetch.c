@@ -55,6 +55,13 @@ int object_find(const struct object_store *store, const struct object_fetch_opti
     return r;
 }
 
+/* @job is as keys have it: the name, or the name with the submission's ID behind it. */
+static bool is_of_job(const struct manifest *manifest, const char *job)
+{
+    size_t length = strlen(manifest->job);
+    return strncmp(job, manifest->job, length) == 0 && (job[length] == '\0' || job[length] == '.');
+}
+
 /* ---- single requests, tried again ---- */
 
 typedef int (*check_function)(struct fetching *fetching, size_t file, uint64_t offset,
@@ -107,7 +114,7 @@ static int fetch_manifest(struct fetching *fetching)
                          fetching->store->where, checkpoint->folder, MANIFEST_NAME, found);
     r = manifest_parse((const char *)text->data, text->size_bytes, MANIFEST_NAME,
                        &fetching->manifest, fetching->error);
-    if (r == 0 && (strcmp(fetching->manifest.job, options->job) != 0 ||
+    if (r == 0 && (!is_of_job(&fetching->manifest, options->job) ||
                    fetching->manifest.step != checkpoint->step))
         r = error_set(fetching->error, -EBADMSG, "%s/%s%s: is of job %s, step %llu",
                       fetching->store->where, checkpoint->folder, MANIFEST_NAME,

@@ -159,6 +159,7 @@ static int send_opened(struct sending *sending)
         .manifest = object_source_manifest(sending->source),
         .manifest_sha256 = sending->options->manifest_sha256,
         .prefix = sending->options->prefix,
+        .job = sending->options->job,
         .part_bytes = sending->options->part_bytes,
         .left_to_others = sending->left_to_others,
         .without_manifest = sending->options->helps};

@@ -12,6 +12,7 @@ struct object_send_options {
     const char *folder;          /* of the checkpoint, on disk */
     const char *manifest_sha256; /* of its commit record */
     const char *prefix;          /* of the store's settings; may be empty */
+    const char *job;             /* as keys have it; NULL: as its manifest says */
     uint64_t part_bytes;         /* 0: default */
     struct object_watch watch;
     /* With copies, where each node has a part: */

@@ -55,6 +55,7 @@ int object_sender_new(const struct object_sender_options *options,
                       struct object_sender **ret_sender)
 {
     const struct manifest *manifest = options->manifest;
+    const char *job = options->job != NULL ? options->job : manifest->job;
     struct object_sender *sender = calloc(1, sizeof(*sender));
     if (sender == NULL)
         return -ENOMEM;
@@ -66,9 +67,9 @@ int object_sender_new(const struct object_sender_options *options,
     for (size_t i = 0; r == 0 && options->left_to_others != NULL && i < manifest->file_count; i++)
         sender->files[i].left_to_others = options->left_to_others[i];
     if (r == 0)
-        r = object_job_prefix(options->prefix, manifest->job, sender->job_prefix);
+        r = object_job_prefix(options->prefix, job, sender->job_prefix);
     if (r == 0)
-        r = object_folder(options->prefix, manifest->job, manifest->step, options->manifest_sha256,
+        r = object_folder(options->prefix, job, manifest->step, options->manifest_sha256,
                           sender->folder);
     if (r != 0) {
         object_sender_free(sender);

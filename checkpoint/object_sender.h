@@ -71,6 +71,7 @@ struct object_sender_options {
     const struct manifest *manifest; /* sealed; outlives the sender */
     const char *manifest_sha256;
     const char *prefix;  /* of the store's settings */
+    const char *job;     /* as keys have it; NULL: as @manifest says */
     uint64_t part_bytes; /* a multiple of MANIFEST_CHUNK_BYTES; 0: SENDER_PART_BYTES. More where a
                             file would have too many parts */
     const bool *left_to_others; /* of each file: another node sends it; copied; NULL: none */

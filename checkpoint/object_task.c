@@ -76,6 +76,7 @@ static int send_and_expire(struct object_task *task, const struct object_store *
         .folder = options->folder,
         .manifest_sha256 = options->manifest_sha256,
         .prefix = prefix,
+        .job = options->job,
         .watch = {.pause = task_pause,
                   .progress = task_progress,
                   .trouble = task_trouble,

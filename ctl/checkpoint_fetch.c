@@ -17,7 +17,8 @@
 
 struct wanted {
     char bucket[NAME_SIZE];
-    char manifest_sha256[RECORD_DIGEST_SIZE]; /* "": not known */
+    char manifest_sha256[RECORD_DIGEST_SIZE];     /* "": not known */
+    char job[NAME_SIZE + RECORD_SUBMISSION_SIZE]; /* as the store's keys have it */
     uint64_t step;
     bool any;
 };
@@ -39,6 +40,8 @@ static int ask_cluster(const struct arguments *arguments, struct wanted *wanted,
         return error_set(error, -ENOENT,
                          "job %s has no checkpoint.object.bucket; --bucket names one", job->name);
     strcpy(wanted->bucket, job->spec->checkpoint.object_bucket);
+    snprintf(wanted->job, sizeof(wanted->job), "%s%s%s", job->name,
+             job->submission.id[0] ? "." : "", job->submission.id);
     for (size_t i = 0; i < job->object_count; i++)
         if (!wanted->any && job->objects[i].step == wanted->step &&
             job->objects[i].state == RECORD_COMPLETE)
@@ -66,7 +69,7 @@ static int fetch(const struct arguments *arguments, const struct wanted *wanted,
     char size[FORMAT_SIZE], took[FORMAT_SIZE];
     const struct object_fetch_options options = {
         .prefix = settings->prefix,
-        .job = arguments->operands[0],
+        .job = wanted->job,
         .step = wanted->any ? UINT64_MAX : wanted->step,
         .any_up_to = wanted->any,
         .manifest_sha256 = wanted->manifest_sha256[0] ? wanted->manifest_sha256 : NULL,
@@ -82,6 +85,11 @@ static int fetch(const struct arguments *arguments, const struct wanted *wanted,
         return status;
     status = object_fetch(&store, &options, &found, error);
     object_s3_close(&store);
+    if (status == -ENOENT && arguments_has(arguments, "bucket"))
+        return error_set(error, status,
+                         "%s has no such checkpoint of job %s; those of a job that is removed are "
+                         "under JOB.ID, as the name of its checkpoint folder was",
+                         wanted->bucket, wanted->job);
     if (!status)
         printf("the checkpoint of step %" PRIu64 " is in %s: %s in %s\n", found.step, options.to,
                size_words(found.size_bytes, size),
@@ -99,6 +107,7 @@ int run_checkpoint_fetch(const struct arguments *arguments, struct error *error)
     int status = settings ? 0 : -ENOMEM;
 
     file = arguments_text(arguments, "object-store", file ? file : OBJECT_SETTINGS_FILE);
+    snprintf(wanted.job, sizeof(wanted.job), "%s", arguments->operands[0]);
     snprintf(wanted.bucket, sizeof(wanted.bucket), "%s", arguments_text(arguments, "bucket", ""));
     if (!status && !wanted.bucket[0])
         status = ask_cluster(arguments, &wanted, error);

@@ -364,7 +364,8 @@ const struct command commands[] = {
      .details =
          "FOLDER must not exist; it is there when every byte has been compared with the "
          "manifest. What an\nattempt that was cut off has left in FOLDER.part is not fetched "
-         "again. With --bucket etcd is not needed.",
+         "again. With --bucket etcd is not needed,\nand a job that is removed is named JOB.ID, as its "
+         "checkpoint folder was.",
      .flags = {&step, &bucket, &object_store},
      .run = run_checkpoint_fetch},
     {.name = "plan",

@@ -246,7 +246,7 @@ static void begin(struct fetching *fetching, const struct job *job)
         .kind = OBJECT_TASK_FETCH,
         .settings_file = fetching->daemon->config->object_store,
         .bucket = job->spec.checkpoint.object_bucket,
-        .job = job->name,
+        .job = job->checkpoint_name,
         .step = fetching->object.step,
         .manifest_sha256 = fetching->object.manifest_sha256,
         .folder = fetching->path,

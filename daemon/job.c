@@ -697,8 +697,9 @@ static void choose_checkpoint_dir(struct job *job)
                                                     : job->daemon->config->checkpoint_dir;
 
     read_submission(job);
-    snprintf(job->checkpoint_dir, sizeof(job->checkpoint_dir), "%s/%s%s%s", base, job->name,
+    snprintf(job->checkpoint_name, sizeof(job->checkpoint_name), "%s%s%s", job->name,
              job->submission[0] ? "." : "", job->submission);
+    snprintf(job->checkpoint_dir, sizeof(job->checkpoint_dir), "%s/%s", base, job->checkpoint_name);
 }
 
 int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec, int64_t created,

@@ -12,7 +12,8 @@
 /* May the root of a generation that is on this node alone commit (daemon/fencing.h)? */
 enum job_standing { JOB_UNKNOWN, JOB_GOES_ON, JOB_HELD };
 
-#define JOB_CHECKPOINT_DIR_SIZE (JOB_PATH_SIZE + NAME_SIZE + RECORD_SUBMISSION_SIZE + 2)
+#define JOB_CHECKPOINT_NAME_SIZE (NAME_SIZE + RECORD_SUBMISSION_SIZE)
+#define JOB_CHECKPOINT_DIR_SIZE  (JOB_PATH_SIZE + JOB_CHECKPOINT_NAME_SIZE + 1)
 
 struct job {
     struct job *next;
@@ -21,7 +22,8 @@ struct job {
     char dir[CONFIG_TEXT_SIZE], spec_path[CONFIG_TEXT_SIZE];
     int64_t created;                              /* revision of its submission */
     char submission[RECORD_SUBMISSION_SIZE];      /* its id; "": of an earlier firnctl */
-    char checkpoint_dir[JOB_CHECKPOINT_DIR_SIZE]; /* of this submission alone */
+    char checkpoint_dir[JOB_CHECKPOINT_DIR_SIZE]; /* of this submission alone: its last part is */
+    char checkpoint_name[JOB_CHECKPOINT_NAME_SIZE];
     struct job_spec spec;
     struct agent *agent;           /* NULL while the job rests here, the next two as well */
     struct agent_actions *actions; /* what it wants now */

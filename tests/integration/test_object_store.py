@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 from cluster import Cluster, tail
-from job import CHECKPOINT_EVERY, Job, JobTest, SPEC
+from job import CHECKPOINT_EVERY, Job, JobTest, SPEC, make_spec
 from object_server import ObjectServer, installed
 from ports import Ports
 from test_checkpoints import firnctl
@@ -100,6 +100,41 @@ class ObjectStore(JobTest):
             self.assertFalse(os.path.exists(cluster.folder + "/damaged"))
             self.assertNotIn(self.server.secret, json.dumps(job.events()) + text)
             self.assert_exact(job)
+
+    def submit(self, cluster, seed):
+        """By firnctl, which gives the submission an ID; completes, and the end of it is in the store."""
+        spec = make_spec(train__steps=90, train__seed=seed,
+                         checkpoint={"every": 20, "keep": 2, "object": {"bucket": self.bucket, "keep": 1}})
+        with open(cluster.folder + "/job.yaml", "w", encoding="utf-8") as file:
+            json.dump(spec, file)
+        code, text = firnctl(cluster, "job", "submit", file.name)
+        self.assertEqual(code, 0, text)
+        job = Job(cluster)
+        job.wait_completed()
+        cluster.wait("the last one is in the store", lambda: any(
+            record["state"] == "complete" and record["step"] == 90 for record in job.objects()))
+        return os.path.basename(os.path.dirname(job.checkpoints()[-1]["path"]))
+
+    def test_a_job_of_a_removed_name_leaves_what_the_first_one_has_put(self):
+        with self.cluster() as cluster:
+            first = self.submit(cluster, 7)
+            before = set(self.server.keys(self.bucket))
+            self.assertEqual({key.split("/")[2] for key in before}, {first})
+            code, text = firnctl(cluster, "job", "remove", "job", "--purge")
+            self.assertEqual(code, 0, text)
+            second = self.submit(cluster, 8)
+            after = set(self.server.keys(self.bucket))
+            self.assertEqual({key for key in after if key.split("/")[2] == first}, before)
+            self.assertEqual({key.split("/")[2] for key in after}, {first, second})
+            digests = set()
+            for number, words in enumerate((["job"], [first, "--bucket", self.bucket])):
+                back = f"{cluster.folder}/back-{number}"
+                code, text = firnctl(cluster, "checkpoint", "fetch", words[0], back, *words[1:],
+                                     "--object-store", cluster.store)
+                self.assertEqual(code, 0, text)
+                code, text = firnctl(cluster, "checkpoint", "show", back, "--json")
+                digests.add(json.loads(text)["state_digest"])
+            self.assertEqual(len(digests), 2, "two runs")
 
     def test_a_bucket_that_is_not_there_is_told_at_the_start(self):
         """Before there is a checkpoint to send, by the node that will send it; and the job trains."""
