@@ -96,32 +96,40 @@ static int add_job(struct look *look, const char *name, const struct mirror_entr
     return 0;
 }
 
-static bool has_worker(const struct view *view, const char *node, unsigned slot)
-{
-    const struct plan *plans[] = {view->plan, view->next};
+/* Slots of a node, a bit each. */
+static_assert(REPORT_WORKERS_MAX <= 64, "a node's slots fit a word");
 
-    for (size_t i = 0; i < ARRAY_COUNT(plans); i++) {
-        int rank = plans[i] ? plan_find(plans[i], node, slot) : -1;
-        if (rank >= 0 && (unsigned)rank < plans[i]->worker_count)
-            return true;
+static void note_workers(const struct view *view, const struct plan *plan, uint64_t *used)
+{
+    for (unsigned rank = 0; plan && rank < plan->worker_count; rank++) {
+        const struct plan_worker *worker = &plan->workers[rank];
+        const struct leader_node *node = view_find_node(view, worker->node);
+        if (node && worker->slot < node->slot_count)
+            used[node - view->nodes] |= (uint64_t)1 << worker->slot;
     }
-    return false;
 }
 
-static void count_slots(const struct view *view, struct queueing *queueing)
+static int count_slots(const struct view *view, struct queueing *queueing)
 {
+    AUTO_FREE uint64_t *used = calloc((size_t)view->view.node_count + 1, sizeof(*used));
+
+    if (!used)
+        return -ENOMEM;
+    note_workers(view, view->plan, used);
+    note_workers(view, view->next, used);
     for (unsigned i = 0; i < view->view.node_count; i++) {
         const struct leader_node *node = &view->nodes[i];
         for (unsigned slot = 0; slot < node->slot_count; slot++) {
             const struct leader_slot *its = &node->slots[slot];
             if (node->draining || its->bad)
                 continue;
-            bool used = (its->busy && !its->leaves) || has_worker(view, node->name, its->index);
+            bool is_used = (its->busy && !its->leaves) || (used[i] >> slot & 1);
             queueing->total++;
-            queueing->free += !used;
-            queueing->free_now += !used && !its->busy;
+            queueing->free += !is_used;
+            queueing->free_now += !is_used && !its->busy;
         }
     }
+    return 0;
 }
 
 static int add_jobs(struct look *look, const char *job)
@@ -157,8 +165,9 @@ int queueing_look(const struct mirror *mirror, const char *cluster, const char *
                         .context = context,
                         .now_ns = view->view.now_ns};
 
-    count_slots(view, &look.queueing);
-    int status = add_jobs(&look, job);
+    int status = count_slots(view, &look.queueing);
+    if (!status)
+        status = add_jobs(&look, job);
     if (status)
         queueing_done(&look.queueing);
     else

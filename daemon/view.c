@@ -180,13 +180,21 @@ static bool has_left(const struct mirror *mirror, const char *cluster, const cha
     return false;
 }
 
-static struct leader_slot *find_slot(struct view *view, const struct plan_worker *worker)
+static int compare_node(const void *name, const void *node)
 {
-    for (unsigned i = 0; i < view->view.node_count; i++)
-        if (!strcmp(view->nodes[i].name, worker->node))
-            return worker->slot < view->nodes[i].slot_count ? &view->nodes[i].slots[worker->slot]
-                                                            : NULL;
-    return NULL;
+    return strcmp(name, ((const struct leader_node *)node)->name);
+}
+
+struct leader_node *view_find_node(const struct view *view, const char *name)
+{
+    return bsearch(name, view->nodes, view->view.node_count, sizeof(*view->nodes), compare_node);
+}
+
+static struct leader_slot *find_slot(const struct view *view, const struct plan_worker *worker)
+{
+    struct leader_node *node = view_find_node(view, worker->node);
+
+    return node && worker->slot < node->slot_count ? &node->slots[worker->slot] : NULL;
 }
 
 /* Another living job, and the slots that its plan uses: those of its workers, and of those that it

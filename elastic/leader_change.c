@@ -53,7 +53,10 @@ static struct demand find_demand(struct leader_context *context)
         else if (member->node != NULL && member->node->draining && demand.draining == NULL)
             demand.draining = member->node_name;
     }
-    demand.scale = plan->worker_count > leader_devices_max(view) ||
+    /* Who has to leave a node has enough to do; and the place to give way is a plan that works. */
+    if (demand.draining != NULL || demand.absent != NULL)
+        context->gives = 0;
+    demand.scale = plan->worker_count > leader_devices_now(context) ||
                    (view->stages_wanted != 0 && view->stages_wanted != plan->stage_count) ||
                    (view->replicas_wanted != 0 && view->replicas_wanted != plan->replica_count);
     demand.frozen = view->frozen_layers > plan->frozen_layers;
@@ -106,7 +109,7 @@ static void explain(struct leader_context *context, const struct demand *demand,
         snprintf(why, sizeof(why), "node %s is gone from the cluster", demand->absent);
     } else if (demand->scale) {
         plan->reason = PLAN_REASON_SCALE;
-        if (leader_gives_way(view))
+        if (context->gives > 0)
             snprintf(why, sizeof(why), "job %s waits for slots", view->queue.first);
         else
             snprintf(why, sizeof(why), "another scale is asked for");
@@ -279,6 +282,7 @@ static int move_over(struct leader_context *context)
 
 static int look_for_better(struct leader_context *context)
 {
+    context->gives = context->view->queue.gives;
     struct demand demand = find_demand(context);
     struct slot_pool pool = {0};
     struct plan *plan = NULL;
@@ -294,6 +298,11 @@ static int look_for_better(struct leader_context *context)
             leader_explain_wait(context, JOB_RUNNING, pool.count, NULL);
     } else if (r == 0) {
         r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
+        if (r == -ENOSPC && context->gives > 0) { /* it cannot do with fewer */
+            context->gives = 0;
+            demand = find_demand(context);
+            r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
+        }
         if (r == 0)
             r = weigh(context, &demand, &pool, plan);
         else if (r == -ENOSPC && demand.draining != NULL)

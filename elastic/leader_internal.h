@@ -15,6 +15,7 @@ struct leader_context {
     struct error *error;
     const struct leader_node *left_out[CUT_NODES_MAX]; /* of the plan that is being made */
     unsigned left_out_count;
+    unsigned gives; /* slots that the plan that is being made is to leave to another job */
 };
 
 /* Slots that a plan may use. */
@@ -43,10 +44,9 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool,
 #define LEADER_AVOID_TIMEOUTS_MAX 32
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);
 
-/** leader_gives_way() - is the job to give up slots for another one that waits? */
-bool leader_gives_way(const struct leader_view *view);
-/** leader_devices_max(), leader_devices_min() - what the user asked for last; the former less what
- * it gives up */
+/** leader_devices_now() - leader_devices_max(), less what the plan that is being made gives up */
+unsigned leader_devices_now(const struct leader_context *context);
+/** leader_devices_max(), leader_devices_min() - what the user asked for last */
 unsigned leader_devices_max(const struct leader_view *view);
 unsigned leader_devices_min(const struct leader_view *view);
 

@@ -142,22 +142,18 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool, u
     return 0;
 }
 
-static unsigned devices_asked_for(const struct leader_view *view)
+unsigned leader_devices_max(const struct leader_view *view)
 {
     unsigned wanted = view->devices_wanted, allowed = view->spec->elastic.devices_max;
     return wanted != 0 ? wanted : allowed != 0 ? allowed : JOB_DEVICES_MAX;
 }
 
-bool leader_gives_way(const struct leader_view *view)
+unsigned leader_devices_now(const struct leader_context *context)
 {
-    return view->plan != NULL && view->queue.gives > 0 &&
-           view->plan->worker_count > view->queue.gives;
-}
-
-unsigned leader_devices_max(const struct leader_view *view)
-{
-    unsigned most = devices_asked_for(view);
-    return leader_gives_way(view) ? MIN(most, view->plan->worker_count - view->queue.gives) : most;
+    const struct leader_view *view = context->view;
+    unsigned most = leader_devices_max(view), gives = context->gives;
+    bool can_give = gives > 0 && view->plan != NULL && view->plan->worker_count > gives;
+    return can_give ? MIN(most, view->plan->worker_count - gives) : most;
 }
 
 unsigned leader_devices_min(const struct leader_view *view)
@@ -177,7 +173,8 @@ static int make_input(const struct leader_context *context, const struct slot_po
         return -ENOMEM;
     planner_job(view->spec, frozen_layers, pool != NULL ? pool->slots : NULL,
                 pool != NULL ? pool->count : 0, units, ret_input);
-    ret_input->devices_max = MAX(leader_devices_max(view), pool != NULL ? pool->devices_least : 0);
+    ret_input->devices_max =
+        MAX(leader_devices_now(context), pool != NULL ? pool->devices_least : 0);
     ret_input->stages_wanted = view->stages_wanted;
     ret_input->replicas_wanted = view->replicas_wanted;
     *ret_units = units;

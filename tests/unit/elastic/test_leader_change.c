@@ -27,11 +27,55 @@ static void one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next
     plan_free(next);
 }
 
+/* All three run, and another job waits for @gives of their slots. */
+static void let_another_wait(unsigned gives)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        say(i, WORKER_RUNNING, 6, 9);
+    view.queue = (struct queue_place){.kept = gives, .gives = gives, .first = "late"};
+}
+
+static void it_gives_way_to_a_job_that_waits(void **state)
+{
+    (void)state;
+    let_another_wait(2);
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->worker_count, 1);
+    assert_non_null(strstr(decision.plan->reason_text, "job late waits for slots"));
+}
+
+static void it_keeps_what_it_cannot_do_without(void **state)
+{
+    (void)state;
+    let_another_wait(2);
+    view.replicas_wanted = NODES;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(decision.state, JOB_RUNNING);
+    assert_null(strstr(decision.text, "waits for slots"));
+}
+
+static void it_leaves_a_node_that_drains_before_it_gives_way(void **state)
+{
+    (void)state;
+    let_another_wait(2);
+    nodes[2].draining = true;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->worker_count, 2);
+    assert_non_null(strstr(decision.plan->reason_text, "node c drains"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_gives_way_to_a_job_that_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_keeps_what_it_cannot_do_without, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_leaves_a_node_that_drains_before_it_gives_way, setup,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,20 +109,21 @@ static void what_is_kept_for_others_is_not_free(void **state)
     slot_pool_done(&pool);
 }
 
-static void a_job_that_gives_way_wants_fewer_devices(void **state)
+static void a_plan_that_gives_way_has_fewer_devices(void **state)
 {
     (void)state;
     struct plan plan = {.worker_count = 4};
     spec.elastic.devices_max = 64;
-    view.queue.gives = 3;
-    assert_int_equal(leader_devices_max(&view), 64); /* it has none to give */
+    context.gives = 3;
+    assert_int_equal(leader_devices_now(&context), 64); /* there is none to give */
     view.plan = &plan;
-    assert_int_equal(leader_devices_max(&view), 1);
-    view.queue.gives = 0;
+    assert_int_equal(leader_devices_now(&context), 1);
     assert_int_equal(leader_devices_max(&view), 64);
-    view.queue.gives = 1;
+    context.gives = 0;
+    assert_int_equal(leader_devices_now(&context), 64);
+    context.gives = 1;
     view.devices_wanted = 2; /* asked for less already */
-    assert_int_equal(leader_devices_max(&view), 2);
+    assert_int_equal(leader_devices_now(&context), 2);
     spec.elastic.devices_max = 0;
 }
 
@@ -133,7 +134,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_is_forgotten_after_a_while, setup, teardown),
         cmocka_unit_test_setup_teardown(a_new_daemon_may_try_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_kept_for_others_is_not_free, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_job_that_gives_way_wants_fewer_devices, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_plan_that_gives_way_has_fewer_devices, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
