@@ -86,6 +86,9 @@ static void the_youngest_gives_first(void **state)
     add("late", 3, 0);
     expect(0, 0, 3, 1);
     expect(1, 0, 3, 2);
+    jobs[2].least = 1; /* which the youngest can spare alone */
+    expect(0, 0, 1, 0);
+    expect(1, 0, 1, 1);
 }
 
 static void nobody_gives_what_would_not_be_enough(void **state)
