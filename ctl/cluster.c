@@ -5,8 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "ctl/format.h"
+#include "ctl/remembered.h"
 #include "elastic/nearest.h"
+
+#define REMEMBER_NS     (10 * NS_PER_SECOND)
+#define AWAY_TIMEOUT_NS (NS_PER_SECOND / 4)
 
 struct parser {
     struct cluster *cluster;
@@ -288,16 +294,64 @@ int cluster_parse(const char *name, const struct kv_entry *entries, size_t count
 }
 
 struct loading {
-    const struct store *store;
+    struct store *store;
     struct cluster *cluster;
+    uint64_t unix_ns; /* of what was remembered */
 };
+
+/* Once in a while: pictures are drawn four times a second. */
+static void remember(struct store *store, const struct kv_result *result)
+{
+    char path[REMEMBERED_PATH_SIZE];
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (store->saved_ns && now_ns - store->saved_ns < REMEMBER_NS)
+        return;
+    store->saved_ns = now_ns;
+    if (remembered_path(store->endpoints, store->cluster, path))
+        remembered_save(path, result->entries, result->entry_count);
+}
 
 static int take_result(void *context, const struct kv_result *result, struct error *error)
 {
     struct loading *loading = context;
 
+    remember(loading->store, result);
     return cluster_parse(loading->store->cluster, result->entries, result->entry_count,
                          loading->cluster, error);
+}
+
+static int take_remembered(void *context, const struct kv_entry *entries, size_t count,
+                           struct error *error)
+{
+    struct loading *loading = context;
+
+    return cluster_parse(loading->store->cluster, entries, count, loading->cluster, error);
+}
+
+static int load_remembered(struct loading *loading)
+{
+    const struct store *store = loading->store;
+    char path[REMEMBERED_PATH_SIZE];
+
+    return remembered_path(store->endpoints, store->cluster, path)
+               ? remembered_load(path, take_remembered, loading, &loading->unix_ns, NULL)
+               : -ENOENT;
+}
+
+/* Once; and from then on etcd is not waited for, for the nodes answer at once. */
+static int say_away(struct store *store, const struct error *away, uint64_t unix_ns)
+{
+    char moment[FORMAT_SIZE];
+
+    if (!store->away)
+        fprintf(stderr,
+                "firnctl: %s\nfirnctl: the nodes are asked, those that were there at %s; states "
+                "and layouts are of then\n",
+                away->text, format_moment(unix_ns, moment));
+    store->away = store->quiet = true;
+    store->timeout_ns = MIN(store->timeout_ns, (uint64_t)AWAY_TIMEOUT_NS);
+    return 0;
 }
 
 int cluster_load(struct store *store, struct cluster *ret_cluster, struct error *error)
@@ -305,8 +359,16 @@ int cluster_load(struct store *store, struct cluster *ret_cluster, struct error 
     struct loading loading = {.store = store, .cluster = ret_cluster};
     char prefix[KV_KEY_MAX];
 
-    return store_range(store, keys_cluster(prefix, store->cluster), true, take_result, &loading,
-                       error);
+    struct error away = {0};
+    int status = store_range(store, keys_cluster(prefix, store->cluster), true, take_result,
+                             &loading, &away);
+    if (!status)
+        store->away = false;
+    else if (store->asks_nodes && status != -ENOMEM && !load_remembered(&loading))
+        return say_away(store, &away, loading.unix_ns);
+    else
+        *error = away;
+    return status;
 }
 
 int cluster_open(const struct arguments *arguments, struct store *ret_store,

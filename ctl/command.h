@@ -33,6 +33,7 @@ struct command {
     /* 0: done; negative: failed, @error says why (exit 1); COMMAND_FAILED: failed, already told;
        COMMAND_USAGE: called wrongly, @error says how */
     int (*run)(const struct arguments *arguments, struct error *error);
+    bool asks_nodes; /* it has an answer while etcd is away: what the nodes know */
 };
 
 enum { COMMAND_DONE = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };

@@ -225,6 +225,7 @@ const struct command commands[] = {
      .operands_max = 1,
      .summary = "the ends of its workers' logs",
      .flags = {&node, &slot, &log_bytes, &follow},
+     .asks_nodes = true,
      .run = run_job_logs},
     {.name = "job events",
      .operands = "JOB",
@@ -232,6 +233,7 @@ const struct command commands[] = {
      .operands_max = 1,
      .summary = "what happened to it, from all nodes in order of time",
      .flags = {&follow, &json},
+     .asks_nodes = true,
      .run = run_job_events},
 
     {.name = "node list",
@@ -265,17 +267,20 @@ const struct command commands[] = {
      .summary = "follow a job: progress, layout and events as they happen",
      .details =
          "On a terminal a live display, elsewhere plain lines. Exits when the job is over: 0 "
-         "only when it\nhas completed. Stopping it (Ctrl-C) does not stop the job.",
+         "only when it\nhas completed. Stopping it (q, Ctrl-C) does not stop the job. While etcd is away the "
+         "nodes are asked.",
+     .asks_nodes = true,
      .run = run_watch},
     {.name = "top",
      .operands = "",
      .summary = "who computes what right now, and who is slow",
      .details =
-         "Live on a terminal. A job that has failed is shown with the reason until it is removed. Of "
+         "Live on a terminal, until q is pressed. A job that has failed is shown with the reason until it is removed. Of "
          "each\nstage that has several replicas the one that is slowest for a lane is marked. "
          "`firnctl metrics\n--json` has it for every step, and elastic.evict_stragglers of the job "
          "file replaces one that stays\nslow.",
      .flags = {&once, &json},
+     .asks_nodes = true,
      .run = run_top},
     {.name = "metrics",
      .operands = "JOB",
@@ -285,6 +290,7 @@ const struct command commands[] = {
      .details = "A step that two nodes remember with different bits is an error: that must not "
                 "happen.",
      .flags = {&follow, &exact, &from, &json},
+     .asks_nodes = true,
      .run = run_metrics},
     {.name = "report",
      .operands = "JOB",

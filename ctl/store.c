@@ -112,9 +112,11 @@ int store_open(const struct arguments *arguments, struct store *ret_store, struc
         error_prefix(error, "%s: ", source);
         return COMMAND_USAGE;
     }
-    return store_open_at(endpoints, cluster,
-                         arguments_number(arguments, "timeout", STORE_TIMEOUT_S) * NS_PER_SECOND,
-                         ret_store, error);
+    int status = store_open_at(
+        endpoints, cluster, arguments_number(arguments, "timeout", STORE_TIMEOUT_S) * NS_PER_SECOND,
+        ret_store, error);
+    ret_store->asks_nodes = !status && arguments->command && arguments->command->asks_nodes;
+    return status;
 }
 
 void store_close(struct store *store)

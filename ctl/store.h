@@ -28,6 +28,9 @@ struct store {
     char cluster[NAME_SIZE];
     uint64_t timeout_ns; /* of one call */
     bool quiet;          /* does not say that it is waiting */
+    bool asks_nodes;     /* the command can do without etcd (ctl/remembered.h) */
+    bool away;           /* it does so now, and has said so */
+    uint64_t saved_ns;   /* when what etcd says was kept last; monotonic */
 };
 
 /** store_open() - by flags and environment; asks nothing yet. Return: 0; COMMAND_USAGE: they do not

@@ -1,13 +1,18 @@
 #include "ctl/terminal.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define COLUMNS_DEFAULT 80
 #define ROWS_DEFAULT    24
+
+#define CONTINUED_COLUMNS 4u /* in front of the rest of a long line */
 
 bool terminal_is_live(void)
 {
@@ -75,6 +80,17 @@ size_t terminal_fit(const char *text, unsigned columns)
     return at;
 }
 
+size_t terminal_break(const char *text, unsigned columns)
+{
+    size_t fits = terminal_fit(text, columns), at = fits;
+
+    if (text[fits] == '\0' || text[fits] == '\n')
+        return fits;
+    while (at > fits / 2 && text[at] != ' ')
+        at--;
+    return text[at] == ' ' ? at : fits;
+}
+
 unsigned terminal_width_of(const char *text)
 {
     unsigned width = 0;
@@ -87,6 +103,57 @@ unsigned terminal_width_of(const char *text)
     return width;
 }
 
+/* ---- keys ---- */
+
+static struct termios keys_before;
+
+static void restore_keys(void)
+{
+    tcsetattr(STDIN_FILENO, TCSANOW, &keys_before);
+}
+
+/* The shell would be left without an echo. */
+static void on_signal(int signal_number)
+{
+    restore_keys();
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+void terminal_take_keys(void)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    static bool taken;
+
+    if (taken || !terminal_is_live() || !isatty(STDIN_FILENO) ||
+        tcgetattr(STDIN_FILENO, &keys_before))
+        return;
+    struct termios raw = keys_before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    if (tcgetpgrp(STDIN_FILENO) != getpgrp() || tcsetattr(STDIN_FILENO, TCSANOW, &raw))
+        return; /* in the background the terminal is another's */
+    taken = true;
+    atexit(restore_keys);
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++)
+        signal(ends[i], on_signal);
+}
+
+bool terminal_asked_to_leave(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    char key;
+
+    while (terminal_is_live() && isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp() &&
+           poll(&input, 1, 0) == 1 && (input.revents & POLLIN) && read(STDIN_FILENO, &key, 1) == 1)
+        if (key == 'q' || key == 'Q')
+            return true;
+    return false;
+}
+
+/* ---- the picture ---- */
+
 void terminal_erase(struct terminal_picture *picture)
 {
     if (picture->line_count)
@@ -97,14 +164,17 @@ void terminal_erase(struct terminal_picture *picture)
 void terminal_draw(struct terminal_picture *picture, const char *text)
 {
     struct winsize size = window();
+    bool continues = false; /* the line before had no room for all of it */
 
     terminal_erase(picture);
     while (*text && picture->line_count + 1u < size.ws_row) { /* the cursor cannot go further up */
-        size_t end = strcspn(text, "\n");
-        printf("%.*s%s\n", (int)terminal_fit(text, size.ws_col), text,
-               terminal_color(TERMINAL_PLAIN));
+        unsigned indent = continues ? CONTINUED_COLUMNS : 0;
+        size_t length = terminal_break(text, MAX(size.ws_col, 2 * CONTINUED_COLUMNS) - indent);
+        printf("%*s%.*s%s\n", (int)indent, "", (int)length, text, terminal_color(TERMINAL_PLAIN));
         picture->line_count++;
-        text += end + (text[end] == '\n');
+        text += length;
+        continues = *text && *text != '\n';
+        text += strspn(text, continues ? " " : "") + (*text == '\n');
     }
     fflush(stdout);
 }

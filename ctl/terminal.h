@@ -31,6 +31,15 @@ unsigned terminal_width_of(const char *text);
  * fits into @columns */
 size_t terminal_fit(const char *text, unsigned columns);
 
+/** terminal_break() - the same, up to the last space that fits where the line goes on after it */
+size_t terminal_break(const char *text, unsigned columns);
+
+/** terminal_take_keys() - keys arrive one by one, without an echo, until the program ends; nothing
+ * where standard input is no terminal, or another program's */
+void terminal_take_keys(void);
+/** terminal_asked_to_leave() - q was pressed since the last call; does not wait */
+bool terminal_asked_to_leave(void);
+
 /* A picture at the end of the output. Zeroed: nothing is drawn. */
 struct terminal_picture {
     unsigned line_count;
@@ -38,5 +47,5 @@ struct terminal_picture {
 
 /** terminal_erase() - remove the picture, so that lines can be printed where it was */
 void terminal_erase(struct terminal_picture *picture);
-/** terminal_draw() - replace the picture by @text (lines, cut at the terminal's width) */
+/** terminal_draw() - replace the picture by @text (lines; long ones go on below, indented) */
 void terminal_draw(struct terminal_picture *picture, const char *text);

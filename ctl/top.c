@@ -16,7 +16,9 @@
 #include "ctl/watch.h"
 #include "ctl/worker_list.h"
 
-#define PERIOD_NS NS_PER_SECOND
+#define PERIOD_NS    NS_PER_SECOND
+#define KEY_NS       (NS_PER_SECOND / 10) /* between two looks at the keyboard */
+#define WIDE_COLUMNS 100
 
 /* ---- text ---- */
 
@@ -27,6 +29,12 @@ static const char *share(double part, double whole, char text[FORMAT_SIZE])
     else
         snprintf(text, FORMAT_SIZE, "-");
     return text;
+}
+
+/* What 80 columns have no room for beside the layers and a remark. */
+static bool is_narrow(void)
+{
+    return terminal_columns() < WIDE_COLUMNS;
 }
 
 static void add_worker(struct text_table *table, const struct worker_info *info)
@@ -49,10 +57,13 @@ static void add_worker(struct text_table *table, const struct worker_info *info)
     text_table_cell(table, "%s",
                     info->step_seconds > 0 ? format_duration(info->step_seconds, step) : "-");
     text_table_cell(table, "%s", share(info->compute_seconds, busy, compute));
-    text_table_cell(table, "%s", share(info->wait_seconds, busy, wait));
-    text_table_cell(table, "%d", info->pid);
-    const char *remark = info->held      ? "◀ cut off from etcd: commits nothing"
-                         : info->slowest ? "◀ slowest of its stage"
+    if (!is_narrow()) {
+        text_table_cell(table, "%s", share(info->wait_seconds, busy, wait));
+        text_table_cell(table, "%d", info->pid);
+    }
+    const char *remark = info->held
+                             ? is_narrow() ? "◀ cut off" : "◀ cut off from etcd: commits nothing"
+                         : info->slowest ? is_narrow() ? "◀ slowest" : "◀ slowest of its stage"
                                          : "";
     text_table_cell(table, "%s%s%s", *remark ? terminal_color(TERMINAL_YELLOW) : "", remark,
                     *remark ? terminal_color(TERMINAL_PLAIN) : "");
@@ -92,7 +103,9 @@ static int append_workers(const struct worker_list *list, struct bytes *into)
     if (!list->count)
         return bytes_append_format(into, "no worker runs\n");
     text_table_init(&table,
-                    "SLOT|JOB|PHASE|#STAGE.REPLICA|LAYERS|#STEP|#TIME|#COMPUTE|#WAIT|#PID|");
+                    is_narrow()
+                        ? "SLOT|JOB|PHASE|#S.R|LAYERS|#STEP|#TIME|#COMPUTE|"
+                        : "SLOT|JOB|PHASE|#STAGE.REPLICA|LAYERS|#STEP|#TIME|#COMPUTE|#WAIT|#PID|");
     for (size_t i = 0; i < list->count; i++)
         add_worker(&table, &list->workers[i]);
     return text_table_append(&table, into);
@@ -176,8 +189,14 @@ int run_top(const struct arguments *arguments, struct error *error)
 
     if (!status)
         status = look(&store, json, live ? &picture : NULL, error);
+    if (live)
+        terminal_take_keys();
     while (!status && live && !ferror(stdout)) {
-        store_pause(&store, PERIOD_NS);
+        for (uint64_t waited_ns = 0; waited_ns < PERIOD_NS; waited_ns += KEY_NS) {
+            if (terminal_asked_to_leave())
+                return 0;
+            store_pause(&store, KEY_NS);
+        }
         status = look(&store, json, &picture, error);
     }
     return status;

@@ -21,6 +21,7 @@ struct watch {
     struct store *store;
     const char *job;
     struct collector collector;
+    struct collector steps; /* while etcd is away: from the nodes, since what it said last */
     struct terminal_picture picture;
     bool live, store_away, looked;
     uint64_t since_ns;
@@ -120,17 +121,41 @@ static void say_store(struct watch *watch, const struct error *error)
     watch->store_away = error->code != 0;
 }
 
+/* Progress is etcd's word otherwise; the nodes have it in their metrics. */
+static int ask_for_progress(struct watch *watch, const struct cluster *cluster,
+                            struct cluster_job *job, struct error *error)
+{
+    if (!watch->steps.store)
+        collector_init(&watch->steps, watch->store, job->name,
+                       MAX(job->progress.step, (uint64_t)1));
+    int status = collector_metrics(&watch->steps, cluster, error);
+    const struct history *history = &watch->steps.history;
+    if (status || history->count == 0)
+        return status;
+    const struct history_step *last = &history->steps[history->count - 1];
+    job->has_progress = true;
+    job->progress.step = MAX(job->progress.step, last->step);
+    job->progress.loss = last->loss;
+    job->progress.frozen_layers = last->frozen_layers;
+    job->progress.step_seconds = last->step_ms / 1e3;
+    if (last->final_evaluated || last->evaluated)
+        job->progress.validation_loss = last->final_evaluated ? last->final_loss : last->val_loss;
+    return 0;
+}
+
 /* One look. *ret_end: the exit code, once the job is over. */
 static int look(struct watch *watch, const struct cluster *cluster, int *ret_end,
                 struct error *error)
 {
-    const struct cluster_job *job = cluster_find_job(cluster, watch->job, error);
+    struct cluster_job *job = cluster_find_job(cluster, watch->job, error);
 
     if (!job && watch->looked)
         return error_set(error, -ENOENT, "job %s was removed", watch->job);
     if (!job)
         return -ENOENT;
     int status = collector_events(&watch->collector, cluster, error);
+    if (!status && watch->store->away)
+        status = ask_for_progress(watch, cluster, job, error);
     if (!watch->looked)
         forget_past(watch);
     watch->looked = true;
@@ -163,6 +188,8 @@ static int follow(struct watch *watch, struct error *error)
             store_pause(watch->store, watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS);
         if (end < 0 && !status && ferror(stdout))
             status = -EPIPE;
+        if (end < 0 && watch->live && terminal_asked_to_leave())
+            end = COMMAND_DONE; /* the job goes on */
     }
     return status ? status : end;
 }
@@ -172,9 +199,12 @@ int watch_job(struct store *store, const char *job, uint64_t since_ns, struct er
     struct watch watch = {
         .store = store, .job = job, .live = terminal_is_live(), .since_ns = since_ns};
 
+    if (watch.live)
+        terminal_take_keys();
     collector_init(&watch.collector, store, job, 0);
     int status = follow(&watch, error);
     collector_done(&watch.collector);
+    collector_done(&watch.steps);
     return status;
 }
 
