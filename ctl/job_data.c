@@ -3,11 +3,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/bytes.h"
 #include "base/file_list.h"
 #include "ctl/format.h"
 
 /* Language models gain next to nothing from more than some dozens of passes over their data. */
 #define PASSES_MANY 50
+
+#define HINT_TOKENS 64 /* fewer say nothing */
+#define WIDE_VOCABS 16 /* no vocabulary has more than 65,536 times as many tokens */
 
 #define LLMC_HEADER_BYTES 1024
 #define WIDE_VOCAB        65536 /* above it llm.c's tokens have four bytes, below it two */
@@ -61,6 +65,42 @@ bool job_data_look(const struct job_spec *spec, struct job_data *ret_data)
         data.passes =
             (double)spec->train.steps * (double)samples_per_step(spec) / (double)data.sample_count;
     *ret_data = data;
+    return true;
+}
+
+/* The upper halves of 32-bit tokens: next to always 0, beside lower halves that are anything. */
+static bool looks_wide(const uint8_t *data, size_t size_bytes)
+{
+    size_t count = size_bytes / 4, low = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (bytes_get_u32(data + 4 * i) >> 16 >= WIDE_VOCABS)
+            return false;
+        low += (bytes_get_u32(data + 4 * i) & 0xffff) >= WIDE_VOCABS;
+    }
+    return count >= HINT_TOKENS && low > count / 2;
+}
+
+bool job_data_hint(const struct job_spec *spec, char ret_words[JOB_DATA_WORDS_SIZE])
+{
+    CLEANUP(file_list_done) struct file_list files = {0};
+    const char *paths[JOB_PATHS_MAX];
+    uint8_t begin[4096];
+
+    for (unsigned i = 0; i < spec->data.path.count; i++)
+        paths[i] = spec->data.path.paths[i];
+    if (spec->data.format != JOB_FORMAT_UINT16 ||
+        file_list_find("data.path", paths, spec->data.path.count, &files, NULL) || files.count == 0)
+        return false;
+    FILE *file = fopen(files.files[0].path, "re");
+    size_t size_bytes = file ? fread(begin, 1, sizeof(begin), file) : 0;
+    if (file)
+        fclose(file);
+    if (!looks_wide(begin, size_bytes))
+        return false;
+    snprintf(ret_words, JOB_DATA_WORDS_SIZE,
+             "every second uint16 of %.128s is next to nothing: is its data.format uint32?",
+             files.files[0].path);
     return true;
 }
 

@@ -23,6 +23,10 @@ bool job_data_look(const struct job_spec *spec, struct job_data *ret_data);
 const char *job_data_words(const struct job_spec *spec, const struct job_data *data,
                            char ret_words[JOB_DATA_WORDS_SIZE]);
 
+/** job_data_hint() - what makes the files look like those of another data.format; false: nothing,
+ * or they are not here */
+bool job_data_hint(const struct job_spec *spec, char ret_words[JOB_DATA_WORDS_SIZE]);
+
 /** job_data_is_little() - so little that it is more likely a mistake than a wish: less than one
  * step takes, or gone over more often than anybody trains on purpose */
 bool job_data_is_little(const struct job_spec *spec, const struct job_data *data);

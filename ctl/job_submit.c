@@ -134,6 +134,8 @@ static void warn_of_little_data(const struct job_spec *spec)
     char words[JOB_DATA_WORDS_SIZE];
     struct job_data data;
 
+    if (job_data_hint(spec, words))
+        fprintf(stderr, "firnctl: warning: %s\n", words);
     if (job_data_look(spec, &data) && job_data_is_little(spec, &data))
         fprintf(stderr, "firnctl: warning: the data has %s\n", job_data_words(spec, &data, words));
 }

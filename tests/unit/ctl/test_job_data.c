@@ -30,6 +30,29 @@ static struct job_data look(enum job_format format, size_t size_bytes, double va
     return data;
 }
 
+/* Tokens below 50,257 in 32 bits each, read as 16 bits; and such as are right. */
+static void test_another_width_is_hinted_at(void **state)
+{
+    uint32_t wide[256];
+    uint16_t narrow[512];
+    char words[JOB_DATA_WORDS_SIZE];
+
+    (void)state;
+    look(JOB_FORMAT_UINT16, 2048, 0);
+    assert_false(job_data_hint(&spec, words)); /* nothing but zeros */
+    for (uint32_t i = 0; i < ARRAY_COUNT(wide); i++)
+        wide[i] = i * 7919 % 50257;
+    write_file("data", wide, sizeof(wide));
+    assert_true(job_data_hint(&spec, words));
+    assert_non_null(strstr(words, "is its data.format uint32?"));
+    for (uint32_t i = 0; i < ARRAY_COUNT(narrow); i++)
+        narrow[i] = (uint16_t)(i * 7919 % 50257);
+    write_file("data", narrow, sizeof(narrow));
+    assert_false(job_data_hint(&spec, words));
+    spec.data.format = JOB_FORMAT_UINT32;
+    assert_false(job_data_hint(&spec, words));
+}
+
 static void test_formats(void **state)
 {
     (void)state;
@@ -103,6 +126,7 @@ static void test_data_that_is_elsewhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN_FOLDER(test_another_width_is_hinted_at),
         IN_FOLDER(test_formats),
         IN_FOLDER(test_what_is_held_out_is_not_trained_on),
         IN_FOLDER(test_words),
