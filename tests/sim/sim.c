@@ -354,6 +354,7 @@ bool sim_run(struct sim *sim)
     sim_trace(sim, "CALM from now on");
     while (!sim->failed && !sim->unjudged && !complete) {
         sim_run_until(sim, sim->now_ns + LOOK_NS);
+        sim_faults_answer(sim);
         complete = !sim->unjudged && sim_check_liveness(sim, calm_since_ns);
     }
     if (!sim->failed && !sim->unjudged) {

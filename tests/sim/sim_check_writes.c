@@ -281,6 +281,20 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     plan_free(plan);
 }
 
+/* A record that is there already, and says now that its checkpoint is damaged. */
+static bool marks_damage(const struct sim *sim, const char *key,
+                         const struct checkpoint_record *record)
+{
+    CLEANUP(checkpoint_record_done) struct checkpoint_record before = {0};
+    AUTO_JSON json_t *tree = NULL;
+    const struct sim_store_key *there = sim_store_find(sim->store, key);
+    return record->damaged[0] != '\0' && there != NULL &&
+           json_parse(there->value, strlen(there->value), "a record", &tree, NULL) == 0 &&
+           checkpoint_record_decode(tree, &before, NULL) == 0 &&
+           before.generation == record->generation &&
+           strcmp(before.manifest_sha256, record->manifest_sha256) == 0;
+}
+
 static void check_record(struct sim *sim, const struct kv_operation *operation)
 {
     char key[KV_KEY_MAX];
@@ -292,6 +306,12 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
     if (operation->type == KV_DELETE || plan == NULL ||
         json_parse(operation->value, strlen(operation->value), "a record", &tree, NULL) < 0 ||
         checkpoint_record_decode(tree, &record, NULL) < 0) {
+        plan_free(plan);
+        return;
+    }
+    if (marks_damage(sim, operation->key, &record)) {
+        sim_trace(sim, "CHECKPOINT of step %llu is marked: %s", (unsigned long long)record.step,
+                  record.damaged);
         plan_free(plan);
         return;
     }

@@ -1,5 +1,6 @@
 #include "sim/sim_faults.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -7,8 +8,10 @@
 #include "membership/records.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
+#include "sim/sim_disk.h"
 #include "sim/sim_node.h"
 #include "sim/sim_notices.h"
+#include "sim/sim_store.h"
 #include "sim/sim_stragglers.h"
 
 #define FAULTS_MAX         12
@@ -192,4 +195,33 @@ void sim_faults_free(struct sim_faults *faults)
         free(fault);
     }
     free(faults);
+}
+
+/*
+ * An operator who is asked whether the job may begin at step 0 again, for all that is recorded is
+ * damaged, says yes: `firnctl checkpoint remove JOB --damaged`.
+ */
+void sim_faults_answer(struct sim *sim)
+{
+    char prefix[KV_KEY_MAX], damaged[SIM_DISK_MAX][KV_KEY_MAX];
+    size_t count = 0;
+    keys_job(prefix, SIM_CLUSTER, SIM_JOB, "checkpoints/");
+    for (size_t i = 0; i < sim->store->key_count; i++) {
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        AUTO_JSON json_t *tree = NULL;
+        const struct sim_store_key *key = &sim->store->keys[i];
+        if (strncmp(key->key, prefix, strlen(prefix)) != 0)
+            continue;
+        if (json_parse(key->value, strlen(key->value), "a record", &tree, NULL) < 0 ||
+            checkpoint_record_decode(tree, &record, NULL) < 0 || record.damaged[0] == '\0' ||
+            count == SIM_DISK_MAX)
+            return; /* a sound one is left */
+        snprintf(damaged[count++], KV_KEY_MAX, "%s", key->key);
+    }
+    for (size_t i = 0; i < count; i++) {
+        sim_trace(sim, "OPERATOR removes %s", damaged[i] + strlen(prefix));
+        sim_store_delete(sim->store, damaged[i]);
+    }
+    if (count > 0)
+        sim->check->newest_record = 0;
 }

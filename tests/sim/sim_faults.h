@@ -66,6 +66,8 @@ struct sim_faults *sim_faults_new(struct sim *sim);
 /** sim_faults_wish() - write down what is asked for just now */
 void sim_faults_wish(struct sim *sim);
 void sim_faults_free(struct sim_faults *faults);
+/** sim_faults_answer() - an operator looks whether the job asks to begin at step 0 again */
+void sim_faults_answer(struct sim *sim);
 /** sim_faults_excuse() - an operator says that what took slots of @node out of service is over */
 void sim_faults_excuse(struct sim *sim, const struct sim_node *node);
 /** sim_faults_at() - a worker came to a point */

@@ -448,9 +448,7 @@ static void expect_damage_breaks(struct frame frame, const uint8_t *payload, enu
     (void)raw_try_put(pair.raw, after, sent);
     shutdown(pair.raw, SHUT_WR); /* a length that has become longer waits for what does not come */
     int code = mesh_wait(request, UINT64_MAX);
-    struct mesh_fault fault;
-    mesh_fault(pair.mesh, &fault);
-    assert_true(fault.failed);
+    assert_true(mesh_await_fault(pair.mesh, UINT64_MAX));
     if (code == 0 && (damage != REPEAT || memcmp(received, payload, sizeof(received)) != 0))
         fail_msg("damage %d of bit %u in a frame of type %d went unnoticed", damage, bit,
                  frame.type);
