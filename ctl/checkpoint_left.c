@@ -150,6 +150,11 @@ void checkpoint_left_folder(const struct cluster_job *job, const struct checkpoi
         ret_folder[0] = '\0';
 }
 
+static void say_removed(size_t count, const char *folder)
+{
+    printf("%zu checkpoint%s removed, and %s\n", count, count == 1 ? " is" : "s are", folder);
+}
+
 /* The folder that @job writes its checkpoints into; "": it has recorded none there. */
 static const struct checkpoint_record *find_folder(const struct cluster_job *job,
                                                    char ret_folder[RECORD_PATH_SIZE])
@@ -190,7 +195,7 @@ int checkpoint_left_purge(const struct cluster_job *job, struct error *error)
                          folder, folder);
     if (status)
         return status;
-    printf("%zu checkpoints are removed, and %s\n", count, folder);
+    say_removed(count, folder);
     if (record->shares)
         printf("other nodes have parts of them on their own disks: on each, firnctl checkpoint "
                "remove %s --all\n",
@@ -262,6 +267,6 @@ int checkpoint_left_remove(const struct arguments *arguments, struct error *erro
                          folder, job, job);
     status = checkpoint_purge(folder, &count, error);
     if (!status)
-        printf("%zu checkpoints are removed, and %s\n", count, folder);
+        say_removed(count, folder);
     return status;
 }

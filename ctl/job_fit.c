@@ -1,8 +1,8 @@
 #include "ctl/job_fit.h"
 
 #include <errno.h>
-#include <stdio.h>
 
+#include "base/plural.h"
 #include "ctl/plan_slots.h"
 #include "elastic/planner.h"
 #include "elastic/shadow.h"
@@ -40,8 +40,9 @@ int job_fit(const struct cluster *cluster, const struct job_spec *spec,
     status = find_layout(spec, desired, slots, count, &why);
     if (status)
         return error_set(error, status,
-                         "job %s cannot be like that: %.512s (%u slots are in service on %zu "
-                         "nodes; it stays as it is)",
-                         spec->name, why.text, count, cluster->node_count);
+                         "job %s cannot be like that: %.512s (%u slot%s in service on %zu node%s; "
+                         "it stays as it is)",
+                         spec->name, why.text, count, count == 1 ? " is" : "s are",
+                         cluster->node_count, plural(cluster->node_count));
     return 0;
 }

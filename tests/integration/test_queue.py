@@ -31,7 +31,7 @@ class Queue(JobTest):
                              (0, "job p1 has been asked to pause already: it is paused\n"))
             status, text = firnctl(cluster, "job", "scale", "p2", "--stages", "9")
             self.assertEqual(status, 1)
-            self.assertIn("9 stages x 1 replicas are asked for, 1 slots may be used (2 slots are in service", text)
+            self.assertIn("9 stages x 1 replica are asked for, 1 slot may be used (2 slots are in service on 2 nodes", text)
             third = self.one(cluster, "p3")
             third.wait_running(1)
             self.assertEqual(sorted(self.used(cluster).values()), [1, 1])
