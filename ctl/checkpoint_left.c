@@ -137,8 +137,10 @@ static void cut_last(const char *path, char ret_folder[RECORD_PATH_SIZE])
         *slash = '\0';
 }
 
-void checkpoint_left_folder(const struct cluster_job *job, const struct checkpoint_record *record,
-                            char ret_folder[RECORD_PATH_SIZE])
+/* Of the submission of @job that made @record; "": the record is of another one, whose checkpoint
+ * it began from. */
+static void folder_of(const struct cluster_job *job, const struct checkpoint_record *record,
+                      char ret_folder[RECORD_PATH_SIZE])
 {
     char name[NAME_SIZE + RECORD_SUBMISSION_SIZE + 1];
 
@@ -161,7 +163,7 @@ static const struct checkpoint_record *find_folder(const struct cluster_job *job
 {
     ret_folder[0] = '\0';
     for (size_t i = 0; i < job->checkpoint_count; i++) {
-        checkpoint_left_folder(job, &job->checkpoints[i], ret_folder);
+        folder_of(job, &job->checkpoints[i], ret_folder);
         if (ret_folder[0])
             return &job->checkpoints[i];
     }

@@ -15,7 +15,3 @@ int checkpoint_left_remove(const struct arguments *arguments, struct error *erro
 int checkpoint_left_purge(const struct cluster_job *job, struct error *error) CHECK_RESULT;
 /** checkpoint_left_tell() - say where they stay */
 void checkpoint_left_tell(const struct cluster_job *job);
-/** checkpoint_left_folder() - of the submission of @job that made @record: "" where the record is
- * of another one, whose checkpoint it began from */
-void checkpoint_left_folder(const struct cluster_job *job, const struct checkpoint_record *record,
-                            char ret_folder[RECORD_PATH_SIZE]);
