@@ -84,6 +84,26 @@ static void both_prove_themselves(void **state)
     assert_false(none.present);
 }
 
+static void each_direction_has_a_key_of_this_conversation(void **state)
+{
+    (void)state;
+    struct both both;
+    struct handshake_reply none;
+    uint8_t keys[2][2][SEAL_KEY_SIZE], again[2][SEAL_KEY_SIZE];
+    both_init(&both);
+    up_to_proof(&both);
+    assert_int_equal(feed(&both.acceptor, &both.proof, &both.answer), 0);
+    assert_int_equal(feed(&both.connector, &both.answer, &none), 0);
+    handshake_keys(&both.acceptor, keys[0][0], keys[0][1]);
+    handshake_keys(&both.connector, keys[1][0], keys[1][1]);
+    assert_memory_equal(keys[0][0], keys[1][1], SEAL_KEY_SIZE);
+    assert_memory_equal(keys[0][1], keys[1][0], SEAL_KEY_SIZE);
+    assert_memory_not_equal(keys[0][0], keys[0][1], SEAL_KEY_SIZE);
+    both.acceptor.connector_challenge[31] ^= 1; /* another conversation */
+    handshake_keys(&both.acceptor, again[0], again[1]);
+    assert_memory_not_equal(again[0], keys[0][0], SEAL_KEY_SIZE);
+}
+
 /* The acceptor refuses a HELLO with @acceptor_code; the connector understands @connector_code. */
 static void expect_refused(struct both *both, int acceptor_code, int connector_code)
 {
@@ -243,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_prove_themselves),
+        cmocka_unit_test(each_direction_has_a_key_of_this_conversation),
         cmocka_unit_test(generations_fence),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(another_key_is_denied),

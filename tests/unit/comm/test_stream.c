@@ -118,8 +118,25 @@ struct fixture {
     struct stream sender, receiver;
 };
 
+static bool sealed; /* as after a handshake */
+
+static int with_seals(void **state)
+{
+    (void)state;
+    sealed = true;
+    return 0;
+}
+
+static int without_seals(void **state)
+{
+    (void)state;
+    sealed = false;
+    return 0;
+}
+
 static struct fixture *fixture_new(size_t chunk_max)
 {
+    static const uint8_t there[SEAL_KEY_SIZE] = {1}, back[SEAL_KEY_SIZE] = {2};
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     assert_non_null(fixture);
     fixture->pipe = (struct pipe_link){
@@ -127,6 +144,10 @@ static struct fixture *fixture_new(size_t chunk_max)
     fixture->seen.contents_right = true;
     stream_init(&fixture->sender, &fixture->pipe.link, &events, &fixture->seen, 3, 1);
     stream_init(&fixture->receiver, &fixture->pipe.link, &events, &fixture->seen, 3, 2);
+    if (sealed) {
+        assert_int_equal(stream_seal(&fixture->sender, there, back), 0);
+        assert_int_equal(stream_seal(&fixture->receiver, back, there), 0);
+    }
     return fixture;
 }
 
@@ -209,8 +230,12 @@ static void a_small_frame_goes_between_two_segments(void **state)
 static void a_fault_can_follow_an_abandoned_message(void **state)
 {
     (void)state;
-    static const size_t rooms[] = {0, 1, FRAME_HEADER_SIZE, 5000,
-                                   FRAME_SEGMENT_MAX + 2 * FRAME_HEADER_SIZE};
+    static const size_t rooms[] = {0,
+                                   1,
+                                   FRAME_HEADER_SIZE,
+                                   5000,
+                                   FRAME_HEADER_SIZE + SEAL_TAG_SIZE + FRAME_SEGMENT_MAX + 7,
+                                   FRAME_SEGMENT_MAX + 2 * FRAME_HEADER_SIZE + 2 * SEAL_TAG_SIZE};
     for (size_t r = 0; r < ARRAY_COUNT(rooms); r++) {
         const size_t size = 2 * FRAME_SEGMENT_MAX + 5;
         struct fixture *fixture = fixture_new(1 << 16);
@@ -233,6 +258,35 @@ static void a_fault_can_follow_an_abandoned_message(void **state)
         assert_int_equal(fixture->seen.items_sent, 0);
         fixture_free(fixture);
     }
+}
+
+/* Any one bit of what travels, and any cut of it off its end or out of its middle. */
+static void what_was_changed_on_the_way_is_no_message(void **state)
+{
+    (void)state;
+    const size_t size = 300;
+    uint8_t *data = data_of(4, size);
+    const size_t wire = FRAME_HEADER_SIZE + size + 2 * SEAL_TAG_SIZE;
+    for (size_t byte = 0; byte < wire; byte++) {
+        struct fixture *fixture = fixture_new(1 << 16);
+        struct stream_item item = {.type = FRAME_DATA, .tag = 4, .data = data, .size_bytes = size};
+        struct stream_item next = {.type = FRAME_DATA, .tag = 5, .data = data, .size_bytes = size};
+        stream_queue(&fixture->sender, &item);
+        stream_queue(&fixture->sender, &next);
+        assert_int_equal(stream_send(&fixture->sender), 0);
+        assert_int_equal(fixture->pipe.held.size_bytes, 2 * wire);
+        if (byte % 2 == 0) {
+            fixture->pipe.held.data[byte] ^= (uint8_t)(1u << byte % 8);
+        } else { /* one byte less */
+            memmove(fixture->pipe.held.data + byte, fixture->pipe.held.data + byte + 1,
+                    2 * wire - byte - 1);
+            fixture->pipe.held.size_bytes--;
+        }
+        assert_true(stream_receive(&fixture->receiver, SIZE_MAX) < 0);
+        expect_log(fixture, "");
+        fixture_free(fixture);
+    }
+    free(data);
 }
 
 static void put_raw(struct fixture *fixture, struct frame frame)
@@ -281,11 +335,15 @@ static void the_end_of_the_stream_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_cut_of_the_bytes_gives_the_same_frames),
-        cmocka_unit_test(a_small_frame_goes_between_two_segments),
-        cmocka_unit_test(a_fault_can_follow_an_abandoned_message),
-        cmocka_unit_test(segments_out_of_order_are_refused),
-        cmocka_unit_test(the_end_of_the_stream_is_told),
+        cmocka_unit_test_setup(any_cut_of_the_bytes_gives_the_same_frames, without_seals),
+        cmocka_unit_test_setup(any_cut_of_the_bytes_gives_the_same_frames, with_seals),
+        cmocka_unit_test_setup(a_small_frame_goes_between_two_segments, without_seals),
+        cmocka_unit_test_setup(a_small_frame_goes_between_two_segments, with_seals),
+        cmocka_unit_test_setup(a_fault_can_follow_an_abandoned_message, without_seals),
+        cmocka_unit_test_setup(a_fault_can_follow_an_abandoned_message, with_seals),
+        cmocka_unit_test_setup(what_was_changed_on_the_way_is_no_message, with_seals),
+        cmocka_unit_test_setup(segments_out_of_order_are_refused, without_seals),
+        cmocka_unit_test_setup(the_end_of_the_stream_is_told, without_seals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
