@@ -114,6 +114,10 @@ void leader_add(struct leader_context *context, const char *format, ...)
 /** leader_wake() - call again at @at_ns at the latest */
 void leader_wake(struct leader_context *context, uint64_t at_ns);
 
+/** leader_checkpoint_is_ahead() - the newest checkpoint is of a later step than @step, and the job
+ * has not gone back to one before it since: a leader that gave it up, for it could not be read,
+ * knew something that this one does not */
+bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t step);
 /** leader_start_time_ns() - how long the plan in force may take until its workers run */
 uint64_t leader_start_time_ns(const struct leader_context *context);
 

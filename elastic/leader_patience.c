@@ -58,7 +58,7 @@ static bool may_be_complete(const struct leader_context *context,
     unsigned units = job_spec_unit_count(context->view->spec);
     for (unsigned i = 0; i < survivors->count; i++) {
         const struct worker_report *report = &survivors->reports[i];
-        if (report->applied_step + 1 < context->view->checkpoint.step)
+        if (leader_checkpoint_is_ahead(context, report->applied_step + 1))
             continue;
         cover_report(report, covered);
     }

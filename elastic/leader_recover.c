@@ -267,7 +267,8 @@ static void avoid_the_unheard(struct leader_context *context)
  */
 static bool is_outdated(const struct leader_context *context, const struct recovery *recovery)
 {
-    return recovery->kind != RECOVERY_CHECKPOINT && recovery->step < context->view->checkpoint.step;
+    return recovery->kind != RECOVERY_CHECKPOINT &&
+           leader_checkpoint_is_ahead(context, recovery->step);
 }
 
 struct remains {

@@ -277,6 +277,14 @@ void leader_wake(struct leader_context *context, uint64_t at_ns)
     context->decision->wake_at_ns = MIN(context->decision->wake_at_ns, at_ns);
 }
 
+bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t step)
+{
+    const struct leader_view *view = context->view;
+    bool passed = view->progress_generation > view->checkpoint.generation &&
+                  view->progress_step < view->checkpoint.step;
+    return view->checkpoint.step > step && !passed;
+}
+
 uint64_t leader_start_time_ns(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;

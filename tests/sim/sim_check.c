@@ -158,6 +158,15 @@ static bool is_out_of_reach(const struct sim *sim, const struct plan *plan)
             (!is_on_one_node(plan) || has_company(sim, node) || knows_nobody(sim, node)));
 }
 
+void sim_check_gradients(struct sim_worker *worker, unsigned unit, uint64_t step)
+{
+    struct sim_ledger *ledger = &worker->ledger;
+    if (ledger->gradients[0][unit].generation != worker->plan->generation)
+        ledger->gradients[1][unit] = ledger->gradients[0][unit];
+    ledger->gradients[0][unit].generation = worker->plan->generation;
+    ledger->gradients[0][unit].step = step;
+}
+
 /* The nodes on which @plan has a replica or a shadow of @unit, a bit each. */
 static uint64_t nodes_that_keep(const struct sim *sim, const struct plan *plan, unsigned unit)
 {
@@ -174,8 +183,10 @@ static uint64_t nodes_with_gradients(const struct sim *sim, const struct plan *p
     uint64_t nodes = 0;
     for (unsigned i = 0; i < sim->worker_count; i++) {
         const struct sim_worker *worker = sim->workers[i]; /* it may have died since */
-        if (worker->generation == plan->generation && worker->ledger.gradients[unit] == step)
-            nodes |= (uint64_t)1 << worker->node;
+        for (unsigned k = 0; k < 2; k++)
+            if (worker->ledger.gradients[k][unit].generation == plan->generation &&
+                worker->ledger.gradients[k][unit].step == step)
+                nodes |= (uint64_t)1 << worker->node;
     }
     return nodes;
 }

@@ -73,6 +73,8 @@ struct sim_check {
 };
 
 struct sim_check *sim_check_new(struct sim *sim);
+/** sim_check_gradients() - @worker has the reduced gradients of @unit for @step */
+void sim_check_gradients(struct sim_worker *worker, unsigned unit, uint64_t step);
 /** a worker now holds the reduced gradients of applied_step + 1 */
 void sim_check_hold(struct sim *sim, struct sim_worker *worker);
 /** rank 0 of @plan commits; @next: the generation that is to begin after this step, or 0 */

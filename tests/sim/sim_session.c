@@ -150,7 +150,7 @@ static void add_squares(struct sim_worker *worker, unsigned stage, uint64_t dige
         bool flipped = sim_bits_flips_gradient(worker, unit);
         worker->state.hold.squares[unit] = sim_square(unit, step, flipped ? ~digest : digest);
         worker->gradients_step[unit] = flipped ? 0 : step;
-        worker->ledger.gradients[unit] = step;
+        sim_check_gradients(worker, unit, step);
     }
 }
 

@@ -78,7 +78,10 @@ struct sim_round {
  */
 struct sim_ledger {
     uint64_t kept[SIM_UNITS];
-    uint64_t gradients[SIM_UNITS]; /* of its own stage and of copies: the last step */
+    /* Of its own stage and of copies: the last step in each of its last two generations. */
+    struct {
+        uint64_t generation, step;
+    } gradients[2][SIM_UNITS];
     uint64_t hold_generation, hold_step;
 };
 

@@ -586,6 +586,39 @@ static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
     assert_int_equal(decision.state, JOB_RECOVERING);
 }
 
+/* A leader before this one gave the checkpoint of step 20 up, and the job has come to step 10
+ * since: what survives is not thrown away for a checkpoint that nobody could read. */
+static void a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
+{
+    (void)state;
+    view.checkpoint.step = 20;
+    view.checkpoint.generation = 4;
+    view.progress_generation = 6;
+    view.progress_step = 9;
+    say(0, WORKER_STUCK, 6, 9);
+    say(1, WORKER_STUCK, 6, 9);
+    say(2, WORKER_DEAD, 6, 0);
+    decide();
+    expect_published(9, 0);
+}
+
+/* The same, but the generation that saved it is the newest that has said anything: these survivors
+ * were left behind. */
+static void a_newer_checkpoint_counts_more_than_those_left_behind(void **state)
+{
+    (void)state;
+    view.checkpoint.step = 20;
+    view.checkpoint.generation = 6;
+    view.progress_generation = 6;
+    say(0, WORKER_STUCK, 6, 9);
+    say(1, WORKER_STUCK, 6, 9);
+    say(2, WORKER_DEAD, 6, 0);
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->resume_step, 20);
+}
+
 static void contradictions_go_back_to_the_checkpoint(void **state)
 {
     (void)state;
@@ -651,6 +684,8 @@ int main(void)
         TEST(state_of_one_that_is_sent_away_does_not_count),
         TEST(whoever_has_state_is_not_scaled_away_in_a_recovery),
         TEST(a_plan_that_has_committed_does_not_fail_for_a_donor),
+        TEST(a_checkpoint_that_was_passed_is_not_gone_back_to),
+        TEST(a_newer_checkpoint_counts_more_than_those_left_behind),
         TEST(a_donor_that_stayed_behind_contradicts_nobody),
         TEST(a_donor_of_the_generation_before_contradicts_nobody),
         TEST(one_that_never_came_in_contradicts_nobody),
