@@ -20,6 +20,17 @@ if(FIRN_SANITIZE)
     target_link_options(firn_options INTERFACE -fsanitize=${FIRN_SANITIZE})
 endif()
 
+# What Debian's hardening asks for, which tests/lint/hardening.py looks for in the programs. Sanitizers
+# have checks of their own in place of the library's.
+if(NOT FIRN_SANITIZE AND NOT FIRN_FUZZ)
+    target_compile_options(firn_options INTERFACE
+        $<$<COMPILE_LANGUAGE:C>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-clash-protection>)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+        target_compile_options(firn_options INTERFACE $<$<COMPILE_LANGUAGE:C>:-fcf-protection>)
+    endif()
+    target_link_options(firn_options INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+endif()
+
 # Coverage of every decoder steers a fuzzer, so all of it is instrumented, not the targets alone.
 option(FIRN_FUZZ "Build the fuzz targets with libFuzzer (clang)" OFF)
 if(FIRN_FUZZ)

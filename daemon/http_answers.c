@@ -7,15 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/sorted_lines.h"
 #include "daemon/fencing.h"
 #include "daemon/job.h"
 #include "elastic/isolation.h"
 
-#define ANSWER_BYTES_MAX                                                                           \
-    ((size_t)8 << 20) /* a longer file comes in several requests, by `from`                        \
-                       */
+/* A longer file comes in several requests, by `from`. The loop that keeps this node's lease alive
+ * answers them: as many as may be connected at once take it 50 ms together, at most. */
+#define ANSWER_BYTES_MAX ((size_t)256 << 10)
 
 static int append_tree(json_t *tree, struct bytes *body, struct error *error)
 {
@@ -77,25 +77,55 @@ static uint64_t line_number(const char *line, size_t length, const char *key)
     return at ? strtoull(at + pattern_length, NULL, 10) : 0;
 }
 
-/* Lines whose number is at least @from, oldest first, up to the answer's bound. */
-static int append_lines(const char *path, const char *key, uint64_t from, struct bytes *body,
-                        struct error *error)
+static int step_of_line(const char *line, size_t length, uint64_t *ret_step)
 {
-    struct bytes text = {0};
-    int status = file_read(path, (size_t)8 << 30, &text, error);
+    *ret_step = line_number(line, length, "step");
+    return 0;
+}
 
-    for (size_t at = 0; !status && at < text.size_bytes && body->size_bytes < ANSWER_BYTES_MAX;) {
-        const char *line = (const char *)text.data + at;
-        const char *end = memchr(line, '\n', text.size_bytes - at);
-        if (!end)
-            break;
-        size_t length = (size_t)(end + 1 - line);
-        if (from == 0 || line_number(line, length, key) >= from)
-            status = bytes_append(body, line, length);
-        at += length;
+static int time_of_line(const char *line, size_t length, uint64_t *ret_ns)
+{
+    *ret_ns = line_number(line, length, "unix_ns");
+    return 0;
+}
+
+/* Whole lines from @at on, as many as an answer takes, and one at least. */
+static int append_from(int file, off_t at, off_t size, struct bytes *body)
+{
+    size_t room = ANSWER_BYTES_MAX;
+
+    while (at < size) {
+        AUTO_FREE char *text = NULL;
+        off_t end = MIN(size, at + (off_t)room);
+        int status = sorted_lines_read(file, at, end, &text);
+        if (status)
+            return status;
+        const char *last = memrchr(text, '\n', (size_t)(end - at));
+        if (last)
+            return bytes_append(body, text, (size_t)(last + 1 - text));
+        if (end == size || room > SORTED_LINE_BYTES_MAX)
+            return 0; /* a line that is being written, or none */
+        room *= 2;
     }
-    bytes_done(&text);
-    return status;
+    return 0;
+}
+
+/* Lines whose number is at least @from, oldest first, up to the answer's bound. */
+static int append_lines(const char *path,
+                        int (*number_of)(const char *line, size_t length, uint64_t *ret_number),
+                        uint64_t from, struct bytes *body, struct error *error)
+{
+    AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC);
+    const struct sorted_lines lines = {.descriptor = file, .number_of = number_of};
+    struct stat found;
+    off_t at = 0;
+
+    if (file < 0 || fstat(file, &found))
+        return error_set(error, -errno, "%s: %s", path, strerror(errno));
+    int status = from > 0 ? sorted_lines_find(&lines, from, found.st_size, &at) : 0;
+    if (!status)
+        status = append_from(file, at, found.st_size, body);
+    return status ? error_set(error, status, "%s: %s", path, strerror(-status)) : 0;
 }
 
 int http_answer_metrics(const struct daemon *daemon, const char *job, uint64_t from_step,
@@ -105,7 +135,7 @@ int http_answer_metrics(const struct daemon *daemon, const char *job, uint64_t f
 
     daemon_job_dir(daemon, job, dir);
     snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
-    return append_lines(path, "step", from_step, body, error);
+    return append_lines(path, step_of_line, from_step, body, error);
 }
 
 int http_answer_events(const struct daemon *daemon, const char *job, uint64_t from_ns,
@@ -115,7 +145,7 @@ int http_answer_events(const struct daemon *daemon, const char *job, uint64_t fr
 
     daemon_job_dir(daemon, job, dir);
     snprintf(path, sizeof(path), "%s/events.jsonl", dir);
-    return append_lines(path, "unix_ns", from_ns, body, error);
+    return append_lines(path, time_of_line, from_ns, body, error);
 }
 
 int http_answer_log(const struct daemon *daemon, const char *job, unsigned slot,

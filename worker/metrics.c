@@ -13,13 +13,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/sorted_lines.h"
 
 #define WINDOW_BYTES                                                                               \
-    ((size_t)256 << 10)                 /* of the file's end, read and checked when it is opened   \
-                                         */
-#define WINDOW_LINES    ((size_t)16384) /* kept in memory; older ones are found in the file */
-#define LINE_BYTES_MAX  ((size_t)256 << 10)
-#define LINE_BYTES_LIKE ((size_t)1024) /* a line is about as long */
+    ((size_t)256 << 10)              /* of the file's end, read and checked when it is opened      \
+                                      */
+#define WINDOW_LINES ((size_t)16384) /* kept in memory; older ones are found in the file */
 
 /* What must come out the same when a step is replayed. */
 struct exact {
@@ -109,32 +108,17 @@ static int load_lines(struct metrics *metrics, const struct bytes *text, size_t 
 
 /* ---- the file, whose lines are in the order of their steps ---- */
 
-static int read_failed(const struct metrics *metrics, struct error *error)
-{
-    return error_set(error, -errno, "reading %s: %s", metrics->path, strerror(errno));
-}
-
 static int read_range(const struct metrics *metrics, off_t from, off_t end, struct bytes *ret_text,
                       struct error *error)
 {
-    size_t size = (size_t)(end - from), done = 0;
-    uint8_t *data = malloc(size + 1);
+    char *data;
+    int status = sorted_lines_read(metrics->descriptor, from, end, &data);
 
-    if (!data)
-        return error_set(error, -ENOMEM, "no memory to read %s", metrics->path);
-    while (done < size) {
-        ssize_t n = pread(metrics->descriptor, data + done, size - done, from + (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            free(data);
-            return n < 0 ? read_failed(metrics, error)
-                         : error_set(error, -EIO, "%s has become shorter", metrics->path);
-        }
-        done += (size_t)n;
-    }
-    data[size] = '\0';
-    *ret_text = (struct bytes){.data = data, .size_bytes = size, .capacity_bytes = size + 1};
+    if (status)
+        return error_set(error, status, "reading %s: %s", metrics->path, strerror(-status));
+    *ret_text = (struct bytes){.data = (uint8_t *)data,
+                               .size_bytes = (size_t)(end - from),
+                               .capacity_bytes = (size_t)(end - from) + 1};
     return 0;
 }
 
@@ -143,72 +127,40 @@ static int file_size(const struct metrics *metrics, off_t *ret_size, struct erro
     struct stat found;
 
     if (fstat(metrics->descriptor, &found))
-        return read_failed(metrics, error);
+        return error_set(error, -errno, "reading %s: %s", metrics->path, strerror(errno));
     *ret_size = found.st_size;
     return 0;
 }
 
-/* A line of the file: where it begins and ends, and what it says. */
-struct place {
-    off_t begin, end;
-    struct exact exact;
-};
-
-/* The first line that begins at @from or later and before @before, in a file of @size. Return: 0;
- * -ENOENT: none does; -EBADMSG: it is no line; others */
-static int line_at(const struct metrics *metrics, off_t from, off_t before, off_t size,
-                   struct place *ret_place, struct error *error)
+static int step_of_line(const char *line, size_t size_bytes, uint64_t *ret_step)
 {
-    off_t first = from > 0 ? from - 1 : 0; /* a line begins behind the end of another */
+    struct exact exact;
+    int status = parse_line(line, size_bytes, &exact, NULL);
 
-    for (size_t room = LINE_BYTES_LIKE; room <= LINE_BYTES_MAX; room *= 4) {
-        CLEANUP(bytes_done) struct bytes text = {0};
-        off_t until = MIN(size, first + (off_t)room);
-        int status = read_range(metrics, first, until, &text, error);
-        if (status)
-            return status;
-        const char *data = (const char *)text.data, *end = data + text.size_bytes;
-        const char *begin = from > 0 ? memchr(data, '\n', text.size_bytes) : data;
-        if (begin && from > 0)
-            begin++;
-        if (begin && (begin == end ? until == size : first + (begin - data) >= before))
-            return -ENOENT;
-        const char *stop = begin ? memchr(begin, '\n', (size_t)(end - begin)) : NULL;
-        if (!stop && until == size)
-            return begin ? -EBADMSG : -ENOENT;
-        if (!stop)
-            continue;
-        ret_place->begin = first + (begin - data);
-        ret_place->end = first + (stop + 1 - data);
-        status = parse_line(begin, (size_t)(stop - begin), &ret_place->exact, NULL);
-        return status && status != -ENOMEM ? -EBADMSG : status;
-    }
-    return -EBADMSG;
+    *ret_step = exact.step;
+    return status;
 }
 
-/* Where the first line of @step or a later one begins, by bisection: a few reads, however long the
- * file is. -EBADMSG: something on the way is no line */
+static struct sorted_lines lines_of(const struct metrics *metrics)
+{
+    return (struct sorted_lines){.descriptor = metrics->descriptor, .number_of = step_of_line};
+}
+
+/* Where the first line of @step or a later one begins. -EBADMSG: something on the way is no line */
 static int find_offset(const struct metrics *metrics, uint64_t step, off_t *ret_offset,
                        struct error *error)
 {
-    off_t low = 0, high, size;
-    struct place place;
+    const struct sorted_lines lines = lines_of(metrics);
+    off_t size;
     int status = file_size(metrics, &size, error);
 
-    for (high = size; !status && low < high;) {
-        off_t middle = low + (high - low) / 2;
-        status = line_at(metrics, middle, high, size, &place, error);
-        if (!status && place.exact.step < step) {
-            low = place.end;
-        } else if (!status || status == -ENOENT) {
-            high = middle;
-            status = 0;
-        }
-    }
+    if (status)
+        return status;
+    status = sorted_lines_find(&lines, step, size, ret_offset);
     if (status == -EBADMSG)
-        error_set(error, status, "%s is damaged before step %" PRIu64, metrics->path, step);
-    *ret_offset = low;
-    return status;
+        return error_set(error, status, "%s is damaged before step %" PRIu64, metrics->path, step);
+    return status ? error_set(error, status, "reading %s: %s", metrics->path, strerror(-status))
+                  : 0;
 }
 
 /* The last lines of the file, checked: it is cut off before the first of them that is none. */
@@ -294,18 +246,20 @@ static const struct exact *find_known(const struct metrics *metrics, uint64_t st
 static bool find_step(const struct metrics *metrics, uint64_t step, struct exact *ret_exact)
 {
     const struct exact *known = find_known(metrics, step);
-    struct place place;
+    AUTO_FREE char *text = NULL;
+    struct sorted_line line;
     off_t offset, size;
 
     if (known)
         *ret_exact = *known;
     if (known || metrics->descriptor < 0 || metrics->count == 0 || step > metrics->steps[0].step)
         return known != NULL;
+    const struct sorted_lines lines = lines_of(metrics);
     if (find_offset(metrics, step, &offset, NULL) || file_size(metrics, &size, NULL) ||
-        line_at(metrics, offset, size, size, &place, NULL))
+        sorted_lines_at(&lines, offset, size, size, &line) || line.number != step ||
+        sorted_lines_read(metrics->descriptor, line.begin, line.end, &text))
         return false;
-    *ret_exact = place.exact;
-    return place.exact.step == step;
+    return !parse_line(text, (size_t)(line.end - line.begin), ret_exact, NULL);
 }
 
 static bool is_same(const struct exact *one, const struct exact *other)
@@ -484,13 +438,14 @@ int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *
                     struct error *error)
 {
     struct bytes text = {0};
-    struct place oldest = {0};
+    const struct sorted_lines lines = lines_of(metrics);
+    struct sorted_line oldest = {0};
     off_t size = 0, from;
     int status = metrics->descriptor < 0 ? 0 : file_size(metrics, &size, error);
 
     from = MAX(size - (off_t)METRICS_HISTORY_MAX, (off_t)0);
     if (!status && from > 0)
-        status = line_at(metrics, from, size, size, &oldest, error);
+        status = sorted_lines_at(&lines, from, size, size, &oldest);
     if (!status)
         status = read_lines(metrics, oldest.begin, &text, error);
     if (status)

@@ -1,0 +1,78 @@
+#include "base/sorted_lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIKELY_BYTES ((size_t)1024) /* a line is about as long */
+
+int sorted_lines_read(int descriptor, off_t from, off_t end, char **ret_data)
+{
+    size_t size = (size_t)(end - from), done = 0;
+    char *data = malloc(size + 1);
+    if (data == NULL)
+        return -ENOMEM;
+    while (done < size) {
+        ssize_t n = pread(descriptor, data + done, size - done, from + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            int code = n < 0 ? -errno : -EIO;
+            free(data);
+            return code;
+        }
+        done += (size_t)n;
+    }
+    data[size] = '\0';
+    *ret_data = data;
+    return 0;
+}
+
+int sorted_lines_at(const struct sorted_lines *lines, off_t from, off_t before, off_t size,
+                    struct sorted_line *ret_line)
+{
+    off_t first = from > 0 ? from - 1 : 0; /* a line begins behind the end of another */
+    for (size_t room = LIKELY_BYTES; room <= SORTED_LINE_BYTES_MAX; room *= 4) {
+        AUTO_FREE char *data = NULL;
+        off_t until = MIN(size, first + (off_t)room);
+        int r = sorted_lines_read(lines->descriptor, first, until, &data);
+        if (r < 0)
+            return r;
+        const char *end = data + (until - first);
+        const char *begin = from > 0 ? memchr(data, '\n', (size_t)(end - data)) : data;
+        if (begin != NULL && from > 0)
+            begin++;
+        if (begin != NULL && (begin == end ? until == size : first + (begin - data) >= before))
+            return -ENOENT;
+        const char *stop = begin != NULL ? memchr(begin, '\n', (size_t)(end - begin)) : NULL;
+        if (stop == NULL && until == size)
+            return begin != NULL ? -EBADMSG : -ENOENT;
+        if (stop == NULL)
+            continue;
+        ret_line->begin = first + (begin - data);
+        ret_line->end = first + (stop + 1 - data);
+        r = lines->number_of(begin, (size_t)(stop - begin), &ret_line->number);
+        return r < 0 && r != -ENOMEM ? -EBADMSG : r;
+    }
+    return -EBADMSG;
+}
+
+int sorted_lines_find(const struct sorted_lines *lines, uint64_t number, off_t size,
+                      off_t *ret_offset)
+{
+    off_t low = 0, high = size; /* lines before low are less, those from high on are not */
+    while (low < high) {
+        struct sorted_line line;
+        off_t middle = low + (high - low) / 2;
+        int r = sorted_lines_at(lines, middle, high, size, &line);
+        if (r < 0 && r != -ENOENT)
+            return r;
+        if (r == 0 && line.number < number)
+            low = line.end;
+        else
+            high = middle;
+    }
+    *ret_offset = low;
+    return 0;
+}
