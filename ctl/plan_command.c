@@ -123,9 +123,10 @@ static json_t *choice_json(const struct planner_choice *choice)
 
 static int tell_json(const struct dry_run *run, struct error *error)
 {
-    json_t *tree = json_pack("{s:s, s:i, s:i, s:o, s:[]}", "job", run->spec->name, "slots",
-                             (int)run->slot_count, "frozen_layers", (int)run->frozen_layers,
-                             "layout", plan_describe(run->plan), "candidates");
+    json_t *tree = json_pack(
+        "{s:s, s:i, s:b, s:i, s:o, s:[]}", "job", run->spec->name, "slots", (int)run->slot_count,
+        "measured", (int)plan_slots_measured(run->slots, run->slot_count), "frozen_layers",
+        (int)run->frozen_layers, "layout", plan_describe(run->plan), "candidates");
     struct job_data data;
 
     if (tree && job_data_look(run->spec, &data) &&
@@ -208,7 +209,7 @@ static void warn_of_memory(const struct dry_run *run)
 static int tell_text(const struct dry_run *run, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes layout = {0};
-    char words[LAYOUT_WORDS_SIZE];
+    char words[LAYOUT_WORDS_SIZE], times[PLAN_SLOTS_WORDS_SIZE];
 
     printf("job %s on %u slot%s, %u lane%s x %u micro-batch%s", run->spec->name, run->slot_count,
            plural(run->slot_count), run->spec->train.lanes, plural(run->spec->train.lanes),
@@ -229,8 +230,8 @@ static int tell_text(const struct dry_run *run, struct error *error)
                bare == 1 ? "stage has" : "stages have");
     tell_data(run->spec);
     warn_of_memory(run);
-    printf(
-        "\nTimes are estimates from arithmetic and bytes; their proportions are what decides.\n");
+    printf("\n%s.\n",
+           plan_slots_time_words(run->slots, run->slot_count, run->spec->train.precision, times));
     return 0;
 }
 

@@ -91,3 +91,31 @@ int plan_slots_of(const struct cluster *cluster, struct planner_slot **ret_slots
     *ret_count = count;
     return 0;
 }
+
+bool plan_slots_measured(const struct planner_slot *slots, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned k = 0; k < JOB_PRECISIONS; k++)
+            if (slots[i].measured.flops_per_second[k] > 0)
+                return true;
+    return false;
+}
+
+const char *plan_slots_time_words(const struct planner_slot *slots, unsigned count,
+                                  enum job_precision precision,
+                                  char ret_words[PLAN_SLOTS_WORDS_SIZE])
+{
+    bool gpus = count > 0;
+
+    for (unsigned i = 0; i < count; i++)
+        gpus = gpus && slots[i].gpu;
+    if (plan_slots_measured(slots, count))
+        snprintf(ret_words, PLAN_SLOTS_WORDS_SIZE,
+                 "Times are estimates from arithmetic, bytes and the speed that nodes measured");
+    else
+        snprintf(ret_words, PLAN_SLOTS_WORDS_SIZE,
+                 "No slot was measured: times assume %s of %.0f GFLOP/s and can be far off;\n"
+                 "their proportions are what decides",
+                 gpus ? "GPUs" : "CPU slots", slot_rates(gpus, precision).flops_per_second / 1e9);
+    return ret_words;
+}

@@ -1,6 +1,7 @@
 /* The slots of a dry run: "8@80GiB" on nodes a, b, c, ..., or those of a cluster. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -23,3 +24,14 @@ void plan_slots_node_name(unsigned index, char ret_name[NAME_SIZE]);
  * @ret_slots: the caller's to free. Return: 0, -ENOMEM */
 int plan_slots_of(const struct cluster *cluster, struct planner_slot **ret_slots,
                   unsigned *ret_count, struct error *error) CHECK_RESULT;
+
+#define PLAN_SLOTS_WORDS_SIZE 200
+
+/** plan_slots_measured() - some slot's speed was measured, which then is the speed of all */
+bool plan_slots_measured(const struct planner_slot *slots, unsigned count);
+
+/** plan_slots_time_words() - what a plan's times for such slots are made from, one line without its
+ * end. @precision: the job's */
+const char *plan_slots_time_words(const struct planner_slot *slots, unsigned count,
+                                  enum job_precision precision,
+                                  char ret_words[PLAN_SLOTS_WORDS_SIZE]);

@@ -38,39 +38,62 @@ static int spawn_worker(const char *program, const char *question, const char *d
 {
     const char *const arguments[] = {program, question, device, NULL};
     posix_spawn_file_actions_t actions;
+    pid_t pid = 0;
     int status = posix_spawn_file_actions_init(&actions);
 
     if (status)
         return -status;
     status = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     if (!status)
-        status = posix_spawn(ret_pid, program, &actions, NULL, (char *const *)(uintptr_t)arguments,
+        status = posix_spawn(&pid, program, &actions, NULL, (char *const *)(uintptr_t)arguments,
                              environ);
+    if (!status)
+        *ret_pid = pid;
     posix_spawn_file_actions_destroy(&actions);
     return -status;
+}
+
+int arithmetic_begin(const char *program, const char *question, const char *device, pid_t *ret_pid,
+                     int *ret_output)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC))
+        return -errno;
+    int status = spawn_worker(program, question, device, ends[1], ret_pid);
+    close(ends[1]);
+    if (status) {
+        close(ends[0]);
+        return status;
+    }
+    *ret_output = ends[0];
+    return 0;
+}
+
+void arithmetic_end(pid_t pid)
+{
+    int outcome;
+
+    kill(pid, SIGKILL); /* it has said what it was asked, or hangs */
+    while (waitpid(pid, &outcome, 0) < 0 && errno == EINTR)
+        ;
 }
 
 void arithmetic_ask(const char *program, const char *question, const char *device,
                     uint64_t patience_ns, char *ret_line, size_t size)
 {
-    int ends[2], outcome = 0;
-    pid_t pid = -1;
+    int output = -1;
+    pid_t pid = 0;
 
     ret_line[0] = '\0';
-    if (pipe2(ends, O_CLOEXEC))
+    if (arithmetic_begin(program, question, device, &pid, &output))
         return;
-    int status = spawn_worker(program, question, device, ends[1], &pid);
-    close(ends[1]);
-    if (!status && pid > 0) {
-        size_t length = read_line(ends[0], patience_ns, ret_line, size);
-        ret_line[length] = '\0';
-        kill(pid, SIGKILL); /* it has said what it was asked, or hangs */
-        while (waitpid(pid, &outcome, 0) < 0 && errno == EINTR)
-            ;
-        bool whole = ret_line[strcspn(ret_line, "\n")] == '\n';
-        ret_line[whole ? strcspn(ret_line, "\n") : 0] = '\0';
-    }
-    close(ends[0]);
+    size_t length = read_line(output, patience_ns, ret_line, size);
+    ret_line[length] = '\0';
+    arithmetic_end(pid);
+    bool whole = ret_line[strcspn(ret_line, "\n")] == '\n';
+    ret_line[whole ? strcspn(ret_line, "\n") : 0] = '\0';
+    close(output);
 }
 
 /* 0: @kernels is what the node computes with, i: one of the others; more than there is room for:

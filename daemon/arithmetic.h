@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/clock.h"
 #include "daemon/daemon.h"
 #include "daemon/gpu.h"
@@ -16,6 +18,17 @@
  * one, does not answer within @patience_ns, or says more than there is room for */
 void arithmetic_ask(const char *program, const char *question, const char *device,
                     uint64_t patience_ns, char *ret_line, size_t size);
+
+/** arithmetic_begin() - ask as arithmetic_ask() does, without waiting for the answer
+ * @ret_output: a pipe that the answer comes from, the caller's to close
+ *
+ * Return: 0, then arithmetic_end() must follow; errno of the pipe or of the process
+ */
+int arithmetic_begin(const char *program, const char *question, const char *device, pid_t *ret_pid,
+                     int *ret_output) CHECK_RESULT;
+
+/** arithmetic_end() - end the process that arithmetic_begin() started */
+void arithmetic_end(pid_t pid);
 
 /**
  * arithmetic_describe_cpu() - fill @self->arithmetic, once its slots are known: what firn-worker

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/arithmetic.h"
+#include "daemon/cpu_rates.h"
 #include "daemon/daemon.h"
 #include "daemon/gpu_rates.h"
 #include "daemon/gpu_slots.h"
@@ -21,6 +22,7 @@ struct inventory {
     struct nvml *nvml; /* NULL: CPU slots */
     struct gpu_list gpus;
     struct loop_timer *look;
+    struct cpu_rates *cpu_rates; /* being measured; NULL: they need not be, or are GPUs */
 };
 
 /* ---- CPU slots ---- */
@@ -43,6 +45,44 @@ static void offer_cpu(const struct config *config, struct node_record *self)
         self->slots[slot].memory_bytes = slot_memory(config);
         self->slots[slot].speed = 1.0;
     }
+}
+
+static void take_cpu_rates(void *context, const struct record_rates *rates)
+{
+    struct daemon *daemon = context;
+
+    daemon->self.rates = *rates;
+    log_info("CPU slots: %.0f GFLOP/s in f32, %.0f GB/s of memory each", rates->f32_flops / 1e9,
+             rates->memory_bytes / 1e9);
+}
+
+static void publish_cpu_rates(void *context, const struct record_rates *rates)
+{
+    if (!rates)
+        return;
+    take_cpu_rates(context, rates);
+    daemon_publish_self(context);
+}
+
+static void describe_cpu_rates(struct inventory *inventory)
+{
+    struct daemon *daemon = inventory->daemon;
+    const struct cpu_rates_options options = {.loop = &daemon->loop.loop,
+                                              .config = daemon->config,
+                                              .arithmetic = daemon->self.arithmetic,
+                                              .measured = publish_cpu_rates,
+                                              .context = daemon};
+    struct record_rates rates;
+
+    if (!daemon->self.slot_count || !daemon->self.arithmetic[0])
+        return;
+    if (!cpu_rates_recall(daemon->config, daemon->self.arithmetic, &rates)) {
+        take_cpu_rates(daemon, &rates);
+        return;
+    }
+    int status = cpu_rates_start(&options, &inventory->cpu_rates);
+    if (status)
+        log_warning("the processor is not measured: %s; plans take a usual one", strerror(-status));
 }
 
 /* ---- GPU slots ---- */
@@ -138,15 +178,17 @@ const char *inventory_device(const struct inventory *inventory)
     return inventory->nvml ? "cuda" : "cpu";
 }
 
-void inventory_describe(const struct inventory *inventory)
+void inventory_describe(struct inventory *inventory)
 {
     struct daemon *daemon = inventory->daemon;
 
     worker_version_describe(daemon->config, &daemon->self);
-    if (inventory->nvml)
+    if (inventory->nvml) {
         gpu_rates_describe(daemon->config, &inventory->gpus, &daemon->self);
-    else
-        arithmetic_describe_cpu(daemon->config, &daemon->self);
+        return;
+    }
+    arithmetic_describe_cpu(daemon->config, &daemon->self);
+    describe_cpu_rates(inventory);
 }
 
 void inventory_excuse(struct inventory *inventory)
@@ -178,6 +220,7 @@ void inventory_close(struct inventory *inventory)
     const struct loop *loop = &inventory->daemon->loop.loop;
     if (inventory->look)
         loop->timer_remove(loop->context, inventory->look);
+    cpu_rates_free(inventory->cpu_rates);
     nvml_close(inventory->nvml);
     free(inventory);
 }

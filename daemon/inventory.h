@@ -27,8 +27,9 @@ int inventory_open(struct daemon *daemon, struct inventory **ret_inventory,
 const char *inventory_device(const struct inventory *inventory);
 
 /** inventory_describe() - fill the daemon's own record with what the slots compute with and how
- * fast they are, as far as can be found out; the first time on a kind of GPU that takes seconds */
-void inventory_describe(const struct inventory *inventory);
+ * fast they are, as far as can be found out. The first time on a kind of GPU that takes seconds;
+ * the rates of CPU slots are measured beside what follows, and published when they are known */
+void inventory_describe(struct inventory *inventory);
 
 /** inventory_excuse() - an operator has looked at this node: its slots are good until the next
  * fault, but for those of which nobody knows what they compute with: two of them might share a job

@@ -152,7 +152,7 @@ static struct slot_rates rates_of(const struct planner_slot *slots, unsigned slo
     }
     struct slot_rates rates = slot_rates(slot_count > 0 && gpus == slot_count, precision);
     if (gpus == 0 || gpus == slot_count)
-        slot_rates_correct(&rates, precision, &best, one_node);
+        slot_rates_correct(&rates, gpus == 0 ? JOB_PRECISION_F32 : precision, &best, one_node);
     return rates;
 }
 

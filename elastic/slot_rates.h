@@ -3,11 +3,10 @@
  * decides is the proportion of computing, optimizer and links; relative speeds of the slots of one
  * kind come on top.
  *
- * A kind's rates are rough constants until something is measured. Nodes measure their GPUs (not
- * their CPU slots, whose processors are shared: there a moment says little) and register two digits
- * of it. The slots of a job are alike, so the best that was measured on any of them is the rate of
- * all: whatever disturbs a measurement only slows it, two nodes never differ by noise, and a slot
- * that is slow in truth is found by its steps (elastic/straggler.h).
+ * A kind's rates are rough constants until something is measured. Nodes measure a slot of theirs
+ * and register two digits of it. The slots of a job are alike, so the best that was measured on any
+ * of them is the rate of all: whatever disturbs a measurement only slows it, two nodes never differ
+ * by noise, and a slot that is slow in truth is found by its steps (elastic/straggler.h).
  */
 #pragma once
 

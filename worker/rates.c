@@ -1,25 +1,30 @@
 #include "worker/rates.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/philox.h"
-#include "kernels/backend.h"
 #include "worker/nccl_use.h"
 
-#define MEASURE_NS     (50 * NS_PER_MS)
 #define ROUNDS_MIN     2
 #define RANDOM_COUNT   ((size_t)1 << 18) /* numbers that are drawn; a matrix repeats them */
 #define FREE_SHARE_MIN 0.9
 
 /* 256 MiB of bf16, twice that of f32. */
-static const struct rates_size whole = {
-    .rows = 8192, .in = 4096, .out = 8192, .copy_bytes = 256 << 20, .host_bytes = 128 << 20};
+static const struct rates_size whole = {.rows = 8192,
+                                        .in = 4096,
+                                        .out = 8192,
+                                        .copy_bytes = 256 << 20,
+                                        .host_bytes = 128 << 20,
+                                        .measure_ns = 50 * NS_PER_MS};
 static const struct rates_size of_cpu = {
-    .rows = 512, .in = 768, .out = 768, .copy_bytes = 64 << 20, .host_bytes = 64 << 20};
+    .rows = 256, .in = 1024, .out = 1024, .copy_bytes = 64 << 20, .measure_ns = 200 * NS_PER_MS};
 
 #define BUFFERS 3
 
@@ -28,6 +33,7 @@ struct bench {
     const struct kernel *kernel;
     struct kernel_device *device;
     const struct rates_size *size;
+    double turns; /* of a core: above 1 where a slot has more threads than there are cores */
     void *buffers[BUFFERS], *host;
 };
 
@@ -42,6 +48,15 @@ static void bench_done(struct bench *bench)
         bench->kernel->close(bench->device);
 }
 
+static double turns(unsigned thread_count)
+{
+    cpu_set_t allowed;
+
+    if (sched_getaffinity(0, sizeof(allowed), &allowed))
+        return 1; /* a machine of more cores than the set has room for */
+    return MAX((double)thread_count / (double)CPU_COUNT(&allowed), 1.0);
+}
+
 static int bench_open(struct bench *bench, const struct kernel_options *options,
                       struct error *error)
 {
@@ -50,6 +65,7 @@ static int bench_open(struct bench *bench, const struct kernel_options *options,
 
     if (status)
         return status;
+    bench->turns = turns(options->thread_count);
     bench->kernel->memory(bench->device, &free_bytes, &total_bytes);
     if ((double)free_bytes < FREE_SHARE_MIN * (double)total_bytes)
         return error_set(error, -EBUSY, "%zu of %zu MiB of the device are taken: somebody uses it",
@@ -106,6 +122,19 @@ static void fetch(const struct bench *bench)
                             bench->size->host_bytes);
 }
 
+/* A processor is shared, and a product may never fit between two time slices of others: there the
+ * time that the calling thread has computed counts. It has as large a share of the work as each
+ * other thread of the slot. */
+static uint64_t spent_ns(const struct bench *bench)
+{
+    struct timespec time;
+
+    if (!bench->kernel->host_memory || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time))
+        return clock_monotonic_ns();
+    return (uint64_t)((double)((uint64_t)time.tv_sec * NS_PER_SECOND + (uint64_t)time.tv_nsec) *
+                      bench->turns);
+}
+
 /* Seconds of one call, the least of several after one that warms up: what disturbs only slows. */
 static int seconds_of(const struct bench *bench, void (*call)(const struct bench *bench),
                       double *ret_seconds, struct error *error)
@@ -113,15 +142,15 @@ static int seconds_of(const struct bench *bench, void (*call)(const struct bench
     uint64_t least_ns = UINT64_MAX, end_ns = 0;
 
     for (unsigned round = 0; round <= ROUNDS_MIN || clock_monotonic_ns() < end_ns; round++) {
-        uint64_t began_ns = clock_monotonic_ns();
+        uint64_t began_ns = spent_ns(bench);
         call(bench);
         int status = bench->kernel->synchronize(bench->device, error);
         if (status)
             return status;
         if (round == 0)
-            end_ns = clock_monotonic_ns() + MEASURE_NS;
+            end_ns = clock_monotonic_ns() + bench->size->measure_ns;
         else
-            least_ns = MIN(least_ns, clock_monotonic_ns() - began_ns);
+            least_ns = MIN(least_ns, spent_ns(bench) - began_ns);
     }
     *ret_seconds = (double)MAX(least_ns, (uint64_t)1) / NS_PER_SECOND;
     return 0;
@@ -166,23 +195,25 @@ int rates_of_memory(const struct kernel *kernel, const struct kernel_options *op
         status = take(&bench, 0, MAX(size->copy_bytes, size->host_bytes), error);
     if (!status)
         status = take(&bench, 1, size->copy_bytes, error);
-    if (!status && kernel->host_allocate(bench.device, size->host_bytes, &bench.host))
+    if (!status && ret_host_bytes &&
+        kernel->host_allocate(bench.device, size->host_bytes, &bench.host))
         status = error_set(error, -ENOMEM, "no pinned memory to measure with");
     if (!status)
         status = seconds_of(&bench, copy, &copied, error);
-    if (!status)
+    if (!status && ret_host_bytes)
         status = seconds_of(&bench, fetch, &fetched, error);
     if (status)
         return status;
     *ret_memory_bytes = 2.0 * (double)size->copy_bytes / copied;
-    *ret_host_bytes = (double)size->host_bytes / fetched;
+    if (ret_host_bytes)
+        *ret_host_bytes = (double)size->host_bytes / fetched;
     return 0;
 }
 
 /* ---- the program ---- */
 
-static int print_products(enum kernel_backend backend, const struct rates_size *size,
-                          struct error *error)
+static int print_products(enum kernel_backend backend, const struct kernel_options *options,
+                          const struct rates_size *size, struct error *error)
 {
     static const struct {
         enum kernel_precision precision;
@@ -190,7 +221,6 @@ static int print_products(enum kernel_backend backend, const struct rates_size *
     } precisions[] = {{KERNEL_PRECISION_BF16, "bf16"},
                       {KERNEL_PRECISION_TF32, "tf32"},
                       {KERNEL_PRECISION_F32, "f32"}};
-    const struct kernel_options options = {.thread_count = 1};
     const struct kernel *kernel;
     int status = 0;
 
@@ -200,7 +230,7 @@ static int print_products(enum kernel_backend backend, const struct rates_size *
             continue;
         status = kernel_backend(backend, precisions[i].precision, &kernel, error);
         if (!status)
-            status = rates_of_products(kernel, &options, size, &flops, error);
+            status = rates_of_products(kernel, options, size, &flops, error);
         if (!status)
             printf("%s %.1e ", precisions[i].name, flops);
     }
@@ -208,10 +238,9 @@ static int print_products(enum kernel_backend backend, const struct rates_size *
 }
 
 /* Where it is found, as a worker finds it. */
-static int print_memory(enum kernel_backend backend, const struct rates_size *size,
-                        struct error *error)
+static int print_memory(enum kernel_backend backend, const struct kernel_options *options,
+                        const struct rates_size *size, struct error *error)
 {
-    const struct kernel_options options = {.thread_count = 1};
     const struct kernel *kernel;
     struct nccl_library *nccl = NULL;
     const char *path = getenv("FIRN_NCCL_LIBRARY");
@@ -219,7 +248,8 @@ static int print_memory(enum kernel_backend backend, const struct rates_size *si
     int status = kernel_backend(backend, KERNEL_PRECISION_F32, &kernel, error);
 
     if (!status)
-        status = rates_of_memory(kernel, &options, size, &memory, &host, error);
+        status = rates_of_memory(kernel, options, size, &memory, kernel->host_memory ? NULL : &host,
+                                 error);
     if (status)
         return status;
     printf("memory %.1e", memory);
@@ -232,18 +262,42 @@ static int print_memory(enum kernel_backend backend, const struct rates_size *si
     return 0;
 }
 
+int rates_device(const char *device, enum kernel_backend *ret_backend,
+                 struct kernel_options *ret_options, struct error *error)
+{
+    unsigned long threads = 1;
+    char *end;
+
+    if (!strcmp(device, "cuda")) {
+        *ret_backend = KERNEL_BACKEND_CUDA;
+        *ret_options = (struct kernel_options){.thread_count = 1};
+        return 0;
+    }
+    if (strncmp(device, "cpu", 3) != 0 || (device[3] && device[3] != ':'))
+        return error_set(error, -EINVAL, "it drives cpu and cuda slots, no %.32s", device);
+    if (device[3] == ':') {
+        threads = strtoul(device + 4, &end, 10);
+        if (device[4] < '1' || device[4] > '9' || *end || threads > UINT_MAX)
+            return error_set(error, -EINVAL, "%.32s: after cpu: stands the number of threads",
+                             device);
+    }
+    *ret_backend = KERNEL_BACKEND_CPU;
+    *ret_options = (struct kernel_options){.thread_count = (unsigned)threads};
+    return 0;
+}
+
 int rates_main(const char *device)
 {
-    bool cuda = !strcmp(device, "cuda");
-    enum kernel_backend backend = cuda ? KERNEL_BACKEND_CUDA : KERNEL_BACKEND_CPU;
-    const struct rates_size *size = cuda ? &whole : &of_cpu;
+    enum kernel_backend backend = KERNEL_BACKEND_CPU;
+    struct kernel_options options;
     struct error error = {0};
-    int status = cuda || !strcmp(device, "cpu")
-                     ? print_products(backend, size, &error)
-                     : error_set(&error, -EINVAL, "it drives cpu and cuda slots, no %.32s", device);
+    int status = rates_device(device, &backend, &options, &error);
+    const struct rates_size *size = backend == KERNEL_BACKEND_CUDA ? &whole : &of_cpu;
 
     if (!status)
-        status = print_memory(backend, size, &error);
+        status = print_products(backend, &options, size, &error);
+    if (!status)
+        status = print_memory(backend, &options, size, &error);
     if (status) {
         fprintf(stderr, "firn-worker: %s\n", error.text);
         return EXIT_FAILURE;

@@ -36,6 +36,23 @@ class Machine(JobTest):
 
 
 class Quick(Machine):
+    def test_cpu_slots_are_measured_once(self):
+        """A node registers what it has measured, and one that starts again says what it said before."""
+        with Cluster(self.id(), nodes=1) as cluster:
+            node = cluster.nodes["a"]
+
+            def rates():
+                return (cluster.etcd.get(f"/firn/v1/{cluster.name}/nodes/a") or {}).get("rates", {})
+
+            cluster.wait("the slots are measured", lambda: rates().get("f32_flops", 0) > 0)
+            kept = node.read("cpu-rates").splitlines()
+            self.assertEqual(kept[1], f"f32 {rates()['f32_flops']:.1e} memory {rates()['memory_bytes']:.1e}")
+            node.kill_daemon()
+            with open(node.data + "/cpu-rates", "w", encoding="utf-8") as file:  # which no machine measures
+                file.write(f"{kept[0]}\nf32 3.0e+03 memory 4.0e+03\n")
+            node.launch()
+            cluster.wait("it repeats what was kept", lambda: rates() == {"f32_flops": 3e3, "memory_bytes": 4e3})
+
     def test_a_slow_worker_is_not_taken_for_dead(self):
         """A tenth of a processor: far slower than the others, and its heartbeats still come."""
         try:

@@ -98,6 +98,26 @@ static void test_unlike_slots(void **state)
     assert_true(input_of_slots().link_bytes_per_second == cpu.link_bytes_per_second);
 }
 
+/* They compute in f32 whatever precision the job wants of GPUs. */
+static void test_cpu_slots_are_planned_as_measured(void **state)
+{
+    const struct slot_rates kind = slot_rates(false, JOB_PRECISION_F32);
+    struct planner_input input;
+
+    (void)state;
+    for (unsigned i = 0; i < SLOTS; i++)
+        slots[i].gpu = false;
+    assert_int_equal(spec.train.precision, JOB_PRECISION_BF16);
+    input_of_slots();
+    double unmeasured = units[1].forward_seconds;
+    slots[2].measured.flops_per_second[JOB_PRECISION_F32] = 10 * kind.flops_per_second;
+    slots[2].measured.memory_bytes_per_second = 7 * 3e10;
+    input = input_of_slots();
+    assert_true(units[1].forward_seconds < unmeasured / 5);
+    assert_true(input.updated_bytes_second == 3e10);
+    assert_true(input.link_bytes_per_second == kind.link_bytes_per_second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +125,7 @@ int main(void)
         cmocka_unit_test_setup(test_the_best_of_all_is_the_rate_of_each, setup),
         cmocka_unit_test_setup(test_between_nodes_there_is_the_network, setup),
         cmocka_unit_test_setup(test_unlike_slots, setup),
+        cmocka_unit_test_setup(test_cpu_slots_are_planned_as_measured, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* A device is measured: something comes out, and nothing of it stays. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "worker/rates.h"
 
 static const struct rates_size small = {
@@ -121,11 +123,69 @@ static void test_each_allocation_fails_once(void **state)
     assert_true(allowed >= 3);
 }
 
+/* In place of other programs that take the processor in the middle of each product. */
+#define TAKEN_NS 20000000
+
+static void *take_processor(void *unused)
+{
+    uint64_t end_ns = clock_monotonic_ns() + TAKEN_NS;
+
+    while (clock_monotonic_ns() < end_ns)
+        ;
+    return unused;
+}
+
+static void interrupted(struct kernel_device *device, void *output, const void *input,
+                        const void *weight, const void *bias, struct kernel_linear shape)
+{
+    pthread_t other;
+
+    assert_int_equal(pthread_create(&other, NULL, take_processor, NULL), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    kernel_cpu()->linear_forward(device, output, input, weight, bias, shape);
+}
+
+static void test_what_a_processor_does_for_others_does_not_count(void **state)
+{
+    double product = 2.0 * (double)(small.rows * small.in * small.out), flops = 0;
+    struct error error = {0};
+
+    (void)state;
+    counting.linear_forward = interrupted;
+    assert_int_equal(rates_of_products(&counting, &options, &small, &flops, &error), 0);
+    assert_true(flops > product * 1e9 / TAKEN_NS);
+    counting.host_memory = false; /* a device beside the processor: its time is the clock's */
+    assert_int_equal(rates_of_products(&counting, &options, &small, &flops, &error), 0);
+    assert_true(flops < product * 1e9 / TAKEN_NS);
+}
+
+static void test_devices(void **state)
+{
+    static const char *const wrong[] = {
+        "", "gpu", "cpus", "cpu:", "cpu:0", "cpu:-1", "cpu:2x", "cpu:99999999999"};
+    struct kernel_options read = {0};
+    enum kernel_backend backend;
+    struct error error = {0};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++)
+        assert_int_equal(rates_device(wrong[i], &backend, &read, &error), -EINVAL);
+    assert_int_equal(rates_device("cpu", &backend, &read, &error), 0);
+    assert_int_equal(read.thread_count, 1);
+    assert_int_equal(rates_device("cpu:12", &backend, &read, &error), 0);
+    assert_int_equal(read.thread_count, 12);
+    assert_int_equal(backend, KERNEL_BACKEND_CPU);
+    assert_int_equal(rates_device("cuda", &backend, &read, &error), 0);
+    assert_int_equal(backend, KERNEL_BACKEND_CUDA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_rates, setup),
         cmocka_unit_test_setup(test_a_device_in_use_is_not_measured, setup),
+        cmocka_unit_test_setup(test_what_a_processor_does_for_others_does_not_count, setup),
+        cmocka_unit_test(test_devices),
         cmocka_unit_test_setup(test_each_allocation_fails_once, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
