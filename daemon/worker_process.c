@@ -354,6 +354,7 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
 {
     const struct config *config = options->config;
     char slot[16], threads[16], listen[ADDRESS_SIZE + 8], timeout[32];
+    char digests[CONFIG_TEXT_SIZE]; /* of the training data of all jobs */
     AUTO_CLOSE int log = open_log(process);
 
     if (log < 0)
@@ -361,6 +362,8 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
     snprintf(slot, sizeof(slot), "%u", options->slot);
     snprintf(threads, sizeof(threads), "%u", config->threads);
     snprintf(listen, sizeof(listen), "%s:%u", config->address, config->link_port + options->slot);
+    snprintf(digests, sizeof(digests), "%.*s/data-digests", CONFIG_TEXT_SIZE - 16,
+             config->data_dir);
     snprintf(timeout, sizeof(timeout), "%llu",
              (unsigned long long)(config->failure_timeout_ns / NS_PER_MS));
     const char *arguments[] = {
@@ -383,6 +386,8 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
         options->job_dir,
         "--checkpoint-dir",
         options->checkpoint_dir,
+        "--data-digests-dir",
+        digests,
         "--failure-timeout-ms",
         timeout,
         options->device[0] ? "--device" : NULL, /* the end, for a CPU slot */

@@ -8,6 +8,7 @@
 
 #include "base/file_list.h"
 #include "base/philox.h"
+#include "model/data_memo.h"
 #include "model/loss_mask.h"
 #include "model/streams.h"
 #include "model/token_row.h"
@@ -17,6 +18,7 @@ struct text {
     struct token_row tokens;
     struct loss_mask mask;
     uint64_t sample_count;
+    struct file_list files; /* until the digest is known */
 };
 
 struct dataset {
@@ -28,6 +30,7 @@ struct dataset {
     unsigned context;
     struct philox_key order_key;
     struct hash128 digest;
+    bool was_known;
 };
 
 static int check_options(const struct dataset_options *options, struct error *error)
@@ -74,29 +77,35 @@ static int open_mask(const struct dataset_options *options, const struct text_so
                                                    .row = &text->tokens,
                                                    .context = options->context,
                                                    .sample_count = text->sample_count,
-                                                   .memory_max_bytes = TOKEN_ROW_MEMORY_MAX,
+                                                   .memory_max_bytes = dataset_memory_max(options),
                                                    .map_min_bytes = TOKEN_ROW_MAP_MIN};
     return loss_mask_open(&mask_options, &text->mask, error);
+}
+
+static struct token_row_options row_options(const struct dataset_options *options,
+                                            const struct file_list *files)
+{
+    return (struct token_row_options){.format = options->format,
+                                      .files = files,
+                                      .vocab = options->vocab,
+                                      .memory_max_bytes = dataset_memory_max(options),
+                                      .map_min_bytes = TOKEN_ROW_MAP_MIN,
+                                      .check_later = true};
 }
 
 /* What is open after a failure is the data set's to close. */
 static int open_text(const struct dataset_options *options, const struct text_source *source,
                      struct text *text, struct error *error)
 {
-    CLEANUP(file_list_done) struct file_list files = {0};
-    int r = file_list_find(source->key, source->paths, source->path_count, &files, error);
+    int r = file_list_find(source->key, source->paths, source->path_count, &text->files, error);
     if (r < 0)
         return r;
 
-    const struct token_row_options row_options = {.format = options->format,
-                                                  .files = &files,
-                                                  .vocab = options->vocab,
-                                                  .memory_max_bytes = TOKEN_ROW_MEMORY_MAX,
-                                                  .map_min_bytes = TOKEN_ROW_MAP_MIN};
-    r = token_row_open(&row_options, &text->tokens, error);
+    const struct token_row_options tokens = row_options(options, &text->files);
+    r = token_row_open(&tokens, &text->tokens, error);
     if (r == 0)
         r = count_samples(source, &text->tokens, options->context, &text->sample_count, error);
-    return r < 0 ? r : open_mask(options, source, &files, text, error);
+    return r < 0 ? r : open_mask(options, source, &text->files, text, error);
 }
 
 static int open_texts(const struct dataset_options *options, struct dataset *dataset,
@@ -158,23 +167,56 @@ static int check_something_counts(const struct dataset *dataset, struct error *e
                      "bytes are 0 there");
 }
 
-/* The counts keep the two rows apart: moving a token from one to the other is other data. */
-static int digest_texts(struct dataset *dataset, enum dataset_format format, struct error *error)
+/* The counts keep the two rows apart: moving a token from one to the other is other data. Tokens of
+ * mapped files are looked at here for the first time, so that they are read once. */
+static int digest_texts(struct dataset *dataset, const struct dataset_options *options,
+                        struct error *error)
 {
     const struct text *texts[] = {&dataset->text, &dataset->validation_text};
-    const uint64_t head[] = {(uint64_t)format, texts[0]->tokens.count, texts[1]->tokens.count};
+    const uint64_t head[] = {(uint64_t)options->format, texts[0]->tokens.count,
+                             texts[1]->tokens.count};
     struct hash_stream *stream = hash_stream_new();
+    int r = 0;
 
     if (stream == NULL)
         return error_set(error, -ENOMEM, "data: no memory for the digest");
     hash_stream_add(stream, head, sizeof(head));
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        token_row_hash(&texts[i]->tokens, stream);
+    for (size_t i = 0; r == 0 && i < ARRAY_COUNT(texts); i++) {
+        const struct token_row_options tokens = row_options(options, &texts[i]->files);
+        r = token_row_scan(&texts[i]->tokens, &tokens, stream, error);
+    }
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
         token_row_hash(&texts[i]->mask.bytes, stream);
     dataset->digest = hash_stream_result(stream);
     hash_stream_free(stream);
-    return 0;
+    return r;
+}
+
+/* A token that is not one of the vocabulary is not looked for where another worker has looked. */
+static int learn_digest(struct dataset *dataset, const struct dataset_options *options,
+                        struct data_memo *memo, struct error *error)
+{
+    int r = 0;
+
+    dataset->was_known = memo->known;
+    if (memo->known)
+        dataset->digest = memo->digest;
+    else
+        r = digest_texts(dataset, options, error);
+    return r < 0 ? r : data_memo_end(memo, options, dataset->digest, error);
+}
+
+static int fill(struct dataset *dataset, const struct dataset_options *options, struct error *error)
+{
+    CLEANUP(data_memo_done) struct data_memo memo;
+    int r = data_memo_begin(options, &memo, error);
+    if (r == 0)
+        r = open_texts(options, dataset, error);
+    if (r < 0)
+        return r;
+    split(dataset, options);
+    r = check_something_counts(dataset, error);
+    return r < 0 ? r : learn_digest(dataset, options, &memo, error);
 }
 
 int dataset_open(const struct dataset_options *options, struct dataset **ret_dataset,
@@ -189,13 +231,9 @@ int dataset_open(const struct dataset_options *options, struct dataset **ret_dat
 
     dataset->context = options->context;
     dataset->order_key = philox_key_make(options->seed, MODEL_STREAM_SHUFFLE);
-    r = open_texts(options, dataset, error);
-    if (r == 0) {
-        split(dataset, options);
-        r = check_something_counts(dataset, error);
-    }
-    if (r == 0)
-        r = digest_texts(dataset, options->format, error);
+    r = fill(dataset, options, error);
+    file_list_done(&dataset->text.files);
+    file_list_done(&dataset->validation_text.files);
     if (r < 0) {
         dataset_close(dataset);
         return r;
@@ -222,6 +260,16 @@ void dataset_close(struct dataset *dataset)
 struct hash128 dataset_digest(const struct dataset *dataset)
 {
     return dataset->digest;
+}
+
+bool dataset_was_known(const struct dataset *dataset)
+{
+    return dataset->was_known;
+}
+
+uint64_t dataset_memory_max(const struct dataset_options *options)
+{
+    return options->memory_max_bytes > 0 ? options->memory_max_bytes : TOKEN_ROW_MEMORY_MAX;
 }
 
 uint64_t dataset_token_count(const struct dataset *dataset)

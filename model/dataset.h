@@ -9,13 +9,16 @@
  *
  * Which files paths name, and what globs match, says base/file_list.h: sorted by path over all of
  * @paths, none twice. Up to TOKEN_ROW_MEMORY_MAX the tokens are copied when the data set is opened;
- * above it files are mapped and must not shrink while the job runs (model/token_row.h).
+ * above it files are mapped and must not shrink while the job runs (model/token_row.h); then they
+ * must not change while they are read either, and a node need read them only once
+ * (model/data_memo.h).
  *
  * A share above 0 holds out at least one sample, and training keeps at least one. Once open, a data
  * set never changes: any thread may read it.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -44,6 +47,9 @@ struct dataset_options {
     const char *validation_mask_path; /* the same for @validation_path; NULL: all count */
     unsigned context, vocab;
     uint64_t seed;
+    const char *memo_folder;   /* NULL, or where the node keeps what it knows of large data
+                                  (model/data_memo.h) */
+    uint64_t memory_max_bytes; /* 0: TOKEN_ROW_MEMORY_MAX, or another limit for tests */
 };
 
 struct dataset;
@@ -62,6 +68,11 @@ void dataset_close(struct dataset *dataset);
 /** dataset_digest() - of format, all tokens and masks, in order, whatever files they lie in: two
    nodes with another digest do not have the same data */
 struct hash128 dataset_digest(const struct dataset *dataset);
+/** dataset_was_known() - the tokens were not read: the digest is what another worker of this node
+ * found, and has kept */
+bool dataset_was_known(const struct dataset *dataset);
+/** dataset_memory_max() - the limit that @options mean */
+uint64_t dataset_memory_max(const struct dataset_options *options);
 uint64_t dataset_token_count(const struct dataset *dataset);
 uint64_t dataset_train_count(const struct dataset *dataset);      /* samples, >= 1 */
 uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, may be 0 */

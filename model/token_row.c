@@ -12,7 +12,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "token files are read as they lie");
 
-#define LLMC_HEADER_BYTES 1024 /* 256 int32 */
+#define LLMC_HEADER_BYTES 1024              /* 256 int32 */
+#define SCAN_BYTES        ((size_t)1 << 20) /* that are checked, then hashed while they are near */
 
 /* What llm.c writes for which tokens. */
 static const struct llmc_kind {
@@ -199,8 +200,9 @@ static uint32_t largest_token(const void *tokens, size_t token_bytes, size_t cou
     return largest_double;
 }
 
-static int check_tokens(const char *path, const void *tokens, size_t token_bytes, size_t count,
-                        unsigned vocab, struct error *error)
+/* @first: the position of the first of them in their file */
+static int check_tokens(const char *path, const void *tokens, size_t token_bytes, uint64_t first,
+                        size_t count, unsigned vocab, struct error *error)
 {
     if (count == 0 || vocab >= 1ull << (8 * token_bytes) ||
         largest_token(tokens, token_bytes, count) < vocab)
@@ -213,8 +215,8 @@ static int check_tokens(const char *path, const void *tokens, size_t token_bytes
         position++;
     return error_set(
         error, -ERANGE,
-        "data: %s: token %u at position %zu is outside the vocabulary (model.vocab %u)%s", path,
-        token_at(tokens, token_bytes, position), position, vocab,
+        "data: %s: token %u at position %llu is outside the vocabulary (model.vocab %u)%s", path,
+        token_at(tokens, token_bytes, position), (unsigned long long)(first + position), vocab,
         narrow ? "; read as uint16 its tokens would fit: is data.format uint16?" : "");
 }
 
@@ -252,7 +254,7 @@ static int copy_files(const struct token_row_options *options, size_t total_byte
             r = read_all(&source, source.header_bytes, memory + used_bytes, size_bytes, error);
         close_descriptor(&source.descriptor);
         if (r == 0)
-            r = check_tokens(source.path, memory + used_bytes, row->token_bytes,
+            r = check_tokens(source.path, memory + used_bytes, row->token_bytes, 0,
                              size_bytes / row->token_bytes, options->vocab, error);
         if (r == 0)
             count_file(row, size_bytes / row->token_bytes);
@@ -317,7 +319,10 @@ static int map_file(const struct token_row_options *options, const struct listed
         return r;
     assert(extent.tokens != NULL);
     add_extent(row, extent, token_count); /* the row's from here on, whatever comes */
-    return check_tokens(file->path, extent.tokens, row->token_bytes, token_count, options->vocab,
+    row->unchecked = options->check_later;
+    if (row->unchecked)
+        return 0;
+    return check_tokens(file->path, extent.tokens, row->token_bytes, 0, token_count, options->vocab,
                         error);
 }
 
@@ -420,4 +425,40 @@ void token_row_hash(const struct token_row *row, struct hash_stream *stream)
         uint64_t token_count = extent_end(row, i) - row->extents[i].first;
         hash_stream_add(stream, row->extents[i].tokens, (size_t)token_count * row->token_bytes);
     }
+}
+
+/* The tokens of one file, in one extent. */
+static int scan_extent(const struct token_row *row, size_t index, const char *path, unsigned vocab,
+                       struct hash_stream *stream, struct error *error)
+{
+    const char *tokens = row->extents[index].tokens;
+    uint64_t count = extent_end(row, index) - row->extents[index].first;
+    int r = 0;
+
+    for (uint64_t done = 0; r == 0 && done < count;) {
+        size_t here = (size_t)MIN(count - done, (uint64_t)(SCAN_BYTES / row->token_bytes));
+        const char *from = tokens + (size_t)done * row->token_bytes;
+        r = check_tokens(path, from, row->token_bytes, done, here, vocab, error);
+        hash_stream_add(stream, from, here * row->token_bytes);
+        done += here;
+    }
+    return r;
+}
+
+int token_row_scan(const struct token_row *row, const struct token_row_options *options,
+                   struct hash_stream *stream, struct error *error)
+{
+    size_t index = 0;
+    int r = 0;
+
+    if (!row->unchecked) {
+        token_row_hash(row, stream);
+        return 0;
+    }
+    assert(row->file_count == options->files->count);
+    for (size_t i = 0; r == 0 && i < row->file_count; i++)
+        if (row->file_counts[i] > 0)
+            r = scan_extent(row, index++, options->files->files[i].path, options->vocab, stream,
+                            error);
+    return r;
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -27,6 +28,7 @@ struct token_row_options {
     const struct file_list *files; /* read in their order; borrowed for the call */
     unsigned vocab;
     uint64_t memory_max_bytes, map_min_bytes; /* the limits above, but for tests */
+    bool check_later; /* token_row_scan() looks at the tokens of a row that is not copied whole */
 };
 
 struct token_extent {
@@ -43,6 +45,7 @@ struct token_row {
     size_t extent_count;
     uint64_t *file_counts; /* tokens of each file, in their order */
     size_t file_count;
+    bool unchecked; /* its tokens may be outside the vocabulary */
 };
 
 /** token_row_open() - errors as dataset_open(), and -EIO when a file changes while it is read */
@@ -62,3 +65,8 @@ const void *token_row_span(const struct token_row *row, uint64_t first, uint64_t
 
 /** token_row_hash() - add the bytes of all tokens */
 void token_row_hash(const struct token_row *row, struct hash_stream *stream);
+
+/** token_row_scan() - token_row_hash(), and in the same pass the check that was put off
+ * @options: as it was opened with; -ERANGE: a token outside the vocabulary */
+int token_row_scan(const struct token_row *row, const struct token_row_options *options,
+                   struct hash_stream *stream, struct error *error) CHECK_RESULT;

@@ -75,7 +75,8 @@ static int check_evaluation(const struct job_spec *spec, const struct dataset *d
     return 0;
 }
 
-int job_dataset_open(const struct job_spec *spec, struct dataset **ret_dataset, struct error *error)
+int job_dataset_open(const struct job_spec *spec, const char *memo_folder,
+                     struct dataset **ret_dataset, struct error *error)
 {
     static const enum dataset_format formats[] = {
         [JOB_FORMAT_BYTES] = DATASET_BYTES,
@@ -96,6 +97,7 @@ int job_dataset_open(const struct job_spec *spec, struct dataset **ret_dataset, 
         .context = spec->model.context,
         .vocab = spec->model.vocab,
         .seed = spec->train.seed,
+        .memo_folder = memo_folder,
     };
     struct dataset *dataset = NULL;
     int status;

@@ -19,6 +19,7 @@ enum flag {
     FLAG_SPEC,
     FLAG_JOB_DIR,
     FLAG_CHECKPOINT_DIR,
+    FLAG_DIGESTS_DIR,
     FLAG_FAILURE_TIMEOUT,
     FLAG_HELP,
     FLAG_VERSION,
@@ -35,6 +36,7 @@ static const struct option flags[] = {
     {"spec", required_argument, NULL, FLAG_SPEC},
     {"job-dir", required_argument, NULL, FLAG_JOB_DIR},
     {"checkpoint-dir", required_argument, NULL, FLAG_CHECKPOINT_DIR},
+    {"data-digests-dir", required_argument, NULL, FLAG_DIGESTS_DIR},
     {"failure-timeout-ms", required_argument, NULL, FLAG_FAILURE_TIMEOUT},
     {"help", no_argument, NULL, FLAG_HELP},
     {"version", no_argument, NULL, FLAG_VERSION},
@@ -98,6 +100,8 @@ static int take_flag(int flag, const char *name, struct worker_options *options,
         return take_text(name, optarg, options->job_dir, OPTIONS_PATH_SIZE, error);
     case FLAG_CHECKPOINT_DIR:
         return take_text(name, optarg, options->checkpoint_dir, OPTIONS_PATH_SIZE, error);
+    case FLAG_DIGESTS_DIR:
+        return take_text(name, optarg, options->digests_dir, OPTIONS_PATH_SIZE, error);
     case FLAG_SLOT:
         status = take_number(name, optarg, 4096, &number, error);
         options->slot = (unsigned)number;

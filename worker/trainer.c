@@ -257,6 +257,20 @@ static void try_checkpoints(struct trainer *trainer)
         telling_checkpoint_alarm(trainer, &error);
 }
 
+static int open_data(struct trainer *trainer, struct error *error)
+{
+    const char *folder = trainer->options->digests_dir;
+    int status =
+        job_dataset_open(&trainer->spec, folder[0] ? folder : NULL, &trainer->dataset, error);
+
+    if (!status && dataset_was_known(trainer->dataset))
+        log_info(
+            "the training data has not changed since a worker of this node read it: its digest "
+            "is kept in %s",
+            folder);
+    return status;
+}
+
 /* What the job wants of this node, beside a device. */
 static int open_job(struct trainer *trainer, struct error *error)
 {
@@ -269,7 +283,7 @@ static int open_job(struct trainer *trainer, struct error *error)
     try_checkpoints(trainer);
     algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
     nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
-    return job_dataset_open(&trainer->spec, &trainer->dataset, error);
+    return open_data(trainer, error);
 }
 
 static int refused(struct trainer *trainer, int status, const struct error *error)

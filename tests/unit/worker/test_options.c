@@ -35,6 +35,8 @@ static const char *const complete[] = {
     "/d/jobs/demo",
     "--checkpoint-dir",
     "/ck/demo",
+    "--data-digests-dir",
+    "/d/data-digests",
     "--failure-timeout-ms",
     "700",
 };
@@ -76,6 +78,7 @@ static void test_complete(void **state)
     assert_string_equal(options.spec_path, "/d/spec.json");
     assert_string_equal(options.job_dir, "/d/jobs/demo");
     assert_string_equal(options.checkpoint_dir, "/ck/demo");
+    assert_string_equal(options.digests_dir, "/d/data-digests");
     assert_int_equal(options.failure_timeout_ns, 700 * NS_PER_MS);
 }
 
@@ -91,6 +94,8 @@ static void test_defaults(void **state)
     assert_int_equal(options.slot, 0);
     assert_int_equal(parse("--failure-timeout-ms", NULL, &options, &error), 0);
     assert_int_equal(options.failure_timeout_ns, 1500 * NS_PER_MS);
+    assert_int_equal(parse("--data-digests-dir", NULL, &options, &error), 0);
+    assert_string_equal(options.digests_dir, "");
     assert_int_equal(parse(NULL, MORE("--threads", "0"), &options, &error), 0);
     assert_int_equal(options.thread_count, 1);
 }
