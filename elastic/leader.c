@@ -17,6 +17,7 @@
 
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
+#include "elastic/leader_reading.h"
 #include "elastic/leader_slow.h"
 #include "elastic/leader_supersede.h"
 
@@ -229,8 +230,10 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
     error_clear(context.error);
     refresh_memory(view, memory);
     int r = roster_init(&context.roster, view);
-    if (r == 0)
+    if (r == 0) {
+        leader_reading_note(&context);
         r = decide(&context);
+    }
     if (r == 0 && decision.plan != NULL)
         leader_slow_carry(&context, decision.plan);
     if (r == 0)

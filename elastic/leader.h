@@ -151,6 +151,7 @@ struct leader_memory {
     uint64_t next_generation;  /* the one being prepared that next_seen_ns is about */
     uint64_t next_seen_ns;
     uint64_t published_ns;
+    uint64_t reading_mark, reading_ns; /* what readers of data said last, and when that was new */
     uint64_t better_seen_ns;
     uint64_t gone_seen_ns; /* since when a planned change waits for a node that is gone; 0: none */
     uint64_t away_seen_ns; /* since when nodes with a newer checkpoint are waited for; 0: not */

@@ -17,6 +17,7 @@
 #include "base/size_words.h"
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
+#include "elastic/leader_reading.h"
 #include "elastic/leader_slow.h"
 #include "elastic/leader_standoff.h"
 #include "elastic/leader_supersede.h"
@@ -391,7 +392,8 @@ static int supervise_next(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct plan *next = view->next;
-    uint64_t due = context->memory->next_seen_ns + PREPARE_TIMEOUTS * view->failure_timeout_ns;
+    uint64_t since_ns = MAX(context->memory->next_seen_ns, context->memory->reading_ns);
+    uint64_t due = since_ns + PREPARE_TIMEOUTS * view->failure_timeout_ns;
     unsigned missing = 0, hopeless = 0;
     for (unsigned rank = 0; rank < next->worker_count + next->donor_count; rank++) {
         enum readiness readiness = readiness_of(context, rank);
@@ -416,6 +418,7 @@ static int supervise_next(struct leader_context *context)
         leader_wake(context, due);
         leader_say(context, JOB_RUNNING, "prepares generation %llu: waits for %u new workers",
                    (unsigned long long)next->generation, missing);
+        leader_reading_say(context);
     }
     return 0;
 }
@@ -429,7 +432,8 @@ int leader_change(struct leader_context *context)
                    "generation %llu begins: %s", (unsigned long long)view->plan->generation,
                    view->plan->reason_text);
         leader_standoff_say(context);
-        uint64_t due = context->memory->published_ns + leader_start_time_ns(context);
+        leader_reading_say(context);
+        uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);
         if (!view->plan->planned && view->now_ns < due) /* later only reports can change anything */
             leader_wake(context, due);
         return view->plan->planned ? leader_supersede(context) : 0;

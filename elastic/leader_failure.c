@@ -2,6 +2,7 @@
  * Whether the plan in force has failed: somebody whom it needs is lost or stuck, or it never came
  * up in its time.
  */
+#include "elastic/leader_reading.h"
 #include "elastic/leader_standoff.h"
 #include "elastic/leader_supersede.h"
 
@@ -9,7 +10,7 @@ bool leader_start_timed_out(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     return !view->plan->planned && view->plan->worker_count > 0 && !context->roster.any_running &&
-           view->now_ns - context->memory->published_ns >= leader_start_time_ns(context);
+           view->now_ns - leader_start_counts_from(context) >= leader_start_time_ns(context);
 }
 
 /*

@@ -16,6 +16,7 @@
 #include "base/plural.h"
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_patience.h"
+#include "elastic/leader_reading.h"
 #include "elastic/leader_retry.h"
 #include "elastic/leader_standoff.h"
 
@@ -226,13 +227,17 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
     if (plan->worker_count == 0 || context->view->desired == JOB_DESIRED_PAUSED)
         return leader_empty_plan(context, PLAN_REASON_PAUSE, false,
                                  "state is incomplete: the newest checkpoint counts");
-    char lost[120], why[224];
+    char lost[120], why[224], reader[128];
     name_lost(context, lost, sizeof(lost));
+    const char *reading =
+        lost[0] != '\0' ? NULL : leader_reading_words(context, reader, sizeof(reader));
     if (contradiction != NULL)
         snprintf(why, sizeof(why), "reports contradict each other (%.180s)", contradiction);
     else if (recovery->step > 0)
         snprintf(why, sizeof(why), "lost %s, only step %llu survives",
                  lost[0] != '\0' ? lost : "state", (unsigned long long)recovery->step);
+    else if (reading != NULL)
+        snprintf(why, sizeof(why), "reading the training data has stopped (%.127s)", reading);
     else if (context->view->progress_step == 0 && context->view->checkpoint.step == 0)
         snprintf(why, sizeof(why), "lost %s at the start", lost[0] != '\0' ? lost : "a worker");
     else

@@ -8,6 +8,7 @@
 
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
+#include "elastic/leader_reading.h"
 #include "elastic/leader_slow.h"
 #include "elastic/shadow.h"
 #include "elastic/start_time.h"
@@ -378,4 +379,5 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
                    view->queue.kept_before, view->queue.kept_before == 1 ? "is" : "are",
                    view->queue.first);
     explain_holders(context);
+    leader_reading_say(context);
 }

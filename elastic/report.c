@@ -27,6 +27,7 @@ static const char *const causes[] = {
     [CAUSE_STATE_DISPUTED] = "state_disputed",
     [CAUSE_DIVERGED] = "diverged",
     [CAUSE_CRASHED] = "crashed",
+    [CAUSE_READING] = "reading",
 };
 
 const char *worker_phase_word(enum worker_phase phase)

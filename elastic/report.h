@@ -15,6 +15,9 @@
 #define REPORT_EXTRAS_MAX    16
 #define REPORT_RANGES_MAX    (2 + REPORT_EXTRAS_MAX) /* of units in one worker's memory */
 
+/* `text` of CAUSE_READING from a worker that is not the one that reads */
+#define REPORT_WAITS_FOR_READER "waits for another worker of its node to read it"
+
 enum worker_phase {
     WORKER_STARTING, /* spawned, has not said hello */
     WORKER_PREPARED, /* has a plan and what it needs to join it */
@@ -39,6 +42,7 @@ enum worker_cause {
     CAUSE_DIVERGED,        /* refused: a step's loss or gradient is no finite number, and no layout
                               computes another one, so the job is over */
     CAUSE_CRASHED,         /* bad: its processes died, so the slot is tried again some time */
+    CAUSE_READING,         /* starting: reads the training data; `text` says how far it is */
 };
 
 /* Units beside those of the worker's stage: copies of other stages, or left from before. */

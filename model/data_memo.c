@@ -129,15 +129,14 @@ static bool look_up(struct data_memo *memo, const char *path)
         memo->known =
             text.size_bytes == strlen(right) && memcmp(text.data, right, text.size_bytes) == 0;
     }
-    if (text.size_bytes > 0 && !memo->known)
-        log_warning("%s is damaged: the data is read again", path);
     bytes_done(&text);
     return memo->known;
 }
 
 /* Whoever reads replaces the entry, so the lock may be on one that is no longer there; who gets it
  * looks the entry up once more. */
-static void wait_for_turn(struct data_memo *memo, const char *path)
+static void wait_for_turn(struct data_memo *memo, const char *path,
+                          const struct dataset_listener *listener)
 {
     int r;
 
@@ -146,14 +145,18 @@ static void wait_for_turn(struct data_memo *memo, const char *path)
         log_warning("%s: %s: this worker reads the data for itself", path, strerror(errno));
         return;
     }
-    do
-        r = flock(memo->lock, LOCK_EX);
-    while (r < 0 && errno == EINTR);
+    r = flock(memo->lock, LOCK_EX | LOCK_NB);
+    if (r < 0 && listener->reading != NULL)
+        listener->reading(listener->context, 0, 0);
+    if (r < 0)
+        do
+            r = flock(memo->lock, LOCK_EX);
+        while (r < 0 && errno == EINTR);
     if (r < 0)
         log_warning("locking %s: %s: this worker reads the data for itself", path, strerror(errno));
 }
 
-static void consult(struct data_memo *memo)
+static void consult(struct data_memo *memo, const struct dataset_listener *listener)
 {
     char path[PATH_MAX];
     struct error error = {0};
@@ -168,9 +171,11 @@ static void consult(struct data_memo *memo)
     }
     if (look_up(memo, path))
         return;
-    wait_for_turn(memo, path);
+    wait_for_turn(memo, path, listener);
     if (look_up(memo, path))
         data_memo_done(memo); /* the next one may go on */
+    else
+        log_info("nothing right is known of the training data in %s: it is read", path);
 }
 
 /* ---- the call's three parts ---- */
@@ -189,7 +194,7 @@ int data_memo_begin(const struct dataset_options *options, struct data_memo *ret
         return r;
     ret_memo->key = key_of(options, ret_memo->identity, survey.changed_ns);
     ret_memo->newest_ns = survey.modified_ns;
-    consult(ret_memo);
+    consult(ret_memo, &options->listener);
     return 0;
 }
 

@@ -175,15 +175,19 @@ static int digest_texts(struct dataset *dataset, const struct dataset_options *o
     const struct text *texts[] = {&dataset->text, &dataset->validation_text};
     const uint64_t head[] = {(uint64_t)options->format, texts[0]->tokens.count,
                              texts[1]->tokens.count};
+    struct token_row_progress progress = {.listener = &options->listener};
     struct hash_stream *stream = hash_stream_new();
     int r = 0;
 
     if (stream == NULL)
         return error_set(error, -ENOMEM, "data: no memory for the digest");
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        if (texts[i]->tokens.unchecked)
+            progress.total_bytes += texts[i]->tokens.count * texts[i]->tokens.token_bytes;
     hash_stream_add(stream, head, sizeof(head));
     for (size_t i = 0; r == 0 && i < ARRAY_COUNT(texts); i++) {
         const struct token_row_options tokens = row_options(options, &texts[i]->files);
-        r = token_row_scan(&texts[i]->tokens, &tokens, stream, error);
+        r = token_row_scan(&texts[i]->tokens, &tokens, &progress, stream, error);
     }
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
         token_row_hash(&texts[i]->mask.bytes, stream);

@@ -34,6 +34,14 @@ enum dataset_format {
     DATASET_UINT32, /* the same for vocabularies of more than 65,536 */
 };
 
+/* Told while large data is read, which takes minutes. */
+struct dataset_listener {
+    /* every few MiB: @done_bytes of @total_bytes; @total_bytes 0: waits for another process of this
+     * node that reads the same data */
+    void (*reading)(void *context, uint64_t done_bytes, uint64_t total_bytes);
+    void *context;
+};
+
 struct dataset_options {
     enum dataset_format format;
     const char *const
@@ -47,9 +55,10 @@ struct dataset_options {
     const char *validation_mask_path; /* the same for @validation_path; NULL: all count */
     unsigned context, vocab;
     uint64_t seed;
-    const char *memo_folder;   /* NULL, or where the node keeps what it knows of large data
-                                  (model/data_memo.h) */
-    uint64_t memory_max_bytes; /* 0: TOKEN_ROW_MEMORY_MAX, or another limit for tests */
+    const char *memo_folder;          /* NULL, or where the node keeps what it knows of large data
+                                         (model/data_memo.h) */
+    struct dataset_listener listener; /* reading may be NULL */
+    uint64_t memory_max_bytes;        /* 0: TOKEN_ROW_MEMORY_MAX, or another limit for tests */
 };
 
 struct dataset;

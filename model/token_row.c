@@ -427,9 +427,19 @@ void token_row_hash(const struct token_row *row, struct hash_stream *stream)
     }
 }
 
+static void tell(struct token_row_progress *progress, size_t size_bytes)
+{
+    const struct dataset_listener *listener = progress->listener;
+
+    progress->done_bytes += size_bytes;
+    if (listener->reading != NULL)
+        listener->reading(listener->context, progress->done_bytes, progress->total_bytes);
+}
+
 /* The tokens of one file, in one extent. */
 static int scan_extent(const struct token_row *row, size_t index, const char *path, unsigned vocab,
-                       struct hash_stream *stream, struct error *error)
+                       struct token_row_progress *progress, struct hash_stream *stream,
+                       struct error *error)
 {
     const char *tokens = row->extents[index].tokens;
     uint64_t count = extent_end(row, index) - row->extents[index].first;
@@ -441,12 +451,14 @@ static int scan_extent(const struct token_row *row, size_t index, const char *pa
         r = check_tokens(path, from, row->token_bytes, done, here, vocab, error);
         hash_stream_add(stream, from, here * row->token_bytes);
         done += here;
+        tell(progress, here * row->token_bytes);
     }
     return r;
 }
 
 int token_row_scan(const struct token_row *row, const struct token_row_options *options,
-                   struct hash_stream *stream, struct error *error)
+                   struct token_row_progress *progress, struct hash_stream *stream,
+                   struct error *error)
 {
     size_t index = 0;
     int r = 0;
@@ -458,7 +470,7 @@ int token_row_scan(const struct token_row *row, const struct token_row_options *
     assert(row->file_count == options->files->count);
     for (size_t i = 0; r == 0 && i < row->file_count; i++)
         if (row->file_counts[i] > 0)
-            r = scan_extent(row, index++, options->files->files[i].path, options->vocab, stream,
-                            error);
+            r = scan_extent(row, index++, options->files->files[i].path, options->vocab, progress,
+                            stream, error);
     return r;
 }

@@ -66,7 +66,16 @@ const void *token_row_span(const struct token_row *row, uint64_t first, uint64_t
 /** token_row_hash() - add the bytes of all tokens */
 void token_row_hash(const struct token_row *row, struct hash_stream *stream);
 
+/* How far a scan of several rows is, and to whom that is told. */
+struct token_row_progress {
+    const struct dataset_listener *listener;
+    uint64_t done_bytes, total_bytes;
+};
+
 /** token_row_scan() - token_row_hash(), and in the same pass the check that was put off
- * @options: as it was opened with; -ERANGE: a token outside the vocabulary */
+ * @options: as it was opened with
+ * @progress: of all rows; only what is checked here is told of. Return: 0; -ERANGE: a token outside
+ * the vocabulary */
 int token_row_scan(const struct token_row *row, const struct token_row_options *options,
-                   struct hash_stream *stream, struct error *error) CHECK_RESULT;
+                   struct token_row_progress *progress, struct hash_stream *stream,
+                   struct error *error) CHECK_RESULT;

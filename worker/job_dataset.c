@@ -76,7 +76,8 @@ static int check_evaluation(const struct job_spec *spec, const struct dataset *d
 }
 
 int job_dataset_open(const struct job_spec *spec, const char *memo_folder,
-                     struct dataset **ret_dataset, struct error *error)
+                     const struct dataset_listener *listener, struct dataset **ret_dataset,
+                     struct error *error)
 {
     static const enum dataset_format formats[] = {
         [JOB_FORMAT_BYTES] = DATASET_BYTES,
@@ -98,6 +99,7 @@ int job_dataset_open(const struct job_spec *spec, const char *memo_folder,
         .vocab = spec->model.vocab,
         .seed = spec->train.seed,
         .memo_folder = memo_folder,
+        .listener = listener ? *listener : (struct dataset_listener){0},
     };
     struct dataset *dataset = NULL;
     int status;

@@ -7,10 +7,11 @@
 /**
  * job_dataset_open() - errors as dataset_open(); -ENODATA also where the job evaluates and no
  * validation data is left
- * @memo_folder: as dataset_options.memo_folder
+ * @memo_folder, @listener: as of dataset_options; NULL: none
  */
 int job_dataset_open(const struct job_spec *spec, const char *memo_folder,
-                     struct dataset **ret_dataset, struct error *error) CHECK_RESULT;
+                     const struct dataset_listener *listener, struct dataset **ret_dataset,
+                     struct error *error) CHECK_RESULT;
 
 /**
  * job_dataset_counted() - how many tokens count in the loss of @step (>= 1), over all lanes

@@ -3,15 +3,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/size_words.h"
 #include "checkpoint/reader.h"
 #include "worker/generation.h"
 #include "worker/handover.h"
@@ -22,6 +25,7 @@
 #include "worker/telling.h"
 
 #define SPEC_FILE_MAX ((size_t)1 << 20)
+#define TELL_TIMEOUTS 2u /* failure_timeouts between two words on how far the data is read */
 
 /* ---- generations ---- */
 
@@ -257,12 +261,51 @@ static void try_checkpoints(struct trainer *trainer)
         telling_checkpoint_alarm(trainer, &error);
 }
 
+/* ---- data ---- */
+
+struct data_reader {
+    struct trainer *trainer;
+    uint64_t told_ns; /* 0: nothing yet */
+    uint64_t began_ns;
+};
+
+/* Seldom enough for etcd, and often enough that nobody takes this worker for one that hangs. */
+static bool is_time_to_tell(const struct data_reader *reader, uint64_t now_ns)
+{
+    uint64_t pause_ns = TELL_TIMEOUTS * reader->trainer->options->failure_timeout_ns;
+
+    return now_ns >=
+           (reader->told_ns ? reader->told_ns + pause_ns : reader->began_ns + pause_ns / 4);
+}
+
+static void tell_reading(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    struct data_reader *reader = context;
+    uint64_t now_ns = clock_monotonic_ns();
+    char text[REPORT_TEXT_SIZE], done[SIZE_WORDS_SIZE], total[SIZE_WORDS_SIZE];
+
+    if (total_bytes && !is_time_to_tell(reader, now_ns))
+        return;
+    reader->told_ns = now_ns;
+    if (total_bytes)
+        snprintf(text, sizeof(text), "has read %s of %s", size_words(done_bytes, done),
+                 size_words(total_bytes, total));
+    else
+        snprintf(text, sizeof(text), "%s", REPORT_WAITS_FOR_READER);
+    log_info("the training data: this worker %s", text);
+    telling_cause(reader->trainer, WORKER_STARTING, CAUSE_READING, text);
+}
+
 static int open_data(struct trainer *trainer, struct error *error)
 {
     const char *folder = trainer->options->digests_dir;
-    int status =
-        job_dataset_open(&trainer->spec, folder[0] ? folder : NULL, &trainer->dataset, error);
+    struct data_reader reader = {.trainer = trainer, .began_ns = clock_monotonic_ns()};
+    const struct dataset_listener listener = {.reading = tell_reading, .context = &reader};
+    int status = job_dataset_open(&trainer->spec, folder[0] ? folder : NULL, &listener,
+                                  &trainer->dataset, error);
 
+    if (!status && reader.told_ns) /* it reads no more */
+        telling_status(trainer, WORKER_STARTING, "");
     if (!status && dataset_was_known(trainer->dataset))
         log_info(
             "the training data has not changed since a worker of this node read it: its digest "

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "base/log.h"
 #include "model/data_memo.h"
 
 #define READERS     6
@@ -304,8 +305,87 @@ static void test_a_reader_that_dies(void **state)
     assert_false(is_read(&options));
 }
 
+struct heard {
+    unsigned words;
+    uint64_t done_bytes, total_bytes;
+};
+
+static void hear(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    struct heard *heard = context;
+
+    assert_true(done_bytes > heard->done_bytes && done_bytes <= total_bytes);
+    *heard = (struct heard){heard->words + 1, done_bytes, total_bytes};
+}
+
+static void test_reading_is_told_of(void **state)
+{
+    struct heard heard = {0};
+
+    (void)state;
+    write_text("tokens", "");
+    write_text("validation", "");
+    assert_int_equal(truncate(at("tokens"), 9 << 20), 0);
+    assert_int_equal(truncate(at("validation"), 5 << 20), 0);
+    set_modified("tokens", 1000, 0);
+    set_modified("validation", 1000, 0);
+    struct dataset_options options = remembered();
+    options.validation_path = at("validation");
+    options.listener = (struct dataset_listener){hear, &heard};
+    assert_true(is_read(&options));
+    assert_int_equal(heard.words, 14);
+    assert_int_equal(heard.done_bytes, 14 << 20);
+    assert_int_equal(heard.total_bytes, 14 << 20);
+    heard = (struct heard){0};
+    assert_false(is_read(&options));
+    assert_int_equal(heard.words, 0);
+}
+
+static void pass_on(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    const int *pipe_end = context;
+
+    if (done_bytes == 0 && total_bytes == 0 && write(*pipe_end, "w", 1) != 1)
+        _exit(3);
+}
+
+static void test_waiting_is_told_of(void **state)
+{
+    struct data_memo memo;
+    struct error error;
+    int words[2], status;
+    char byte;
+
+    (void)state;
+    write_tokens("tokens", "abcdefghijkl");
+    struct dataset_options options = remembered();
+    assert_int_equal(pipe(words), 0);
+    assert_int_equal(data_memo_begin(&options, &memo, &error), 0);
+    pid_t reader = fork();
+    assert_true(reader >= 0);
+    if (reader == 0) {
+        data_memo_done(&memo); /* its copy of the descriptor keeps the lock no longer than ours */
+        options.listener = (struct dataset_listener){pass_on, &words[1]};
+        struct dataset *dataset;
+        _exit(dataset_open(&options, &dataset, &error) < 0 || !dataset_was_known(dataset));
+    }
+    close(words[1]);
+    assert_int_equal(read(words[0], &byte, 1), 1);
+    close(words[0]);
+    CLEANUP(data_memo_done) struct data_memo ours = memo;
+    struct dataset_options plain = options;
+    plain.memo_folder = NULL;
+    struct dataset *dataset = open_dataset(&plain);
+    assert_int_equal(data_memo_end(&ours, &options, dataset_digest(dataset), &error), 0);
+    dataset_close(dataset);
+    data_memo_done(&ours);
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
+    log_set_level(LOG_LEVEL_ERROR);
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_read_once),
         IN_FOLDER(test_small_data_is_read),
@@ -318,6 +398,8 @@ int main(void)
         IN_FOLDER(test_a_change_while_it_is_read),
         IN_FOLDER(test_workers_that_start_together_read_once),
         IN_FOLDER(test_a_reader_that_dies),
+        IN_FOLDER(test_reading_is_told_of),
+        IN_FOLDER(test_waiting_is_told_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

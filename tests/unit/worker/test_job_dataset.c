@@ -37,7 +37,7 @@ static struct dataset *open_job(void)
     struct dataset *dataset = NULL;
     struct error error = {0};
 
-    if (job_dataset_open(&spec, NULL, &dataset, &error))
+    if (job_dataset_open(&spec, NULL, NULL, &dataset, &error))
         fail_msg("%s", error.text);
     return dataset;
 }
@@ -74,7 +74,7 @@ static void expect_refused(const char *text)
     struct dataset *dataset = NULL;
     struct error error = {0};
 
-    assert_int_equal(job_dataset_open(&spec, NULL, &dataset, &error), -ENODATA);
+    assert_int_equal(job_dataset_open(&spec, NULL, NULL, &dataset, &error), -ENODATA);
     assert_null(dataset);
     assert_non_null(strstr(error.text, text));
 }

@@ -273,7 +273,7 @@ static void open_worker(struct worker *worker)
     nccl_use_init(&worker->nccl, worker->kernel, worker->device);
     if (state_new(worker->spec, worker->kernel, worker->device, &worker->state, &error) ||
         state_initialize(worker->state, first, plan->stage_first_unit[stage + 1] - first, &error) ||
-        job_dataset_open(worker->spec, NULL, &worker->dataset, &error))
+        job_dataset_open(worker->spec, NULL, NULL, &worker->dataset, &error))
         fail_msg("%s", error.text);
 }
 

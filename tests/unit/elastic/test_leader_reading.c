@@ -1,0 +1,97 @@
+/* Workers that read large data before they are prepared: the leader waits as long as they speak. */
+#include "unit/elastic/three_nodes.h"
+
+/* A start from the seed, which has just been published. */
+static void begin(void)
+{
+    plan->source = PLAN_SOURCE_FRESH;
+    plan->resume_step = view.progress_step = view.checkpoint.step = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        plan->workers[i].instance = 0;
+        say(i, WORKER_STARTING, 0, 0);
+        reports[i].workers[0].held_unit_count = 0;
+    }
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+}
+
+static void has_read(unsigned node, unsigned gibibytes)
+{
+    struct worker_report *report = &reports[node].workers[0];
+    report->cause = CAUSE_READING;
+    snprintf(report->text, sizeof(report->text), "has read %u GiB of 20 GiB", gibibytes);
+}
+
+static void expect_words(const char *words)
+{
+    if (strstr(decision.text, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", decision.text, words);
+}
+
+/* Longer than a start may take: each word of one of them counts for all. */
+static void those_who_read_are_waited_for(void **state)
+{
+    (void)state;
+    begin();
+    uint64_t start_ns = start_time_ns(plan, &spec, TIMEOUT_NS);
+    has_read(1, 0);
+    snprintf(reports[1].workers[0].text, REPORT_TEXT_SIZE, REPORT_WAITS_FOR_READER);
+    for (unsigned gibibytes = 1; gibibytes <= 5; gibibytes++) {
+        has_read(2, gibibytes);
+        decide();
+        assert_int_equal(decision.action, LEADER_NOTHING);
+        assert_int_equal(decision.state, JOB_PREPARING);
+        assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
+        expect_words("; 2 workers are still reading the training data (c/0: has read ");
+        view.now_ns += start_ns - 1;
+        decide();
+        assert_int_equal(decision.action, LEADER_NOTHING);
+    }
+    reports[2].workers[0].cause = CAUSE_NONE; /* they are done, and have their time for the rest */
+    reports[1].workers[0].cause = CAUSE_NONE;
+    decide();
+    assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
+    assert_null(strstr(decision.text, "reading"));
+}
+
+static void silence_ends_the_start(void **state)
+{
+    (void)state;
+    begin();
+    uint64_t start_ns = start_time_ns(plan, &spec, TIMEOUT_NS);
+    view.now_ns += start_ns - 1;
+    has_read(2, 7);
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    expect_words("; 1 worker is still reading the training data (c/0: has read 7 GiB of 20 GiB)");
+    view.now_ns += start_ns;
+    decide();
+    expect_words("waits for slots: wants at least 1, 0 are free");
+    expect_words("; 1 worker is still reading the training data (c/0: has read 7 GiB of 20 GiB)");
+}
+
+/* The slots of others are free: the job begins there, and says why. */
+static void a_start_given_up_names_the_data(void **state)
+{
+    (void)state;
+    nodes[0].slot_count = 2;
+    nodes[0].slots[1] = nodes[0].slots[0];
+    nodes[0].slots[1].index = 1;
+    begin();
+    has_read(2, 7);
+    decide();
+    view.now_ns += start_time_ns(plan, &spec, TIMEOUT_NS);
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    expect_words("reading the training data has stopped (c/0: has read 7 GiB of 20 GiB)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(those_who_read_are_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(silence_ends_the_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_start_given_up_names_the_data, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
