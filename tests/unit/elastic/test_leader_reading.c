@@ -86,12 +86,44 @@ static void a_start_given_up_names_the_data(void **state)
     expect_words("reading the training data has stopped (c/0: has read 7 GiB of 20 GiB)");
 }
 
+/* A worker that joins reads while the others train. */
+static void a_joiner_that_reads_is_waited_for(void **state)
+{
+    (void)state;
+    struct plan *next = plan_copy(plan);
+    assert_non_null(next);
+    next->generation = 7;
+    next->workers[2].instance = 0;
+    view.next = next;
+    plan->worker_count = plan->replica_count = 2;
+    plan->replica_first_lane[1] = LANES / 2;
+    plan->replica_first_lane[2] = LANES;
+    say(0, WORKER_RUNNING, 6, 9);
+    say(1, WORKER_RUNNING, 6, 9);
+    say(2, WORKER_STARTING, 0, 0);
+    reports[2].workers[0].held_unit_count = 0;
+    decide();
+    for (unsigned gibibytes = 1; gibibytes <= 5; gibibytes++) {
+        view.now_ns += 20 * TIMEOUT_NS - 1;
+        has_read(2, gibibytes);
+        decide();
+        assert_int_equal(decision.action, LEADER_NOTHING);
+        expect_words("1 new workers; 1 worker is still reading the training data (c/0: has read ");
+    }
+    view.now_ns += 20 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_DROP_NEXT);
+    view.next = NULL;
+    plan_free(next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(those_who_read_are_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(silence_ends_the_start, setup, teardown),
         cmocka_unit_test_setup_teardown(a_start_given_up_names_the_data, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_joiner_that_reads_is_waited_for, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
