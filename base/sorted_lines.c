@@ -39,6 +39,7 @@ int sorted_lines_at(const struct sorted_lines *lines, off_t from, off_t before, 
         int r = sorted_lines_read(lines->descriptor, first, until, &data);
         if (r < 0)
             return r;
+        assert(data != NULL);
         const char *end = data + (until - first);
         const char *begin = from > 0 ? memchr(data, '\n', (size_t)(end - data)) : data;
         if (begin != NULL && from > 0)

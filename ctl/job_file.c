@@ -68,7 +68,10 @@ static int decode(struct yaml_tree *tree, const char *where, struct job_spec *re
         r = job_spec_decode_from(yaml_tree_root(tree), where, yaml_tree_line, tree, told, ret_spec,
                                  &count, error);
         char *rest = r == -EINVAL ? strrchr(error->text, '\n') : NULL;
-        if (rest == NULL || sscanf(rest, "\nand %u more", &more) != 1 || more >= count - told)
+        more = rest != NULL && strncmp(rest, "\nand ", 5) == 0
+                   ? (unsigned)strtoul(rest + 5, NULL, 10)
+                   : 0;
+        if (more == 0 || more >= count - told)
             return r;
         *rest = '\0';
         fprintf(stderr, "%s%s\n", told == 0 ? "firnctl: " : "", error->text);

@@ -32,11 +32,12 @@ static int write_lines(const char *part, const char *name, const struct bytes *t
 /* The step of the last line in a segment, by its name; 0: it is none. */
 static uint64_t last_step_of(const char *name)
 {
-    unsigned long long step = 0;
+    static const char begin[] = "metrics-";
     char again[MANIFEST_FILE_SIZE];
 
-    if (sscanf(name, HISTORY_SEGMENT, &step) != 1)
+    if (strncmp(name, begin, sizeof(begin) - 1) != 0)
         return 0;
+    unsigned long long step = strtoull(name + sizeof(begin) - 1, NULL, 10);
     snprintf(again, sizeof(again), HISTORY_SEGMENT, step);
     return strcmp(again, name) == 0 ? step : 0;
 }

@@ -134,7 +134,7 @@ static int file_size(const struct metrics *metrics, off_t *ret_size, struct erro
 
 static int step_of_line(const char *line, size_t size_bytes, uint64_t *ret_step)
 {
-    struct exact exact;
+    struct exact exact = {0};
     int status = parse_line(line, size_bytes, &exact, NULL);
 
     *ret_step = exact.step;
@@ -151,7 +151,7 @@ static int find_offset(const struct metrics *metrics, uint64_t step, off_t *ret_
                        struct error *error)
 {
     const struct sorted_lines lines = lines_of(metrics);
-    off_t size;
+    off_t size = 0;
     int status = file_size(metrics, &size, error);
 
     if (status)
@@ -166,7 +166,7 @@ static int find_offset(const struct metrics *metrics, uint64_t step, off_t *ret_
 /* The last lines of the file, checked: it is cut off before the first of them that is none. */
 static int load_file(struct metrics *metrics, struct error *error)
 {
-    off_t size, whole;
+    off_t size = 0, whole;
     int status = file_size(metrics, &size, error);
 
     metrics->count = 0;
@@ -248,7 +248,7 @@ static bool find_step(const struct metrics *metrics, uint64_t step, struct exact
     const struct exact *known = find_known(metrics, step);
     AUTO_FREE char *text = NULL;
     struct sorted_line line;
-    off_t offset, size;
+    off_t offset = 0, size = 0;
 
     if (known)
         *ret_exact = *known;

@@ -18,9 +18,10 @@ SIZES = {
     "model": {"family": "gpt2", "layers": 12, "width": 768, "heads": 12, "context": 32, "vocab": 50257, "tied": True},
     "train__lanes": 2,
     "train__steps": STEPS,
+    "train__optimizer": {"lr": 0.0003},
     "elastic__freeze": {"policy": "none"},
     "checkpoint": {"every": 3, "keep": 2},
-    "evaluate__every": 0,
+    "evaluate": {"every": 0},
 }
 
 

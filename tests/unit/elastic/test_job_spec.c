@@ -496,7 +496,8 @@ static void test_all_problems_can_be_had(void **state)
             keys++;
         const char *rest = strrchr(error.text, '\n');
         more = 0;
-        assert_true(rest == NULL || sscanf(rest, "\nand %u more", &more) <= 1);
+        if (rest != NULL && strncmp(rest, "\nand ", 5) == 0)
+            more = (unsigned)strtoul(rest + 5, NULL, 10);
         assert_true(count - more > told);
         told = count - more;
     } while (more > 0);
