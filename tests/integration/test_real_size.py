@@ -10,7 +10,7 @@ import unittest
 from cluster import Cluster, kill
 from job import Job
 
-STEPS = 6
+STEPS = 40  # more than a join and a death take
 SECONDS = 400  # for what takes ten to forty where nothing else runs
 MEMORY_GIB = 12  # two workers of 4 GiB each, and their checkpoints in the page cache
 DISK_GIB = 12
@@ -20,7 +20,7 @@ SIZES = {
     "train__steps": STEPS,
     "train__optimizer": {"lr": 0.0003},
     "elastic__freeze": {"policy": "none"},
-    "checkpoint": {"every": 3, "keep": 2},
+    "checkpoint": {"every": 10, "keep": 2},
     "evaluate": {"every": 0},
 }
 
