@@ -50,6 +50,16 @@ static bool find_root(struct job *job, unsigned *ret_slot)
     return true;
 }
 
+/* Has the plan any worker on this node? */
+static bool takes_part(const struct job *job)
+{
+    const struct plan *plan = job->plan;
+    for (unsigned i = 0; plan && i < plan->worker_count; i++)
+        if (!strcmp(plan->workers[i].node, job->daemon->config->node))
+            return true;
+    return false;
+}
+
 static bool is_cleared(const struct job *job)
 {
     return job->standing == JOB_GOES_ON && job->standing_generation == job->plan->generation;
@@ -217,6 +227,7 @@ void fencing_look(struct fencing *fencing)
     struct daemon *daemon = fencing->daemon;
     const struct loop *loop = &daemon->loop.loop;
     uint64_t at_ns = UINT64_MAX, now_ns = loop->now_ns(loop->context);
+    bool alone = false, spans = false;
 
     if (!daemon->registry)
         return; /* it leaves, and its workers before it */
@@ -225,14 +236,18 @@ void fencing_look(struct fencing *fencing)
         unsigned slot;
         if (!find_root(job, &slot)) {
             let_go(job);
+            spans |= takes_part(job);
             continue;
         }
+        alone = true;
         look_at(fencing, job, slot, isolation);
-        if (at_ns == UINT64_MAX)
-            at_ns = next_look_ns(fencing, isolation, now_ns);
         if (!is_cleared(job))
             at_ns = MIN(at_ns, now_ns + ASK_NS);
     }
+    if (alone)
+        at_ns = MIN(at_ns, next_look_ns(fencing, isolation, now_ns));
+    else if (spans) /* the others may leave it alone while etcd is away */
+        at_ns = MIN(at_ns, neighbours_refresh(fencing->neighbours));
     if (loop->timer_set(loop->context, fencing->timer, at_ns))
         log_error("a timer failed: this node may not notice that it is cut off");
 }
