@@ -50,6 +50,25 @@ static bool find_root(struct job *job, unsigned *ret_slot)
     return true;
 }
 
+/*
+ * A firnd that is new never saw the generation that the plan takes over from, and the one before it
+ * may have held its root: then nobody would ever come to the switch.
+ */
+static bool find_left_behind(const struct job *job, unsigned *ret_slot)
+{
+    const struct plan *plan = job->plan;
+    if (!plan || !plan->planned || !job->statuses || job->alone_generation)
+        return false;
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++) {
+        const struct worker_report *status = &job->statuses[slot];
+        if (job->processes[slot] && status->root && status->generation == plan->follows) {
+            *ret_slot = slot;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Has the plan any worker on this node? */
 static bool takes_part(const struct job *job)
 {
@@ -130,8 +149,9 @@ static void on_read(void *context, const struct kv_result *result)
     fencing->reading = NULL;
     fencing->read_job = NULL;
     /* Another plan comes by the watch. */
-    if (result->status || !job || !find_root(job, &slot) || result->entry_count != 1 ||
-        result->entries[0].mod_revision != job->plan_revision)
+    if (result->status || !job || result->entry_count != 1 ||
+        result->entries[0].mod_revision != job->plan_revision ||
+        (!find_root(job, &slot) && !find_left_behind(job, &slot)))
         return;
     job->plan_read_ns = fencing->asked_ns;
     if (!registry_holds_key(fencing->daemon->registry))
@@ -237,6 +257,10 @@ void fencing_look(struct fencing *fencing)
         if (!find_root(job, &slot)) {
             let_go(job);
             spans |= takes_part(job);
+            if (find_left_behind(job, &slot) && !is_cleared(job)) {
+                read_plan(fencing, job);
+                at_ns = MIN(at_ns, now_ns + ASK_NS);
+            }
             continue;
         }
         alone = true;

@@ -77,7 +77,7 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
     bool stuck = status->phase == WORKER_STUCK;
     char text[REPORT_TEXT_SIZE + 64];
 
-    if (!stuck && status->phase != WORKER_REFUSED)
+    if ((!stuck && status->phase != WORKER_REFUSED) || status->cause == CAUSE_LEFT_OUT)
         return;
     if (stuck && view_job_cancelled(&job->daemon->mirror, job->daemon->config->cluster, job->name))
         return;
@@ -101,6 +101,7 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
 {
     struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
     bool diverged = status->cause == CAUSE_DIVERGED;
+    bool new_root = status->root && status->generation != job->statuses[slot].generation;
     bool again =
         diverged ? divergence_is_told(job)
                  : status->phase == WORKER_REFUSED && job->statuses[slot].phase == WORKER_REFUSED;
@@ -113,6 +114,8 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
     if (status->phase == WORKER_STUCK)
         suspect(job, status);
     feed(job, &event);
+    if (new_root)
+        fencing_look(job->daemon->fencing);
 }
 
 static void take_stragglers(const struct control_progress *progress, struct progress_record *record)
@@ -315,6 +318,11 @@ static void spawn(struct job *job, unsigned slot)
                   job->processes[slot] ? "one is running there" : "this node has no such slot");
         return;
     }
+    for (struct job *other = job->daemon->jobs; other; other = other->next)
+        if (other != job && other->processes[slot]) {
+            struct agent_event event = {.type = AGENT_SLOT_WANTED, .slot = slot};
+            feed(other, &event);
+        }
     memset(&job->statuses[slot], 0, sizeof(job->statuses[slot]));
     job->killed[slot] = false;
     job->progress[slot] =

@@ -9,9 +9,14 @@
  * event emits nothing and a new connection is told again. Last, the report is built from scratch
  * and written if it differs.
  *
- * Invariants: a worker with state is stopped only by an unplanned plan that leaves it out, by a
- * planned one that follows a generation which ran without it, by the end of the job, or long after
- * a planned switch that it missed; a slot has one process.
+ * Invariants: a worker with state is stopped only by an unplanned plan that goes back to a
+ * checkpoint or lets the job rest, by a planned one that follows a generation which ran without it,
+ * by the end of the job, when another process is to have its slot, or long after a plan that it has
+ * no part in; a slot has one process.
+ *
+ * Whom a plan after a failure leaves out may be healthy: a node that is about to die accuses others
+ * first. So it is told to step aside, which it must do as promptly as it would have to stop, and
+ * keeps its state: until the new generation has begun, that may be the last of some unit.
  */
 #include "elastic/agent.h"
 
@@ -22,7 +27,7 @@
 #include "elastic/agent_internal.h"
 
 #define START_TIMEOUTS    20 /* failure_timeouts from spawn to hello */
-#define LEFT_OUT_TIMEOUTS 20 /* that a stuck worker is kept after a planned plan without it */
+#define LEFT_OUT_TIMEOUTS 20 /* that a stuck worker is kept after a plan without it */
 #define BACKOFF_SHARE     4  /* of failure_timeout: the first delay before another start */
 
 struct agent *agent_new(const char *job, const char *node, unsigned links,
@@ -179,6 +184,8 @@ static void take_plan(struct agent *agent, struct plan *plan)
         plan_free(plan);
         return;
     }
+    for (unsigned index = 0; news && index < REPORT_WORKERS_MAX; index++)
+        agent->slots[index].wanted = false;
     plan_free(agent->plan);
     agent->plan = plan;
     find_ranks(agent, plan, agent->plan_ranks);
@@ -258,6 +265,7 @@ static void take_up(struct agent *agent, const struct agent_event *event)
         memset(&slot->status, 0, sizeof(slot->status));
         slot->end = END_NONE;
         slot->was_prepared = slot->fenced = slot->killed = false;
+        slot->wanted = false;
         slot->joined_at_ns = 0;
     }
     slot->spawned_at_ns = event->now_ns;
@@ -401,6 +409,7 @@ static void spawn(struct agent *agent, unsigned index, uint64_t now_ns,
     struct agent_slot *slot = &agent->slots[index];
     slot->process = PROCESS_STARTING;
     slot->greeted = slot->was_prepared = slot->fenced = slot->killed = false;
+    slot->wanted = false;
     slot->joined_at_ns = 0;
     slot->end = END_NONE;
     memset(&slot->status, 0, sizeof(slot->status));
@@ -477,24 +486,62 @@ static bool is_outdated(const struct agent_slot *slot, const struct plan *plan)
     return plan->planned && slot->status.generation < plan->follows;
 }
 
+/* It has obeyed a plan after a failure that leaves it out. */
+static bool is_aside(const struct agent_slot *slot)
+{
+    return slot->status.phase == WORKER_STUCK && slot->status.cause == CAUSE_LEFT_OUT;
+}
+
+/* Its state may be the last there is: the leader decides first. */
+static void keep_for_a_while(struct agent *agent, unsigned index, uint64_t now_ns,
+                             struct agent_actions *actions)
+{
+    uint64_t due = agent->slots[index].stuck_at_ns + LEFT_OUT_TIMEOUTS * agent->failure_timeout_ns;
+    if (now_ns >= due)
+        stop(agent, index, now_ns, actions);
+    else
+        wake(actions, due);
+}
+
+/* Of the generation that @plan, which goes on from what survives, was made in the place of. */
+static bool may_step_aside(const struct agent_slot *slot, const struct plan *plan)
+{
+    return !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
+           slot->status.generation >= plan->follows && slot->status.held_unit_count > 0;
+}
+
+/* It trains no more when it has stepped aside, and until then nobody knows. */
+static void set_aside(struct agent *agent, unsigned index, uint64_t now_ns,
+                      struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    if (is_aside(slot) && slot->status.generation == agent->plan->generation) {
+        keep_for_a_while(agent, index, now_ns, actions);
+        return;
+    }
+    if (slot->switch_sent != agent->plan->generation)
+        slot->aside_due_ns = now_ns + agent->failure_timeout_ns;
+    send_switch(slot, index, agent->plan, actions);
+    if (now_ns >= slot->aside_due_ns)
+        stop(agent, index, now_ns, actions);
+    else
+        wake(actions, slot->aside_due_ns);
+}
+
 /* A worker with state that the plan in force leaves out, or that leaves by an empty plan. */
 static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
                      struct agent_actions *actions)
 {
     struct agent_slot *slot = &agent->slots[index];
     const struct plan *plan = agent->plan;
-    if (!plan->planned || is_outdated(slot, plan)) {
+    if (may_step_aside(slot, plan) && !slot->wanted)
+        set_aside(agent, index, now_ns, actions);
+    else if (!plan->planned || is_aside(slot) || is_outdated(slot, plan))
         stop(agent, index, now_ns, actions);
-    } else if (slot->status.phase != WORKER_STUCK) {
+    else if (slot->status.phase != WORKER_STUCK)
         send_switch(slot, index, plan, actions); /* it leaves by itself at the boundary */
-    } else {
-        /* The switch broke. Its state may be the last there is: the leader decides first. */
-        uint64_t due = slot->stuck_at_ns + LEFT_OUT_TIMEOUTS * agent->failure_timeout_ns;
-        if (now_ns >= due)
-            stop(agent, index, now_ns, actions);
-        else
-            wake(actions, due);
-    }
+    else
+        keep_for_a_while(agent, index, now_ns, actions); /* the switch broke */
 }
 
 /* A greeted process that has a rank in the plan in force. */
@@ -523,11 +570,11 @@ static void lead_member(struct agent *agent, unsigned index, const struct wish *
     }
 }
 
-static void lead_stranger(struct agent *agent, unsigned index, uint64_t now_ns,
-                          struct agent_actions *actions)
+static void lead_stranger(struct agent *agent, unsigned index, const struct wish *wish,
+                          uint64_t now_ns, struct agent_actions *actions)
 {
     struct agent_slot *slot = &agent->slots[index];
-    if (is_fresh(slot))
+    if (is_fresh(slot) || (wish->next_fresh && is_aside(slot)))
         stop(agent, index, now_ns, actions);
     else if (slot->status.generation <= agent->plan->generation)
         lead_out(agent, index, now_ns, actions);
@@ -552,7 +599,7 @@ static void lead_process(struct agent *agent, unsigned index, const struct wish 
     } else if (wish->worker || wish->donor) {
         lead_member(agent, index, wish, now_ns, actions);
     } else {
-        lead_stranger(agent, index, now_ns, actions);
+        lead_stranger(agent, index, wish, now_ns, actions);
     }
 }
 
@@ -642,6 +689,9 @@ static void take_event(struct agent *agent, const struct agent_event *event, str
         break;
     case AGENT_WORKER_EXIT:
         take_exit(agent, event, actions);
+        break;
+    case AGENT_SLOT_WANTED:
+        agent->slots[event->slot].wanted = true;
         break;
     case AGENT_SLOT_MENDED:
         take_mended(&agent->slots[event->slot]);

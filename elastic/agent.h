@@ -30,6 +30,7 @@ enum agent_event_type {
     AGENT_WORKER_UP, /* `slot`: connected, its socket works (also: found running by a new firnd) */
     AGENT_WORKER_STATUS, /* `slot`, `status` */
     AGENT_WORKER_EXIT, /* `slot`, `exit_code` (negative: signal), `text` the last line it logged */
+    AGENT_SLOT_WANTED, /* `slot`: another job starts a worker there */
     AGENT_SLOT_MENDED, /* `slot` is in service again: an operator says so, or its pause is over */
     AGENT_TICK,
 };

@@ -11,6 +11,7 @@ struct agent_slot {
     bool greeted;      /* has said its status on this connection */
     bool was_prepared; /* this process has come past its start */
     bool fenced;       /* told to stop because no plan wants it: its end is no failure */
+    bool wanted;       /* by another job, which has got this slot since */
     /* the last of the process there is or was; slot and phase at least */
     struct worker_report status;
     enum agent_end end;          /* of the last process, while a plan still speaks of it */
@@ -25,6 +26,7 @@ struct agent_slot {
     uint64_t spawned_at_ns;
     uint64_t stuck_at_ns;
     uint64_t stop_sent_ns; /* 0: not told */
+    uint64_t aside_due_ns; /* when one that was told to step aside has to have said so */
     bool killed;
     /* The last plan it was told on this connection. */
     uint64_t prepare_sent, switch_sent;

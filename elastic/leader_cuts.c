@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/leader_retry.h"
+
 /* The nodes that the cuts of now are between, ordered by name. */
 struct cut_field {
     struct cut_node nodes[CUT_NODES_MAX];
@@ -231,12 +233,24 @@ static bool stays(void *context, const char *name)
     return node != NULL && !leader_cuts_leave_out(*leader, node);
 }
 
-/* Does every share of it lie on a node that is not left out? */
+static bool some_left_out_compute(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->left_out_count; i++)
+        if (computes(context, context->left_out[i]))
+            return true;
+    return false;
+}
+
+/* Does every share of it lie on a node that is not left out? The record is older than a disk that
+ * was lost since, so those without whom it was out of reach are not left out again at once. */
 static bool checkpoint_stays(const struct leader_context *context, const void *argument)
 {
     const char *shares = context->view->checkpoint.shares;
     (void)argument;
-    return shares == NULL || copies_left(shares, stays, &context) > 0;
+    if (shares == NULL)
+        return true;
+    return copies_left(shares, stays, &context) > 0 &&
+           (!leader_retry_is_out_of_reach(context) || some_left_out_compute(context));
 }
 
 static bool any_may_go(const struct leader_context *context, const void *argument)

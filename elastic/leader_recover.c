@@ -7,7 +7,7 @@
  * recovery_decide() over what was heard, and a plan from it.
  *
  * Invariant: whoever is not heard of in time has no rank and no move in the new plan. Should it
- * live, its generation is refused by the others, and its own daemon stops it.
+ * live, its generation is refused by the others, and its own daemon makes it step aside.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -81,8 +81,8 @@ static int pool_survivors(struct leader_context *context, const struct leader_su
 
 /*
  * Living workers alone if they are enough, else every free slot too; -ENOSPC: waits, said so. Whom
- * a plan after a failure leaves out goes at once, so one that is no longer wanted for its slot is
- * not left out here, where its state may be the next to be needed, but by the planned change that
+ * a plan after a failure leaves out goes soon, so one that is no longer wanted for its slot is not
+ * left out here, where its state may be the next to be needed, but by the planned change that
  * follows.
  */
 static int layout_without_the_left_out(struct leader_context *context,

@@ -8,7 +8,8 @@
  * A stuck worker means different things: in the plan's own generation it is broken. In the one
  * before it is broken too if the plan was planned (the switch it should make at a boundary will
  * never come), but merely joining if the plan is the answer to that very failure, or if it was left
- * behind even longer ago: the job went on without it.
+ * behind even longer ago: the job went on without it. And one that the answer to a failure leaves
+ * out has stepped aside: until that plan has begun, its state may be the last of a unit there is.
  */
 #include "elastic/leader_roster.h"
 
@@ -80,12 +81,19 @@ static bool is_fresh(const struct worker_report *report)
            (report->phase == WORKER_PREPARED && report->held_unit_count == 0);
 }
 
+static bool stands_aside(const struct worker_report *report)
+{
+    return report->phase == WORKER_STUCK && report->cause == CAUSE_LEFT_OUT;
+}
+
 static enum seat seat_of(const struct plan *plan, const struct roster_member *member)
 {
     const struct worker_report *report = member->report;
     if (report == NULL)
         return SEAT_SILENT;
     enum seat seat = seat_of_generation(plan, report);
+    if (member->rank < 0 && stands_aside(report))
+        return SEAT_ASIDE;
     if (member->rank < 0)
         return is_fresh(report) ? SEAT_SPARE : seat;
     bool worker = (unsigned)member->rank < plan->worker_count;

@@ -10,6 +10,7 @@ enum seat {
     SEAT_RUNNING, /* trains in the plan in force (or has finished it) */
     SEAT_JOINING, /* on its way into it: starting, or still in the generation before */
     SEAT_BROKEN,  /* stuck with its state: waits for another plan */
+    SEAT_ASIDE,   /* left out after a failure: keeps its state until the others have begun */
     SEAT_LOST,    /* process gone, replaced by another, or the slot is out of service */
     SEAT_LEFT,    /* went on purpose */
     SEAT_SILENT,  /* its node has said nothing of this generation */

@@ -87,6 +87,8 @@ static bool is_vacant(const struct leader_context *context, const char *node, un
     const struct roster_member *member = roster_find(&context->roster, node, slot);
     if (member == NULL || member->seat == SEAT_LEFT || member->seat == SEAT_SPARE)
         return true;
+    if (member->seat == SEAT_ASIDE) /* nobody needs its state any more, and it goes when asked to */
+        return context->roster.all_running && context->memory->failure_seen_ns == 0;
     if (member->seat == SEAT_LOST)
         return member->report->phase == WORKER_DEAD || member->report->phase == WORKER_LEFT;
     if (roster_has_state(member))

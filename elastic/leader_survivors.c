@@ -20,12 +20,14 @@ static void let_go(struct worker_report *report)
     report->record.step = 0;
 }
 
-/* Nothing of what @rank had before goes into @plan, which is in force after a failure. */
+/* Nothing of what @rank had before goes into @plan, which is in force after a failure, or is kept
+ * aside. */
 static bool lets_go(const struct plan *plan, int rank, const struct worker_report *report)
 {
-    if (plan->source != PLAN_SOURCE_MEMORY || rank < 0)
+    if (plan->source != PLAN_SOURCE_MEMORY || (rank < 0 && report->generation < plan->follows))
         return true;
-    return plan->workers[rank].instance == 0 && report->applied_step != plan->resume_step;
+    return (rank < 0 || plan->workers[rank].instance == 0) &&
+           report->applied_step != plan->resume_step;
 }
 
 /* The report of a worker that was told to follow @plan before it broke, as if it had. */
@@ -59,6 +61,7 @@ bool leader_is_heard(const struct leader_context *context, const struct roster_m
             return false;
         return !roster_has_state(member) || context->roster.never_started;
     case SEAT_BROKEN:
+    case SEAT_ASIDE:
     case SEAT_LOST:
     case SEAT_LEFT:
     case SEAT_SPARE:
@@ -71,7 +74,8 @@ bool leader_is_survivor(const struct roster_member *member)
 {
     if (member->node == NULL || member->report == NULL || !roster_has_state(member))
         return false;
-    return member->seat == SEAT_BROKEN || member->report->phase == WORKER_FINISHED ||
+    return member->seat == SEAT_BROKEN || member->seat == SEAT_ASIDE ||
+           member->report->phase == WORKER_FINISHED ||
            (member->seat == SEAT_JOINING && member->report->phase != WORKER_RUNNING);
 }
 

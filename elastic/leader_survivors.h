@@ -7,7 +7,8 @@
  * throws away are gone, a step that the plan lets stand is applied. Both come true at the latest
  * with the next plan, which carries the same commit. State that the plan does not go on from is
  * gone too, for whoever begins there anew, or has no rank any more, lets go of it as soon as it
- * hears of the plan; and the node that made the report had heard.
+ * hears of the plan; and the node that made the report had heard. Whoever has no rank, and is where
+ * the plan goes on from, steps aside and keeps what it has.
  */
 #pragma once
 

@@ -28,6 +28,7 @@ static const char *const causes[] = {
     [CAUSE_DIVERGED] = "diverged",
     [CAUSE_CRASHED] = "crashed",
     [CAUSE_READING] = "reading",
+    [CAUSE_LEFT_OUT] = "left_out",
 };
 
 const char *worker_phase_word(enum worker_phase phase)

@@ -43,6 +43,8 @@ enum worker_cause {
                               computes another one, so the job is over */
     CAUSE_CRASHED,         /* bad: its processes died, so the slot is tried again some time */
     CAUSE_READING,         /* starting: reads the training data; `text` says how far it is */
+    CAUSE_LEFT_OUT,        /* stuck: it has obeyed a plan after a failure that leaves it out, and
+                              keeps its state aside */
 };
 
 /* Units beside those of the worker's stage: copies of other stages, or left from before. */

@@ -97,6 +97,16 @@ bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error
     return lacking == state->unit_count;
 }
 
+bool generation_steps_aside(const struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned first, count;
+
+    state_held_range(trainer->state, 0, &first, &count);
+    return !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
+           count > 0 && trainer->state->applied_step == plan->resume_step;
+}
+
 /* ---- state ---- */
 
 /* State that the plan does not go on from makes room for what it needs, if that is enough. */

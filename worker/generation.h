@@ -12,6 +12,9 @@ int generation_settle(struct trainer *trainer, struct error *error) CHECK_RESULT
 /** generation_close() - let go of engine, routes and links of the one before */
 void generation_close(struct trainer *trainer);
 
+/** generation_steps_aside() - a plan without this worker goes on from what it holds, so it keeps
+ * that: another failure before the first commit may leave no other */
+bool generation_steps_aside(const struct trainer *trainer);
 /** generation_fits() - whether what is held may go on in this plan; false with @error */
 bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error);
 /** generation_make_room() - -ENOMEM with the numbers: the device cannot hold this rank's part */

@@ -121,6 +121,17 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     return SESSION_BROKEN;
 }
 
+/* Its state may be the last of some unit until the others have begun. */
+static enum session_outcome stepped_aside(struct trainer *trainer)
+{
+    log_info("generation %" PRIu64 " goes on without this worker, which keeps its state until that "
+             "has begun",
+             trainer->plan->generation);
+    telling_cause(trainer, WORKER_STUCK, CAUSE_LEFT_OUT, "");
+    orders_forget_planned(trainer);
+    return SESSION_BROKEN;
+}
+
 static int join(struct trainer *trainer, unsigned rank, struct error *error)
 {
     int status = generation_join(trainer, rank, error);
@@ -145,7 +156,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
     generation_close(trainer);
     trainer->unreached.count = 0;
     if (rank < 0)
-        return SESSION_LEFT;
+        return generation_steps_aside(trainer) ? stepped_aside(trainer) : SESSION_LEFT;
     if (!generation_fits(trainer, (unsigned)rank, &error))
         return broken(trainer, error.code, &error);
     if (plan->planned) /* should the new generation never come up, this is what is known of this

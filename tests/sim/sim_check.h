@@ -21,6 +21,7 @@ struct sim_witness {
 /* When the parts of a checkpoint with copies were put together. */
 struct sim_sealed {
     uint64_t step, generation, at_ns;
+    uint64_t committed_step; /* of the job, then */
 };
 
 #define SIM_PACE_MAX 40 /* generations in a minute */

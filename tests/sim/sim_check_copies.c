@@ -15,7 +15,8 @@
 
 /* Until rank 0 has heard of a keeper that cannot go on: with the next commit or round without one,
  * which the links may delay. */
-#define HEARD_NS (3 * NS_PER_SECOND)
+#define HEARD_NS     (3 * NS_PER_SECOND)
+#define STEPS_TO_SAY 2
 
 static bool decode(const char *text, struct checkpoint_record *ret_record)
 {
@@ -121,8 +122,18 @@ void sim_check_sealed(struct sim *sim, uint64_t step, uint64_t generation)
 
 void sim_check_cannot(struct sim *sim, uint64_t step, uint64_t generation)
 {
-    sim->check->cannot =
-        (struct sim_sealed){.step = step, .generation = generation, .at_ns = sim->now_ns};
+    sim->check->cannot = (struct sim_sealed){.step = step,
+                                             .generation = generation,
+                                             .at_ns = sim->now_ns,
+                                             .committed_step = sim->check->committed_step};
+}
+
+/* Its word goes with a step: the one that was being computed just then, or the next. In a
+ * generation that breaks before, nobody has heard it. */
+static bool is_said(const struct sim *sim, const struct sim_sealed *cannot)
+{
+    return sim->check->committed_step >= cannot->committed_step + STEPS_TO_SAY &&
+           sim->now_ns > cannot->at_ns + HEARD_NS;
 }
 
 void sim_check_given_up(struct sim *sim, uint64_t step, uint64_t generation)
@@ -136,8 +147,8 @@ void sim_check_awaited(struct sim *sim, const struct sim_worker *worker, uint64_
                        uint64_t generation)
 {
     const struct sim_sealed *cannot = &sim->check->cannot;
-    if (cannot->step == step && cannot->generation == generation &&
-        sim->now_ns > cannot->at_ns + HEARD_NS && worker->held_generation < generation)
+    if (cannot->step == step && cannot->generation == generation && is_said(sim, cannot) &&
+        worker->held_generation < generation)
         sim_fail(sim,
                  "the checkpoint of step %llu is still waited for, although a node has said "
                  "long ago that it cannot do its part",

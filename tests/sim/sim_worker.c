@@ -430,6 +430,24 @@ static void open_links(struct sim_worker *worker)
     worker_go(worker, POINT_LINKS);
 }
 
+/* A plan that goes on from what is here, and without this worker: it steps aside. */
+static void leave_out(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    bool keeps = !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
+                 !sim_state_empty(&worker->state) &&
+                 worker->state.applied_step == plan->resume_step;
+    if (keeps) {
+        worker->cause = CAUSE_LEFT_OUT;
+        worker_go(worker, POINT_WAIT);
+        go_stuck(worker);
+        worker->cause = CAUSE_NONE;
+        return;
+    }
+    worker_report(worker, WORKER_LEFT);
+    worker_exit(worker, 0);
+}
+
 void worker_switch(struct sim_worker *worker)
 {
     sim_check_switch(worker->sim, worker, worker->pending);
@@ -443,8 +461,7 @@ void worker_switch(struct sim_worker *worker)
     close_generation(worker);
     worker->unreached.count = 0;
     if (rank < 0) {
-        worker_report(worker, WORKER_LEFT);
-        worker_exit(worker, 0);
+        leave_out(worker);
         return;
     }
     worker->rank = (unsigned)rank;

@@ -122,6 +122,18 @@ static inline void feed_status(unsigned slot, uint64_t instance, enum worker_pha
     step((struct agent_event){.type = AGENT_WORKER_STATUS, .slot = slot, .status = &said});
 }
 
+/* It has obeyed the plan of @generation, which leaves it out. */
+static inline void feed_aside(unsigned slot, uint64_t instance, uint64_t generation)
+{
+    said = (struct worker_report){.slot = slot,
+                                  .instance = instance,
+                                  .phase = WORKER_STUCK,
+                                  .cause = CAUSE_LEFT_OUT,
+                                  .generation = generation,
+                                  .held_unit_count = 4};
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .slot = slot, .status = &said});
+}
+
 static inline void feed_up(unsigned slot)
 {
     step((struct agent_event){.type = AGENT_WORKER_UP, .slot = slot});

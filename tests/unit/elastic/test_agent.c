@@ -200,12 +200,14 @@ static void a_planned_plan_lets_workers_leave_by_themselves(void **state)
     assert_null(entry_of(1));
 }
 
-static void an_unplanned_plan_stops_whom_it_leaves_out(void **state)
+static void going_back_stops_whom_it_leaves_out(void **state)
 {
     (void)state;
     run_two();
     feed_status(1, 11, WORKER_STUCK, 1);
-    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    struct plan *plan = make_plan(2, false, 1, (unsigned[]){0}, (uint64_t[]){10});
+    plan->source = PLAN_SOURCE_CHECKPOINT;
+    feed_plan(AGENT_PLAN, plan);
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
     feed_tick(now_ns + TIMEOUT_NS - 1);
     assert_int_equal(count_of(AGENT_KILL, 1), 0);
@@ -213,6 +215,91 @@ static void an_unplanned_plan_stops_whom_it_leaves_out(void **state)
     assert_int_equal(count_of(AGENT_KILL, 1), 1);
     feed_tick(now_ns + TIMEOUT_NS);
     assert_int_equal(actions.count, 0); /* once is enough */
+}
+
+/* Slot 1, which a dying node may have accused, while slot 0 goes on from what survives. */
+static void leave_out_one(void)
+{
+    run_two();
+    struct plan *plan = make_plan(2, false, 1, (unsigned[]){0}, (uint64_t[]){10});
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->follows = 1;
+    feed_plan(AGENT_PLAN, plan);
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 1), 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
+}
+
+static void one_that_is_left_out_after_a_failure_steps_aside(void **state)
+{
+    (void)state;
+    leave_out_one();
+    feed_aside(1, 11, 2);
+    assert_reported(1, WORKER_STUCK);
+    assert_int_equal(entry_of(1)->held_unit_count, 4);
+    feed_tick(now_ns + TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
+    /* Generation 2 has failed, too, and 3 goes on from what this one kept. */
+    struct plan *plan = make_plan(3, false, 1, (unsigned[]){1}, (uint64_t[]){11});
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->follows = 2;
+    feed_plan(AGENT_PLAN, plan);
+    assert_int_equal(count_of(AGENT_SEND_SWITCH, 1), 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
+}
+
+/* It may be training on beside the others. */
+static void one_that_does_not_step_aside_is_stopped(void **state)
+{
+    (void)state;
+    leave_out_one();
+    feed_tick(now_ns + TIMEOUT_NS - 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
+    feed_tick(now_ns + 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+}
+
+static void one_aside_goes_after_a_while(void **state)
+{
+    (void)state;
+    leave_out_one();
+    feed_aside(1, 11, 2);
+    feed_tick(actions.wake_at_ns - 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
+    feed_tick(now_ns + 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+}
+
+/* The plan in force trains, or none would be prepared: what this one kept is of no use. */
+static void one_aside_makes_room_for_a_new_worker(void **state)
+{
+    (void)state;
+    leave_out_one();
+    feed_aside(1, 11, 2);
+    feed_plan(AGENT_NEXT, make_plan(3, true, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 0}));
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+    feed_exit(1, 0);
+    assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
+}
+
+static void one_aside_makes_room_for_another_job(void **state)
+{
+    (void)state;
+    leave_out_one();
+    feed_aside(1, 11, 2);
+    step((struct agent_event){.type = AGENT_SLOT_WANTED, .slot = 1});
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 0);
+}
+
+static void one_aside_goes_when_a_planned_plan_follows(void **state)
+{
+    (void)state;
+    leave_out_one();
+    feed_aside(1, 11, 2);
+    struct plan *plan = make_plan(3, true, 1, (unsigned[]){0}, (uint64_t[]){10});
+    plan->follows = 2;
+    feed_plan(AGENT_PLAN, plan);
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
 }
 
 /* Its state may be the last there is, until an unplanned plan says otherwise. */
@@ -511,7 +598,13 @@ int main(void)
         TEST(one_that_got_state_on_the_way_is_switched),
         TEST(prepared_means_for_this_very_plan),
         TEST(a_planned_plan_lets_workers_leave_by_themselves),
-        TEST(an_unplanned_plan_stops_whom_it_leaves_out),
+        TEST(going_back_stops_whom_it_leaves_out),
+        TEST(one_that_is_left_out_after_a_failure_steps_aside),
+        TEST(one_that_does_not_step_aside_is_stopped),
+        TEST(one_aside_goes_after_a_while),
+        TEST(one_aside_makes_room_for_a_new_worker),
+        TEST(one_aside_makes_room_for_another_job),
+        TEST(one_aside_goes_when_a_planned_plan_follows),
         TEST(a_stuck_worker_outlives_a_planned_plan_without_it),
         TEST(one_that_slept_through_a_generation_is_stopped_at_once),
         TEST(one_that_ran_on_beside_a_generation_is_stopped_at_once),

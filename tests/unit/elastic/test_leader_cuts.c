@@ -317,6 +317,26 @@ static void where_both_have_one_either_goes(void **state)
     assert_true(uses("b") && uses("a") != uses("c"));
 }
 
+/* Going by the record, c is the one to do without. But a has lost its disk since. */
+static void whoever_it_is_out_of_reach_without_is_not_left_out_again(void **state)
+{
+    (void)state;
+    read_in_vain("a+b b+a c+a");
+    assert_true(uses("a") && uses("b") && !uses("c"));
+    follow();
+    say(0, WORKER_STUCK, plan->generation, 0);
+    say(1, WORKER_STUCK, plan->generation, 0);
+    reports[0].workers[0].held_unit_count = reports[1].workers[0].held_unit_count = 0;
+    reports[0].workers[0].unreached_count = 0;
+    reports[0].workers[0].cause = CAUSE_CHECKPOINT_AWAY;
+    reports[2].worker_count = 0;
+    view.now_ns += 10 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(uses("b") && uses("c") && !uses("a"));
+}
+
 static void run(void)
 {
     follow();
@@ -406,6 +426,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(whoever_alone_has_a_part_of_it_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(where_both_have_one_either_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(whoever_it_is_out_of_reach_without_is_not_left_out_again,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_firnd_that_is_started_anew_has_a_clean_slate, setup,
                                         teardown),
     };

@@ -46,11 +46,14 @@ static void state_that_the_plan_lets_go_does_not_count(void **state)
     expect_published(9, 0);
 }
 
-/* It has no rank in 6, so its node sends it away. */
+/* It has no rank in 6, which goes on from another step, or is the second one without it: it goes.
+ */
 static void state_of_one_that_is_sent_away_does_not_count(void **state)
 {
     (void)state;
     memcpy(plan->workers[0].node, "z", 2);
+    plan->follows = 5;
+    plan->resume_step = 10;
     say(0, WORKER_STUCK, 5, 9);
     say(1, WORKER_DEAD, 5, 0);
     say(2, WORKER_DEAD, 5, 0);
@@ -58,6 +61,53 @@ static void state_of_one_that_is_sent_away_does_not_count(void **state)
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_checkpoint();
+    plan->resume_step = 9;
+    say(0, WORKER_STUCK, 4, 9);
+    decide();
+    expect_checkpoint();
+}
+
+/* It steps aside where 6 goes on from, and before 6 has begun all others are dead. */
+static void state_of_one_that_steps_aside_counts(void **state)
+{
+    (void)state;
+    memcpy(plan->workers[0].node, "z", 2);
+    plan->follows = 5;
+    plan->resume_step = 9;
+    say(0, WORKER_STUCK, 5, 9); /* told to, but has not said so yet */
+    say(1, WORKER_DEAD, 5, 0);
+    say(2, WORKER_DEAD, 5, 0);
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    expect_published(9, 0);
+    say(0, WORKER_STUCK, 6, 9);
+    reports[0].workers[0].cause = CAUSE_LEFT_OUT;
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->workers[0].instance, 10);
+}
+
+/* Nobody of 6 is missing, and no failure either. */
+static void one_that_stands_aside_is_no_failure(void **state)
+{
+    (void)state;
+    snprintf(plan->workers[0].node, NAME_SIZE, "b");
+    plan->workers[0].slot = 1;
+    plan->workers[0].instance = 20;
+    nodes[1].slot_count = 2;
+    nodes[1].slots[1] = (struct leader_slot){.index = 1, .speed = 1};
+    reports[1].worker_count = 2;
+    reports[1].workers[1] = (struct worker_report){
+        .slot = 1, .instance = 20, .phase = WORKER_PREPARED, .generation = 6};
+    say(0, WORKER_STUCK, 6, 9);
+    reports[0].workers[0].cause = CAUSE_LEFT_OUT;
+    say(1, WORKER_STUCK, 5, 9); /* on its way into 6, as c is */
+    say(2, WORKER_STUCK, 5, 9);
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(memory.failure_seen_ns, 0);
 }
 
 /* Fewer devices are asked for just when c dies: b's state may yet be needed, should a die too. */
@@ -682,6 +732,8 @@ int main(void)
         TEST(gradients_of_the_generation_that_broke_do_count),
         TEST(state_that_the_plan_lets_go_does_not_count),
         TEST(state_of_one_that_is_sent_away_does_not_count),
+        TEST(state_of_one_that_steps_aside_counts),
+        TEST(one_that_stands_aside_is_no_failure),
         TEST(whoever_has_state_is_not_scaled_away_in_a_recovery),
         TEST(a_plan_that_has_committed_does_not_fail_for_a_donor),
         TEST(a_checkpoint_that_was_passed_is_not_gone_back_to),
