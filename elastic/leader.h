@@ -144,6 +144,15 @@ struct leader_cut {
     uint64_t until_ns; /* it is believed so long; 0: not yet */
 };
 
+#define LEADER_READERS_MAX 16
+
+/* A node that could not read a checkpoint (elastic/leader_readers.h). */
+struct leader_reader {
+    char node[NAME_SIZE];
+    uint64_t incarnation, step;
+    uint64_t until_ns; /* it is believed so long; 0: no entry */
+};
+
 struct leader_memory {
     uint64_t generation;       /* the one the times below are about */
     uint64_t failure_seen_ns;  /* 0: none */
@@ -168,7 +177,8 @@ struct leader_memory {
     unsigned avoided_next;
     struct leader_slow_seen slow_seen[PLAN_SLOW_MAX];
     unsigned slow_seen_count;
-    struct leader_cut cuts[LEADER_CUTS_MAX]; /* the oldest is forgotten first */
+    struct leader_cut cuts[LEADER_CUTS_MAX];          /* the oldest is forgotten first */
+    struct leader_reader readers[LEADER_READERS_MAX]; /* the same */
     /* Since when nodes are waited for that have lost each other (0: none are), until when, and
      * until when it is not asked again whether the job can go back. */
     uint64_t standoff_seen_ns, standoff_until_ns, standoff_refused_ns;

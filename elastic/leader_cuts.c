@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/leader_retry.h"
+#include "elastic/leader_readers.h"
 
 /* The nodes that the cuts of now are between, ordered by name. */
 struct cut_field {
@@ -143,7 +143,8 @@ static bool find_ends(const struct leader_context *context, const struct leader_
         return false;
     for (unsigned end = 0; end < 2; end++) {
         ret_ends[end] = roster_node(&context->roster, cut->nodes[end]);
-        if (ret_ends[end] == NULL || ret_ends[end]->incarnation != cut->incarnations[end])
+        if (ret_ends[end] == NULL || ret_ends[end]->incarnation != cut->incarnations[end] ||
+            (context->readers_only && leader_readers_lack(context, ret_ends[end])))
             return false;
     }
     return true;
@@ -233,24 +234,12 @@ static bool stays(void *context, const char *name)
     return node != NULL && !leader_cuts_leave_out(*leader, node);
 }
 
-static bool some_left_out_compute(const struct leader_context *context)
-{
-    for (unsigned i = 0; i < context->left_out_count; i++)
-        if (computes(context, context->left_out[i]))
-            return true;
-    return false;
-}
-
-/* Does every share of it lie on a node that is not left out? The record is older than a disk that
- * was lost since, so those without whom it was out of reach are not left out again at once. */
+/* Does every share of it lie on a node that is not left out? */
 static bool checkpoint_stays(const struct leader_context *context, const void *argument)
 {
     const char *shares = context->view->checkpoint.shares;
     (void)argument;
-    if (shares == NULL)
-        return true;
-    return copies_left(shares, stays, &context) > 0 &&
-           (!leader_retry_is_out_of_reach(context) || some_left_out_compute(context));
+    return shares == NULL || copies_left(shares, stays, &context) > 0;
 }
 
 static bool any_may_go(const struct leader_context *context, const void *argument)
@@ -260,11 +249,26 @@ static bool any_may_go(const struct leader_context *context, const void *argumen
     return true;
 }
 
+/* Beside the ends of cuts. One who is left out for this is no end of a cut any more. */
+static void leave_out_readers(struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->view->node_count; i++) {
+        const struct leader_node *node = &context->view->nodes[i];
+        if (context->left_out_count < CUT_NODES_MAX && leader_readers_lack(context, node) &&
+            !leader_cuts_leave_out(context, node))
+            context->left_out[context->left_out_count++] = node;
+    }
+}
+
 void leader_cuts_choose_for_checkpoint(struct leader_context *context)
 {
+    leader_readers_note(context);
+    context->readers_only = true;
     leader_cuts_choose(context, checkpoint_stays, NULL);
     if (context->left_out_count == 0)
         leader_cuts_choose(context, any_may_go, NULL);
+    context->readers_only = false;
+    leave_out_readers(context);
 }
 
 bool leader_cuts_leave_out(const struct leader_context *context, const struct leader_node *node)

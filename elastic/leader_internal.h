@@ -15,7 +15,8 @@ struct leader_context {
     struct error *error;
     const struct leader_node *left_out[CUT_NODES_MAX]; /* of the plan that is being made */
     unsigned left_out_count;
-    unsigned gives; /* slots that the plan that is being made is to leave to another job */
+    bool readers_only; /* whoever cannot read the checkpoint is left out anyway */
+    unsigned gives;    /* slots that the plan that is being made is to leave to another job */
 };
 
 /* Slots that a plan may use. */

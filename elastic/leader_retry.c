@@ -79,7 +79,8 @@ static const char *complaint(const struct leader_context *context)
     return "its workers could not begin";
 }
 
-bool leader_retry_is_out_of_reach(const struct leader_context *context)
+/* A worker of the plan in force could not read all of it, and not know either that it is gone. */
+static bool is_out_of_reach(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
@@ -96,7 +97,7 @@ static uint64_t tried_until_ns(struct leader_context *context)
     const struct leader_view *view = context->view;
     const struct leader_checkpoint *checkpoint = &view->checkpoint;
     struct leader_memory *memory = context->memory;
-    if (memory->unread_ns == 0 && leader_retry_is_out_of_reach(context))
+    if (memory->unread_ns == 0 && is_out_of_reach(context))
         memory->unread_ns = view->now_ns;
     if (memory->unread_ns == 0 || (checkpoint->before_step == 0 && checkpoint->before_is_away))
         return UINT64_MAX;

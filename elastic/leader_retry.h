@@ -18,10 +18,6 @@
  */
 bool leader_retry_waits(struct leader_context *context, enum job_state state);
 
-/** leader_retry_is_out_of_reach() - a worker of the plan in force could not read all of its
- * checkpoint, and not know either that it is gone */
-bool leader_retry_is_out_of_reach(const struct leader_context *context);
-
 /**
  * leader_retry_waits_in_memory() - is a generation that goes on from @step, which workers have in
  * their memory, not to begin yet?
