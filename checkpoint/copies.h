@@ -36,7 +36,7 @@ struct checkpoint_local {
  *
  * Each chunk is compared with its CRC32C as it comes, and asked for once more when it differs;
  * files are new inodes, written, cut to their length and synced. A frozen unit's file that this
- * node has in its newest checkpoint, with the same bytes by all checksums, gets a second name
+ * node has in its last checkpoint but one, with the same bytes by all checksums, gets a second name
  * instead. The transfer is paced: after each chunk it rests for as long as the chunk took, so that
  * it takes at most half of the links and of the disk. The folder is synced at the end.
  *

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 
@@ -130,6 +131,22 @@ int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER
         if (manifest_load(ret_path, NULL, ret_manifest, NULL) == 0)
             return 0;
     }
+}
+
+int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
+                         struct manifest *ret_manifest)
+{
+    int r = folder_newest_before(folder, step, ret_path, ret_manifest);
+    if (r != 0)
+        return r;
+    uint64_t newest = ret_manifest->step;
+    manifest_done(ret_manifest);
+    r = folder_newest_before(folder, newest, ret_path, ret_manifest);
+    if (r == 0 && checkpoint_damaged(ret_path)) {
+        manifest_done(ret_manifest);
+        r = -ENOENT;
+    }
+    return r;
 }
 
 static int append_step(uint64_t **steps, size_t *count, uint64_t step)

@@ -44,5 +44,12 @@ void folder_copy_path(const char *folder, uint64_t step, char ret_path[FOLDER_PA
  * (the caller's); -ENOENT when there is none, other errors when the folder cannot be read */
 int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
                          struct manifest *ret_manifest) CHECK_RESULT;
+/**
+ * folder_shared_before() - the checkpoint whose files one of @step may share: the one before the
+ * newest before it, so that a block which rots is in every other checkpoint at most. None that is
+ * marked as damaged. Results as folder_newest_before()
+ */
+int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
+                         struct manifest *ret_manifest) CHECK_RESULT;
 /** folder_classify() - what an entry's name says; *ret_step unless FOLDER_OTHER */
 enum folder_kind folder_classify(const char *name, uint64_t *ret_step);

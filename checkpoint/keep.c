@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/reader.h"
@@ -33,6 +34,21 @@ bool checkpoint_pinned(const char *path)
 bool checkpoint_verified(const char *path)
 {
     return is_marked(path, CHECKPOINT_VERIFIED_NAME);
+}
+
+uint64_t checkpoint_verified_ns(const char *path)
+{
+    char mark[FOLDER_FILE_SIZE];
+    struct stat status;
+    folder_file_path(path, CHECKPOINT_VERIFIED_NAME, mark);
+    return stat(mark, &status) == 0
+               ? (uint64_t)status.st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)status.st_mtim.tv_nsec
+               : 0;
+}
+
+bool checkpoint_damaged(const char *path)
+{
+    return is_marked(path, CHECKPOINT_DAMAGED_NAME);
 }
 
 enum keep_verdict keep_verdict(struct keep_rule *rule, const char *path)
@@ -65,9 +81,11 @@ static int mark(const char *path, const char *name, struct error *error)
         return r;
     manifest_done(&manifest);
     folder_file_path(path, name, file);
+    /* Its time is when it was set last. */
     int descriptor = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (descriptor < 0)
         return fail(error, file);
+    (void)futimens(descriptor, NULL);
     close(descriptor);
     r = file_sync_directory(path, error);
     return r != 0 ? r : check_still_there(path, name, error);
@@ -78,21 +96,33 @@ int checkpoint_pin(const char *path, struct error *error)
     return mark(path, CHECKPOINT_PIN_NAME, error);
 }
 
+static int unmark(const char *path, const char *name, struct error *error)
+{
+    char file[FOLDER_FILE_SIZE];
+    folder_file_path(path, name, file);
+    if (unlink(file) != 0)
+        return errno == ENOENT ? 0 : fail(error, file);
+    return file_sync_directory(path, error);
+}
+
 int checkpoint_mark_verified(const char *path, struct error *error)
 {
-    return mark(path, CHECKPOINT_VERIFIED_NAME, error);
+    int r = unmark(path, CHECKPOINT_DAMAGED_NAME, error); /* somebody has mended it */
+    return r == 0 ? mark(path, CHECKPOINT_VERIFIED_NAME, error) : r;
+}
+
+int checkpoint_mark_damaged(const char *path, struct error *error)
+{
+    int r = unmark(path, CHECKPOINT_VERIFIED_NAME, error);
+    return r == 0 ? mark(path, CHECKPOINT_DAMAGED_NAME, error) : r;
 }
 
 int checkpoint_unpin(const char *path, struct error *error)
 {
-    char pin[FOLDER_FILE_SIZE];
     struct stat status;
     if (stat(path, &status) != 0)
         return fail(error, path);
-    folder_file_path(path, CHECKPOINT_PIN_NAME, pin);
-    if (unlink(pin) != 0)
-        return errno == ENOENT ? 0 : fail(error, pin);
-    return file_sync_directory(path, error);
+    return unmark(path, CHECKPOINT_PIN_NAME, error);
 }
 
 /* The job's folder and the step, from the path of one checkpoint. */

@@ -2,8 +2,9 @@
  * What is decided about single checkpoints beside their number: that one stays whatever retention
  * says, that one is known to be good, that one goes. A pin is an empty file called `pinned` in the
  * checkpoint's folder, and one called `verified` says that every tensor was read and compared
- * since it was written: by a scrub, or by the workers of a whole job that began from it. They need
- * no etcd, go along with a copy, and the writers of the job see them wherever they run.
+ * since it was written: by a scrub, or by the workers of a whole job that began from it. One called
+ * `damaged` says the opposite. They need no etcd, go along with a copy, and the writers of the job
+ * see them wherever they run.
  */
 #pragma once
 
@@ -15,6 +16,7 @@
 
 #define CHECKPOINT_PIN_NAME      "pinned"
 #define CHECKPOINT_VERIFIED_NAME "verified"
+#define CHECKPOINT_DAMAGED_NAME  "damaged"
 
 /** checkpoint_pin() - @path: of one complete checkpoint. 0 when the pin is durable, also when it
  * was there; -ENOENT (no such checkpoint, or just removed), -EACCES, -EROFS, ... */
@@ -27,6 +29,13 @@ bool checkpoint_pinned(const char *path);
  * durable, errors as checkpoint_pin(). Retention never removes the newest that has the mark */
 int checkpoint_mark_verified(const char *path, struct error *error) CHECK_RESULT;
 bool checkpoint_verified(const char *path);
+/** checkpoint_verified_ns() - when that was, in Unix time; 0: never, or it is damaged */
+uint64_t checkpoint_verified_ns(const char *path);
+
+/** checkpoint_mark_damaged() - a file of it is not what was written; it is verified no more, and no
+ * checkpoint shares files with it from now on. Errors as checkpoint_pin() */
+int checkpoint_mark_damaged(const char *path, struct error *error) CHECK_RESULT;
+bool checkpoint_damaged(const char *path);
 
 /* Which checkpoints stay, looked at from the newest to the oldest. */
 struct keep_rule {

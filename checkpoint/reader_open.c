@@ -242,9 +242,7 @@ static int look_at_copy(struct checkpoint_reader *reader, struct reader_file *fi
     return 0;
 }
 
-/* Lines for people, in files that several checkpoints share: no reason not to go on from one. They
- * are checked where they are used, and by checkpoint_verify(). */
-static bool is_metrics(const char *name)
+bool reader_is_metrics(const char *name)
 {
     static const char suffix[] = ".jsonl";
     size_t length = strlen(name);
@@ -259,7 +257,7 @@ static int look_at_file(struct checkpoint_reader *reader, struct reader_file *fi
     int r = open_and_check(reader, file, &why);
     if (r == 0)
         return 0;
-    if (r == -ENOMEM || !is_metrics(file->entry->name))
+    if (r == -ENOMEM || !reader_is_metrics(file->entry->name))
         return error_set(error, r, "%s", why.text);
     log_warning("%s; the checkpoint is read without it", why.text);
     close_descriptor(&file->descriptor);

@@ -50,6 +50,9 @@ int reader_take_file(const struct checkpoint_reader *reader, const struct reader
 /** reader_worse() - of two copies' errors the one that counts for the checkpoint */
 int reader_worse(int code, int other);
 
+/** reader_is_metrics() - lines for people, in files that several checkpoints share: no reason not
+ * to go on from one. They are checked where they are used, and by checkpoint_verify() */
+bool reader_is_metrics(const char *name);
 /** reader_pread() - at least @size_bytes at @offset, at most @room_bytes (what O_DIRECT, which
    reads whole blocks, may deliver on top); -EBADMSG when the file ends before */
 int reader_pread(const struct reader_file *file, int descriptor, void *ret_data, size_t room_bytes,

@@ -218,7 +218,7 @@ static int receive(struct receiving receiving)
     if (receiving.buffer == NULL)
         return error_set(receiving.error, -ENOMEM, "no memory to copy a share of a checkpoint");
     receiving.has_reference =
-        folder_newest_before(local->folder, local->step, receiving.reference_path,
+        folder_shared_before(local->folder, local->step, receiving.reference_path,
                              &receiving.reference) == 0;
     int r = local->io->open(1, receiving.buffer, MANIFEST_CHUNK_BYTES, &receiving.context,
                             receiving.error);

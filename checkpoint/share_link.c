@@ -1,7 +1,8 @@
 /*
- * Frozen units are written once. The next checkpoint gives the file a second name in its own
- * folder, so every folder stays whole: it can be copied, and the old one removed, and neither
- * notices.
+ * Frozen units are written twice. The next checkpoint but one gives the file a second name in its
+ * own folder, so every folder stays whole: it can be copied, and the old one removed, and neither
+ * notices. Neighbours share nothing: were a block of the file to rot, the checkpoint before has
+ * another one.
  *
  * Why the file may be trusted to hold what memory holds: not because the unit was frozen then and
  * still is, which a job submitted anew under an old name would turn into somebody else's
@@ -116,7 +117,7 @@ void share_link_files(struct share *share, const struct io *io, struct io_contex
 {
     struct reference reference = {0};
     bool any = share->file_count > 0 && share->files[share->file_count - 1].kind == SHARE_FROZEN;
-    if (!any || folder_newest_before(share->folder, share->part.step, reference.path,
+    if (!any || folder_shared_before(share->folder, share->part.step, reference.path,
                                      &reference.manifest) != 0)
         return;
     for (unsigned i = 0; i < share->file_count; i++) {

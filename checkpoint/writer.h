@@ -17,10 +17,11 @@
  * checkpoint_commit().
  *
  * The parameters of a frozen unit go into a file of their own, model-frozen-<unit>.safetensors, so
- * that they are written once: the newest complete checkpoint before this one is looked at, and when
- * its file of that unit holds the same tensors (names, places, and XXH3-128 of what memory holds
- * now), the file gets a second name (link(2)) in this checkpoint's folder. Where it does not, or
- * links are refused, it is written like any other. All of a unit's tensors must be in one share.
+ * that they are written twice and then no more: when the last complete checkpoint but one has a
+ * file of that unit with the same tensors (names, places, and XXH3-128 of what memory holds now),
+ * the file gets a second name (link(2)) in this checkpoint's folder. Where it does not, or links
+ * are refused, it is written like any other. Two checkpoints in a row share nothing, so that a
+ * block which rots costs one of them. All of a unit's tensors must be in one share.
  *
  * Any failure gives the whole share up: its files are removed, the reason is kept for poll, and the
  * writer is ready for the next checkpoint. A failed fdatasync is not repeated on the same file.

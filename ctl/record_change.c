@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "checkpoint/keep.h"
 #include "ctl/store.h"
 
 struct changing {
@@ -83,11 +84,23 @@ static void note(const struct arguments *arguments, const struct checkpoint_plac
                 place->step, error.text);
 }
 
+/* No later checkpoint shares its files then. Somebody who may only read can verify too. */
+static void mark_folder(const struct checkpoint_place *place)
+{
+    struct error error = {0};
+
+    if (checkpoint_mark_damaged(place->path, &error) && error.code != -ENOENT &&
+        error.code != -EBADMSG)
+        fprintf(stderr, "firnctl: warning: it cannot be marked as damaged: %s\n", error.text);
+}
+
 void record_note_damage(const struct arguments *arguments, const struct checkpoint_place *place,
                         int status, const char *why)
 {
     bool lost = place->remote ? status == -EBADMSG : checkpoint_is_lost(place->path, status);
 
+    if (lost && !place->remote)
+        mark_folder(place);
     if (place->job[0] && lost && strcmp(place->damaged, why) != 0)
         note(arguments, place, why[0] ? why : "it is damaged");
 }

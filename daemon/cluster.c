@@ -15,6 +15,7 @@
 #include "daemon/inventory.h"
 #include "daemon/leading.h"
 #include "daemon/retiring.h"
+#include "daemon/scrubbing.h"
 #include "daemon/slot_service.h"
 #include "daemon/storing.h"
 #include "daemon/suspicion.h"
@@ -149,6 +150,8 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = storing_new(daemon, &daemon->storing);
     if (!status)
+        status = scrubbing_new(daemon, &daemon->scrubbing);
+    if (!status)
         status = retiring_new(daemon, &daemon->retiring);
     if (!status)
         status = suspicion_new(daemon, &daemon->suspicion);
@@ -179,6 +182,7 @@ void cluster_part(struct daemon *daemon)
 {
     leading_free(daemon->leading);
     storing_free(daemon->storing);
+    scrubbing_free(daemon->scrubbing);
     retiring_free(daemon->retiring);
     suspicion_free(daemon->suspicion);
     fencing_free(daemon->fencing);

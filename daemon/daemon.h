@@ -24,6 +24,7 @@ struct job;
 struct leading;
 struct slot_service;
 struct retiring;
+struct scrubbing;
 struct storing;
 struct suspicion;
 struct fencing;
@@ -56,6 +57,7 @@ struct daemon {
     struct job *jobs; /* a list */
     struct leading *leading;
     struct storing *storing;
+    struct scrubbing *scrubbing;
     struct retiring *retiring;
     struct suspicion *suspicion;
     struct fencing *fencing;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "daemon/fencing.h"
 #include "daemon/job.h"
+#include "daemon/scrubbing.h"
 
 #define LABELS_SIZE 256
 
@@ -85,6 +86,24 @@ static void add_node(struct page *page, const struct daemon *daemon)
                daemon->self.draining);
     add_single(page, "etcd_reachable", "1: etcd answered last time.", !daemon->store_away);
     add_slots(page, daemon);
+}
+
+/* Checkpoints that are read back (daemon/scrubbing.h). */
+static void add_scrubbing(struct page *page, const struct daemon *daemon)
+{
+    if (!daemon->scrubbing)
+        return;
+    const struct scrubbing_progress progress = scrubbing_progress(daemon->scrubbing);
+    add_single(page, "scrub_bytes", "Bytes of the checkpoint that is being read back; 0: none is.",
+               (double)progress.total_bytes);
+    add_single(page, "scrub_done_bytes", "How many of them have been read.",
+               progress.total_bytes ? (double)progress.done_bytes : 0);
+    add_single(page, "scrub_verified_checkpoints",
+               "Checkpoints that were found good since this firnd was started.",
+               (double)progress.verified);
+    add_single(page, "scrub_damaged_checkpoints",
+               "Checkpoints that were found damaged since this firnd was started.",
+               (double)progress.damaged);
 }
 
 /* ---- jobs ---- */
@@ -284,6 +303,7 @@ int exposition_append(const struct daemon *daemon, struct bytes *body)
     struct page page = {.body = body};
 
     add_node(&page, daemon);
+    add_scrubbing(&page, daemon);
     add_jobs(&page, daemon);
     add_states(&page, daemon);
     add_workers(&page, daemon);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "daemon/events.h"
 #include "daemon/fetching.h"
@@ -300,6 +301,16 @@ static void refuse(struct led *led, uint64_t step, int64_t revision, const char 
     tell(led, "checkpoint", text);
 }
 
+/* So that no later one shares its files, where this node reaches the folder. One whose manifest
+ * does not load shares nothing anyway. */
+static void mark_folder(const struct led *led, const char *path)
+{
+    struct error error = {0};
+
+    if (checkpoint_mark_damaged(path, &error) && error.code != -ENOENT && error.code != -EBADMSG)
+        log_warning("job %s: %s", led->job, error.text);
+}
+
 /*
  * A checkpoint that does not open is never planned with: the one before it is taken. Opening reads
  * headers only; what is wrong deeper inside the workers find. One that this node does not reach may
@@ -326,6 +337,7 @@ static bool checkpoint_opens(struct led *led, const struct view *view, const str
         return true;
     }
     refuse(led, plan->resume_step, view->checkpoint_revision, "", true, error.text);
+    mark_folder(led, plan->restore_path);
     return false;
 }
 
@@ -346,6 +358,8 @@ static bool refuse_lost(struct led *led, const struct view *view)
     if (known && !strcmp(known, unasked)) /* heard already: one of them is back since */
         return false;
     refuse(led, view->plan->resume_step, view->checkpoint_revision, unasked, true, witness->text);
+    if (!view->view.checkpoint.shares)
+        mark_folder(led, view->plan->restore_path);
     return true;
 }
 

@@ -276,7 +276,7 @@ static void save_history(const struct commit *commit, struct manifest *manifest)
     if (!commit->metrics_path[0])
         return;
     checkpoint_part_path(commit->folder, commit->step, commit->generation, part);
-    if (!folder_newest_before(commit->folder, commit->step, before, &earlier))
+    if (!folder_shared_before(commit->folder, commit->step, before, &earlier))
         source.manifest = &earlier;
     int status = history_save(&source, commit->step, part, manifest, &error);
     manifest_done(&earlier);

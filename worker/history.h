@@ -3,7 +3,7 @@
  * history with it, and a job that begins from a copied folder has all of its lines.
  *
  * They lie in segments, metrics-<step of the last line>.jsonl, each in step order. A checkpoint
- * writes what is new since the one before and links that one's segments (link(2)); small ones are
+ * writes what is new since the last but one and links that one's segments (link(2)); small ones are
  * written together, so that there are few. Older programs wrote all of it into metrics.jsonl.
  */
 #pragma once
@@ -18,7 +18,7 @@
 /* Where the lines come from. */
 struct history_source {
     const char *metrics_path;        /* of this node */
-    const char *before;              /* the folder of the checkpoint before; borrowed */
+    const char *before;              /* the folder of the last checkpoint but one; borrowed */
     const struct manifest *manifest; /* of that one; NULL: there is none */
 };
 

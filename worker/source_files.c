@@ -74,16 +74,22 @@ static int take_from_checkpoint(const struct source_files *files, const char *pa
     return status;
 }
 
+/* From the newest checkpoint that has them undamaged. */
 static int take_from_newest(const struct source_files *files, struct manifest *manifest,
                             json_t **ret_config, char *ret_left_out)
 {
-    struct manifest source = {0};
-    char path[FOLDER_PATH_SIZE];
-    int status = folder_newest_before(files->checkpoints, files->step, path, &source);
+    uint64_t limit = files->step;
+    int status = -EBADMSG;
 
-    if (!status)
+    while (status < 0) {
+        struct manifest source = {0};
+        char path[FOLDER_PATH_SIZE];
+        if (folder_newest_before(files->checkpoints, limit, path, &source))
+            return -ENOENT;
+        limit = source.step;
         status = take_from_checkpoint(files, path, &source, manifest, ret_config, ret_left_out);
-    manifest_done(&source);
+        manifest_done(&source);
+    }
     return status;
 }
 

@@ -33,6 +33,7 @@ MAY_INCLUDE = {
 # Where time may pass without a condition, and why. Everything else waits for what it needs.
 MAY_SLEEP = {
     "checkpoint/receive.c": "paces a copy: rests for as long as a chunk took",
+    "checkpoint/scrub.c": "paces reading back: spreads it over its time",
     "checkpoint/remote.c": "a pause between two requests to a firnd that has not heard of a plan yet",
     "worker/spread.c": "a pause between two looks at files of other nodes",
     "tests/integration/cluster.py": "a pause between two looks at a condition",

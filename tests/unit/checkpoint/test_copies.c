@@ -240,7 +240,7 @@ static void strangers_get_nothing(void **state)
     two_nodes_stop(&nodes);
 }
 
-static void frozen_files_travel_once(void **state)
+static void frozen_files_travel_twice(void **state)
 {
     struct two_nodes nodes;
     char paths[2][1280], folder[1024];
@@ -248,10 +248,10 @@ static void frozen_files_travel_once(void **state)
     (void)state;
     sample_frozen = 5;
     two_nodes_start(&nodes);
-    save(&nodes, STEP);
-    save(&nodes, STEP + 1);
+    for (uint64_t step = STEP; step <= STEP + 2; step++)
+        save(&nodes, step);
     file_path(&nodes, 1, "model-frozen-00002.safetensors", paths[0]); /* a wrote it */
-    checkpoint_path(nodes.folders[1], STEP + 1, folder);
+    checkpoint_path(nodes.folders[1], STEP + 2, folder);
     snprintf(paths[1], sizeof(paths[1]), "%s/model-frozen-00002.safetensors", folder);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(stat(paths[i], &status[i]), 0);
@@ -369,7 +369,7 @@ int main(void)
         cmocka_unit_test(a_chunk_that_comes_damaged_is_asked_for_again),
         cmocka_unit_test(a_sender_that_is_always_wrong_is_refused),
         cmocka_unit_test(strangers_get_nothing),
-        cmocka_unit_test(frozen_files_travel_once),
+        cmocka_unit_test(frozen_files_travel_twice),
         cmocka_unit_test(a_replay_takes_the_place_of_what_was_there),
         cmocka_unit_test(what_cannot_be_read_is_not_replaced),
         cmocka_unit_test(any_failing_operation_leaves_no_name),

@@ -1,6 +1,7 @@
 /*
- * Frozen units: written once, linked from then on whatever the layout, and written again whenever
- * the earlier file is not exactly what memory holds or a link is refused.
+ * Frozen units: written by two checkpoints, linked from then on whatever the layout so that
+ * neighbours share nothing, and written again whenever the earlier file is not exactly what memory
+ * holds or a link is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 
 #include "base/json.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/keep.h"
 #include "unit/checkpoint/fault_io.h"
 #include "unit/checkpoint/sample.h"
 
@@ -87,27 +89,43 @@ static struct hash128 digest(const char *folder, uint64_t step)
     return result;
 }
 
-static void written_once_and_linked_on_any_layout(void **state)
+static void written_twice_and_linked_on_any_layout(void **state)
 {
     const struct workbench *bench = *state;
-    save(bench, 1, 1);
-    save(bench, 2, 3);
-    save(bench, 3, 2);
+    static const unsigned worlds[] = {1, 3, 2, 1, 3, 2};
+    for (uint64_t step = 1; step <= 6; step++)
+        save(bench, step, worlds[step - 1]);
     for (unsigned unit = 0; unit < FROZEN; unit++) {
-        assert_true(same_file(bench, unit, 1, 2));
-        assert_true(same_file(bench, unit, 1, 3));
+        for (uint64_t step = 3; step <= 6; step++)
+            assert_true(same_file(bench, unit, step - 2, step));
+        assert_false(same_file(bench, unit, 1, 2)); /* what rots in one is whole in the other */
     }
+}
+
+static void nothing_is_shared_with_a_damaged_one(void **state)
+{
+    const struct workbench *bench = *state;
+    struct error error = {0};
+    char path[FOLDER_PATH_SIZE];
+    save(bench, 1, 1);
+    save(bench, 2, 1);
+    checkpoint_path(bench->folder, 1, path);
+    assert_int_equal(checkpoint_mark_damaged(path, &error), 0);
+    save(bench, 3, 1);
+    save(bench, 4, 1);
+    assert_false(same_file(bench, 0, 1, 3));
+    assert_true(same_file(bench, 0, 2, 4));
 }
 
 static void the_digest_does_not_see_links(void **state)
 {
     const struct workbench *bench = *state;
     char alone[64];
-    save(bench, 1, 2);
-    save(bench, 2, 2);
+    for (uint64_t step = 1; step <= 3; step++)
+        save(bench, step, 2);
     sample_folder(alone);
-    sample_write(alone, 2, 3);
-    assert_true(hash128_equal(digest(bench->folder, 2), digest(alone, 2)));
+    sample_write(alone, 3, 3);
+    assert_true(hash128_equal(digest(bench->folder, 3), digest(alone, 3)));
     sample_remove(alone);
 }
 
@@ -115,11 +133,11 @@ static void retention_loses_nothing(void **state)
 {
     const struct workbench *bench = *state;
     struct error error = {0};
-    save(bench, 1, 1);
-    save(bench, 2, 1);
-    assert_int_equal(checkpoint_retain(bench->folder, 1, 2, &error), 0);
+    for (uint64_t step = 1; step <= 3; step++)
+        save(bench, step, 1);
+    assert_int_equal(checkpoint_retain(bench->folder, 1, 3, &error), 0);
     assert_int_not_equal(sample_check(bench->folder, 1, NULL), 0);
-    if (sample_check(bench->folder, 2, &error) != 0)
+    if (sample_check(bench->folder, 3, &error) != 0)
         fail_msg("%s", error.text);
 }
 
@@ -128,13 +146,13 @@ static void a_copied_folder_is_whole(void **state)
     const struct workbench *bench = *state;
     char copy[64], command[256];
     struct error error = {0};
-    save(bench, 1, 1);
-    save(bench, 2, 1);
+    for (uint64_t step = 1; step <= 3; step++)
+        save(bench, step, 1);
     sample_folder(copy);
-    snprintf(command, sizeof(command), "cp -r %s/step-0000000002 %s/ && rm -r %s/step-*",
+    snprintf(command, sizeof(command), "cp -r %s/step-0000000003 %s/ && rm -r %s/step-*",
              bench->folder, copy, bench->folder);
     assert_int_equal(system(command), 0);
-    if (sample_check(copy, 2, &error) != 0)
+    if (sample_check(copy, 3, &error) != 0)
         fail_msg("%s", error.text);
     sample_remove(copy);
 }
@@ -165,10 +183,10 @@ static void the_boundary_moves(void **state)
     sample_frozen = 2;
     save(bench, 1, 1);
     sample_frozen = FROZEN;
-    save(bench, 2, 1);
-    save(bench, 3, 1);
-    assert_true(same_file(bench, 1, 1, 2));
-    assert_true(same_file(bench, FROZEN - 1, 2, 3));
+    for (uint64_t step = 2; step <= 4; step++)
+        save(bench, step, 1);
+    assert_true(same_file(bench, 1, 1, 3));
+    assert_true(same_file(bench, FROZEN - 1, 2, 4));
 }
 
 /* Somebody else's parameters under the same names: a job of the old name with another seed, say. */
@@ -181,14 +199,15 @@ static void other_values_are_written(void **state)
     struct checkpoint_reader *reader;
     float scalar;
     save(bench, 1, 1);
-    sample_init(&sample, 2);
+    save(bench, 2, 1);
+    sample_init(&sample, 3);
     assert_int_equal(sample.tensors[4].count, 1);
     sample.values[4][0] += 1.0f;
-    if (sample_save_values(bench->writer, bench->io, bench->folder, 2, 1, &sample, &error) != 0)
+    if (sample_save_values(bench->writer, bench->io, bench->folder, 3, 1, &sample, &error) != 0)
         fail_msg("%s", error.text);
-    assert_false(same_file(bench, 4, 1, 2));
-    assert_true(same_file(bench, 3, 1, 2));
-    checkpoint_path(bench->folder, 2, path);
+    assert_false(same_file(bench, 4, 1, 3));
+    assert_true(same_file(bench, 3, 1, 3));
+    checkpoint_path(bench->folder, 3, path);
     assert_int_equal(checkpoint_open(path, &reader, &error), 0);
     assert_int_equal(
         checkpoint_read(reader, "unit.4.weight", MANIFEST_PARAMETER, &scalar, 1, &error), 0);
@@ -208,8 +227,9 @@ static void a_cut_or_missing_file_is_written_again(void **state)
     frozen_path(bench, 1, 1, path);
     assert_int_equal(unlink(path), 0);
     save(bench, 2, 1);
-    assert_false(same_file(bench, 0, 1, 2));
-    assert_true(same_file(bench, 2, 1, 2));
+    save(bench, 3, 1);
+    assert_false(same_file(bench, 0, 1, 3));
+    assert_true(same_file(bench, 2, 1, 3));
 }
 
 static int refuse_link(struct io_context *context, const char *from, const char *to)
@@ -229,23 +249,24 @@ static void refused_links_are_copies(void **state)
     without_links.io = &io;
     without_links.writer = sample_writer(&io, 0);
     save(bench, 1, 1);
-    save(&without_links, 2, 1);
+    save(bench, 2, 1);
+    save(&without_links, 3, 1);
     checkpoint_writer_stop(without_links.writer);
     for (unsigned unit = 0; unit < FROZEN; unit++)
-        assert_false(same_file(bench, unit, 1, 2));
+        assert_false(same_file(bench, unit, 1, 3));
 }
 
 /* A damaged manifest is passed over for the one before it. */
-static void the_newest_that_loads_is_linked(void **state)
+static void only_those_that_load_count(void **state)
 {
     const struct workbench *bench = *state;
     char path[1024];
-    save(bench, 1, 1);
-    save(bench, 2, 1);
-    snprintf(path, sizeof(path), "%s/step-0000000002/manifest.json", bench->folder);
+    for (uint64_t step = 1; step <= 3; step++)
+        save(bench, step, 1);
+    snprintf(path, sizeof(path), "%s/step-0000000003/manifest.json", bench->folder);
     assert_int_equal(truncate(path, 10), 0);
-    save(bench, 3, 1);
-    assert_true(same_file(bench, 0, 1, 3));
+    save(bench, 4, 1);
+    assert_true(same_file(bench, 0, 1, 4));
 }
 
 static void moments_of_frozen_tensors_are_refused(void **state)
@@ -268,7 +289,8 @@ static void moments_of_frozen_tensors_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(written_once_and_linked_on_any_layout),
+        TEST(written_twice_and_linked_on_any_layout),
+        TEST(nothing_is_shared_with_a_damaged_one),
         TEST(the_digest_does_not_see_links),
         TEST(retention_loses_nothing),
         TEST(a_copied_folder_is_whole),
@@ -277,7 +299,7 @@ int main(void)
         TEST(other_values_are_written),
         TEST(a_cut_or_missing_file_is_written_again),
         TEST(refused_links_are_copies),
-        TEST(the_newest_that_loads_is_linked),
+        TEST(only_those_that_load_count),
         TEST(moments_of_frozen_tensors_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
