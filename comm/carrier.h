@@ -41,6 +41,7 @@ struct carrier_move {
 struct carrier_operations {
     const char *name;   /* "mesh", "nccl": for the log */
     bool device_memory; /* it moves memory of the device; others move the host's */
+    bool by_tag;        /* tags alone match: a receive may be posted long before its send */
     /*
      * Post @moves in their order; their data is borrowed until wait() of their request. One request
      * a move goes to ret_requests, in the order of the moves.

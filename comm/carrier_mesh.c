@@ -58,6 +58,7 @@ static void free_carrier(struct carrier *carrier)
 
 static const struct carrier_operations mesh_operations = {
     .name = "mesh",
+    .by_tag = true,
     .post = post,
     .wait = wait_for,
     .test = test,

@@ -114,6 +114,17 @@ static int init_peers(struct mesh *mesh, const struct mesh_options *options, str
     return 0;
 }
 
+/* Those without a share of their own divide what the mesh has for them. */
+static void share_room(struct mesh *mesh, uint64_t unexpected_max_bytes)
+{
+    unsigned sharers = 0;
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        sharers += mesh->peers[i].options.unexpected_max_bytes == 0;
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        if (mesh->peers[i].options.unexpected_max_bytes == 0)
+            mesh->peers[i].options.unexpected_max_bytes = unexpected_max_bytes / sharers;
+}
+
 static int init_descriptors(struct mesh *mesh, struct error *error)
 {
     mesh->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -205,13 +216,13 @@ int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_
     mesh->failure_timeout_ns = options->failure_timeout_ns;
     mesh->connect_deadline_ns = options->connect_deadline_ns;
     mesh->patient = options->patient;
-    mesh->unexpected_max_bytes =
-        options->unexpected_max_bytes ? options->unexpected_max_bytes : MESH_UNEXPECTED_MAX_BYTES;
     mesh->epoll = mesh->wake = -1;
     TAILQ_INIT(&mesh->connections);
     init_locks(mesh);
 
     code = init_peers(mesh, options, error);
+    share_room(mesh, options->unexpected_max_bytes ? options->unexpected_max_bytes
+                                                   : MESH_UNEXPECTED_MAX_BYTES);
     if (code == 0)
         code = init_descriptors(mesh, error);
     if (code == 0)

@@ -10,9 +10,10 @@
  * generation, from a stranger, too long or with an unknown type ends the link.
  *
  * Memory: messages that nobody has asked for yet take at most unexpected_max_bytes here, shared
- * evenly by the peers. What a peer has beyond its share is announced and stays on its side until a
- * receive is posted. So links are always read, and heartbeats and faults come through however far
- * behind this worker is. A receive posted early saves a copy and, for large messages, a round trip.
+ * evenly by the peers, but for those with a share of their own. What a peer has beyond its share is
+ * announced and stays on its side until a receive is posted. So links are always read, and
+ * heartbeats and faults come through however far behind this worker is. A receive posted early
+ * saves a copy and, for large messages, a round trip.
  *
  * Failure: a closed or reset link, or a peer silent for failure_timeout_ns (heartbeats go every
  * quarter of that), puts the whole mesh into the failed state: every waiter returns -ECONNRESET,
@@ -44,6 +45,8 @@ struct mesh_peer {
     unsigned rank;
     char address[ADDRESS_SIZE]; /* where its listener is; the higher rank connects to the lower */
     char name[MESH_NAME_SIZE]; /* for people, "b/1"; may be empty, then the address stands for it */
+    uint64_t unexpected_max_bytes; /* its share of such messages; 0: an even one of what the mesh
+                                      has for those without their own */
 };
 
 /* Who never answered while links were being made: their hosts gave no sign of life, not even the
@@ -64,7 +67,8 @@ struct mesh_options {
     unsigned peer_count;
     int listener;                  /* from mesh_listen(); borrowed, outlives the mesh */
     uint64_t failure_timeout_ns;   /* at least 20 ms */
-    uint64_t unexpected_max_bytes; /* messages nobody has asked for, of all peers; 0: 256 MiB */
+    uint64_t unexpected_max_bytes; /* messages nobody has asked for, of all peers that have no share
+                                      of their own; 0: 256 MiB */
     uint64_t connect_deadline_ns;  /* monotonic: all links up by then, or -ETIMEDOUT naming who is
                                       missing; sooner when a host is unreached */
     bool patient; /* hosts that are unreached do not end it: they may come to be reached */

@@ -94,7 +94,7 @@ struct mesh {
     unsigned peer_count;
     int listener, cancel; /* borrowed */
     bool patient;
-    uint64_t failure_timeout_ns, connect_deadline_ns, unexpected_max_bytes;
+    uint64_t failure_timeout_ns, connect_deadline_ns;
 
     int epoll, wake;
     pthread_t thread;

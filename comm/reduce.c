@@ -1,11 +1,13 @@
 /*
  * Reduce-scatter along the lane tree and all-gather, per array.
  *
- *     begin:   my sums of every other member's shard go to it; its sums of my shard are received
- *              into scratch
+ *     expect:  the others' sums of my shard are received into scratch (begin does it, if the
+ *              carrier matches by order)
+ *     begin:   my sums of every other member's shard go to it; where tags match, what the others
+ *              make of their shards is received where my first subtree lies
  *     combine: spans of lanes, left to right, are merged as soon as two of them are the children of
  *              one node, like a shift-reduce parser; what the last addition makes goes to all, and
- *              the others' shards are received where my first subtree lies
+ *              the others' shards are received, where begin has not done it
  *     finish:  all of that is complete
  *
  * Receiving into subtrees[0] while its slices may still be on their way out is safe: the owner of a
@@ -57,6 +59,7 @@ struct reduce_bucket {
     struct carrier_move *moves;        /* of one post */
     struct carrier_request **requests; /* all of this round, in the order of posting */
     unsigned move_count, request_count, requests_max;
+    bool expected; /* the receives of sums are posted, begin is still to come */
 };
 
 /* ---- memory of the host ---- */
@@ -232,6 +235,7 @@ static int give_up(struct reduce_bucket *bucket, int code)
         if (wait_request(bucket, i) < 0)
             continue;
     bucket->request_count = 0;
+    bucket->expected = false;
     return code;
 }
 
@@ -314,16 +318,64 @@ static void send_sums(struct reduce_bucket *bucket)
     }
 }
 
-int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees, size_t count)
+static void receive_results(struct reduce_bucket *bucket)
+{
+    const struct reduce_group *group = &bucket->group;
+    for (unsigned i = 0; i < group->member_count; i++) {
+        struct shard shard = shard_of(group, bucket->count, i);
+        if (i != group->self && shard.count > 0)
+            add_move(bucket, (struct carrier_move){.peer = bucket->ranks[i],
+                                                   .receive = true,
+                                                   .tag = bucket->tag | RESULT_TAG,
+                                                   .data = bucket->subtrees[0] + shard.begin,
+                                                   .size_bytes = shard.count * sizeof(float)});
+    }
+}
+
+/* In a group of one nothing is received. */
+static bool matches_by_tag(const struct reduce_bucket *bucket)
+{
+    const struct carrier *carrier = bucket->group.carrier;
+    return carrier && carrier->operations->by_tag;
+}
+
+static int begin_round(struct reduce_bucket *bucket, uint64_t tag, size_t count)
 {
     assert(!requests_left(bucket));
     if (count > bucket->count_max || (tag & 0xff) != 0)
         return -EINVAL;
     bucket->tag = tag;
     bucket->count = count;
-    memcpy(bucket->subtrees, subtrees, bucket->own_count * sizeof(*subtrees));
     receive_sums(bucket);
+    return 0;
+}
+
+int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count)
+{
+    if (!matches_by_tag(bucket))
+        return 0;
+    int code = begin_round(bucket, tag, count);
+    if (code < 0)
+        return code;
+    code = post_moves(bucket);
+    bucket->expected = code == 0;
+    return code < 0 ? give_up(bucket, code) : 0;
+}
+
+int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees, size_t count)
+{
+    if (!bucket->expected) {
+        int code = begin_round(bucket, tag, count);
+        if (code < 0)
+            return code;
+    } else if (tag != bucket->tag || count != bucket->count) {
+        return -EINVAL;
+    }
+    bucket->expected = false;
+    memcpy(bucket->subtrees, subtrees, bucket->own_count * sizeof(*subtrees));
     send_sums(bucket);
+    if (matches_by_tag(bucket))
+        receive_results(bucket);
     int code = post_moves(bucket);
     return code < 0 ? give_up(bucket, code) : 0;
 }
@@ -386,26 +438,13 @@ static void send_result(struct reduce_bucket *bucket, struct shard mine)
                              .size_bytes = mine.count * sizeof(float)});
 }
 
-static void receive_results(struct reduce_bucket *bucket)
-{
-    const struct reduce_group *group = &bucket->group;
-    for (unsigned i = 0; i < group->member_count; i++) {
-        struct shard shard = shard_of(group, bucket->count, i);
-        if (i != group->self && shard.count > 0)
-            add_move(bucket, (struct carrier_move){.peer = bucket->ranks[i],
-                                                   .receive = true,
-                                                   .tag = bucket->tag | RESULT_TAG,
-                                                   .data = bucket->subtrees[0] + shard.begin,
-                                                   .size_bytes = shard.count * sizeof(float)});
-    }
-}
-
 int reduce_combine(struct reduce_bucket *bucket)
 {
     struct shard mine = shard_of(&bucket->group, bucket->count, bucket->group.self);
     int code = mine.count > 0 ? finish_tree(bucket, mine) : 0;
     if (code == 0) {
-        receive_results(bucket);
+        if (!matches_by_tag(bucket))
+            receive_results(bucket);
         send_result(bucket, mine);
         code = post_moves(bucket);
     }

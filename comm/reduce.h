@@ -63,6 +63,15 @@ int reduce_bucket_new(const struct reduce_group *group, size_t count,
 void reduce_bucket_free(struct reduce_bucket *bucket);
 
 /**
+ * reduce_expect() - post the receives of the others' sums before my own are there
+ * @tag, @count: of the reduce_begin() that follows, which is then bound to it
+ *
+ * Sums that arrive earlier than their receive is posted take memory of the host beside the scratch.
+ * So a worker calls this at the start of a step. Does nothing with a carrier that matches by order.
+ */
+int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count) CHECK_RESULT;
+
+/**
  * reduce_begin() - post my subtree sums of one array
  * @tag: unique to (step, bucket), the same on every member; the low 8 bits must be 0 (used inside)
  * @subtrees: one buffer per maximal subtree of my lanes, left to right, borrowed until

@@ -18,8 +18,7 @@ int transfer_begin(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
     struct peer *peer = connection->peer;
-    uint64_t window_bytes =
-        MIN(mesh->unexpected_max_bytes / mesh->peer_count, (uint64_t)MESH_MESSAGE_MAX);
+    uint64_t window_bytes = MIN(peer->options.unexpected_max_bytes, (uint64_t)MESH_MESSAGE_MAX);
     pthread_mutex_lock(&mesh->lock);
     inbox_fail(&peer->inbox, -ECONNRESET); /* what a link that broke while opening had brought */
     inbox_init(&peer->inbox, window_bytes);

@@ -228,7 +228,9 @@ int engine_compute(struct engine *engine, struct error *error)
 
     mesh_statistics(engine->mesh, &before);
     begin_record(engine);
-    status = shadow_begin(engine->shadow);
+    status = reduction_expect(engine->reduction);
+    if (!status)
+        status = shadow_begin(engine->shadow);
     if (!status)
         status = pipeline_run(engine);
     if (!status)

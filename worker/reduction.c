@@ -201,6 +201,25 @@ void reduction_free(struct reduction *reduction)
     free(reduction);
 }
 
+static uint64_t tag_of(const struct engine *engine, unsigned unit)
+{
+    return tag_make(TAG_REDUCE, engine->state->hold.step, unit);
+}
+
+int reduction_expect(struct reduction *reduction)
+{
+    const struct engine *engine = reduction->engine;
+    int status = 0;
+
+    for (unsigned i = engine->unit_count; !status && i-- > 0;) {
+        unsigned unit = engine->first_unit + i;
+        if (reduction->units[i].bucket)
+            status = reduce_expect(reduction->units[i].bucket, tag_of(engine, unit),
+                                   engine->state->units[unit].layout.count);
+    }
+    return status;
+}
+
 /* A depart function: the sums are where they are added. */
 static int begin_unit(void *context, unsigned unit)
 {
@@ -208,8 +227,8 @@ static int begin_unit(void *context, unsigned unit)
     const struct engine *engine = reduction->engine;
     struct unit_sums *sums = &reduction->units[unit - engine->first_unit];
 
-    return reduce_begin(sums->bucket, tag_make(TAG_REDUCE, engine->state->hold.step, unit),
-                        sums->places, engine->state->units[unit].layout.count);
+    return reduce_begin(sums->bucket, tag_of(engine, unit), sums->places,
+                        engine->state->units[unit].layout.count);
 }
 
 int reduction_begin(struct reduction *reduction, unsigned unit)

@@ -27,6 +27,9 @@ size_t reduction_room_bytes(const struct state *state, const struct plan *plan, 
  * NULL allowed */
 void reduction_free(struct reduction *reduction);
 
+/** reduction_expect() - a step begins: what the other replicas will send is received from now on,
+ * where the carrier allows it. 0, -ECONNRESET, -ENOMEM */
+int reduction_expect(struct reduction *reduction) CHECK_RESULT;
 /** reduction_begin() - this replica's sums of @unit are complete: they travel */
 int reduction_begin(struct reduction *reduction, unsigned unit) CHECK_RESULT;
 /** reduction_finish() - the reduced gradients of all trained units are where gradients_reduced()

@@ -36,6 +36,7 @@ struct world {
     uint64_t failure_timeout_ns;
     uint64_t open_ns;
     uint64_t unexpected_max_bytes;
+    uint64_t shares[WORLD_MAX]; /* of what others send, by their rank; 0: an even one */
     uint8_t key[MESH_KEY_SIZE];
     struct mesh *meshes[WORLD_MAX];
 };
@@ -80,7 +81,7 @@ static inline struct mesh_options world_options(const struct world *world, unsig
         if (i == rank || (world->chain && i + 1 != rank && rank + 1 != i))
             continue;
         struct mesh_peer *peer = &peers[options.peer_count++];
-        *peer = (struct mesh_peer){.rank = i};
+        *peer = (struct mesh_peer){.rank = i, .unexpected_max_bytes = world->shares[i]};
         memcpy(peer->address, world->addresses[i], ADDRESS_SIZE);
         snprintf(peer->name, sizeof(peer->name), "%c/0", (char)('a' + (int)i));
     }

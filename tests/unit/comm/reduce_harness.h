@@ -123,11 +123,15 @@ static inline int run_step(struct member *member, const struct job *job,
                            size_t count)
 {
     float elsewhere[COUNT_MAX];
+    uint64_t base = (job->number << 32) | (step << 16);
     int code = 0;
+    for (unsigned b = 0; b < BUCKETS && code == 0; b++)
+        if (draw(job->number + self, 100 + step * BUCKETS + b) %
+            2) /* whether it does is a member's own affair */
+            code = reduce_expect(buckets[b], base | (b << 8), count);
     for (unsigned b = 0; b < BUCKETS && code == 0; b++) {
         own_sums_make(&member->sums[b], job, self, b, count);
-        uint64_t tag = (job->number << 32) | (step << 16) | (b << 8);
-        code = reduce_begin(buckets[b], tag, member->sums[b].pointers, count);
+        code = reduce_begin(buckets[b], base | (b << 8), member->sums[b].pointers, count);
     }
     for (unsigned b = 0; b < BUCKETS && code == 0; b++)
         code = reduce_combine(buckets[b]);

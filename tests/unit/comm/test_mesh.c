@@ -113,6 +113,37 @@ static void messages_beyond_the_credit_wait_at_the_sender(void **state)
     world_done(&world);
 }
 
+/* A peer's own share is neither more nor less because others have none. */
+static void a_peer_may_have_a_share_of_its_own(void **state)
+{
+    (void)state;
+    enum { SIZE = 100000 };
+    struct world world;
+    world_init(&world, 3);
+    world.unexpected_max_bytes = 1;
+    world.shares[1] = 2 * SIZE;
+    world_open(&world);
+    struct mesh_request *sends[4];
+    uint8_t *data = malloc(SIZE);
+    fill(data, SIZE, 1);
+    for (unsigned i = 0; i < 2; i++)
+        for (unsigned from = 1; from <= 2; from++)
+            assert_int_equal(
+                mesh_send(world.meshes[from], 0, i, data, SIZE, &sends[2 * i + from - 1]), 0);
+    assert_int_equal(mesh_wait(sends[0], UINT64_MAX), 0); /* the first of rank 1 waits at rank 0 */
+    assert_false(mesh_test(sends[1]));
+    assert_false(mesh_test(sends[2])); /* with what it costs beyond its bytes, one too many */
+    assert_false(mesh_test(sends[3]));
+    for (unsigned i = 0; i < 2; i++)
+        for (unsigned from = 1; from <= 2; from++)
+            receive_equal(world.meshes[0], from, i, data, SIZE);
+    for (unsigned i = 1; i < 4; i++)
+        assert_int_equal(mesh_wait(sends[i], UINT64_MAX), 0);
+    free(data);
+    world_close(&world);
+    world_done(&world);
+}
+
 /* More offers than the peer keeps: the rest is not even offered until some are taken. */
 static void offers_are_bounded(void **state)
 {
@@ -426,6 +457,7 @@ int main(void)
         cmocka_unit_test(sizes_around_the_segment_arrive_whole),
         cmocka_unit_test(tags_are_matched_each_in_order),
         cmocka_unit_test(messages_beyond_the_credit_wait_at_the_sender),
+        cmocka_unit_test(a_peer_may_have_a_share_of_its_own),
         cmocka_unit_test(offers_are_bounded),
         cmocka_unit_test(a_message_of_unknown_size_is_handed_over),
         cmocka_unit_test(what_was_posted_before_closing_arrives),

@@ -127,6 +127,104 @@ static void one_replica_needs_no_mesh(void **state)
     reduce_bucket_free(bucket);
 }
 
+/* A carrier that moves nothing and counts what is posted. */
+struct counting {
+    struct carrier carrier;
+    unsigned received, sent;
+};
+
+static int count_post(struct carrier *carrier, const struct carrier_move *moves, size_t move_count,
+                      struct carrier_request **ret_requests)
+{
+    struct counting *counting = (struct counting *)carrier;
+    for (size_t i = 0; i < move_count; i++) {
+        *(moves[i].receive ? &counting->received : &counting->sent) += 1;
+        ret_requests[i] = (struct carrier_request *)counting;
+    }
+    return 0;
+}
+
+static int count_wait(struct carrier *carrier, struct carrier_request *request)
+{
+    assert_ptr_equal(carrier, request);
+    return 0;
+}
+
+static void assert_posted(struct counting *counting, unsigned received, unsigned sent)
+{
+    assert_int_equal(counting->received, received);
+    assert_int_equal(counting->sent, sent);
+    counting->received = counting->sent = 0;
+}
+
+/* The second of three members, whose others bring one sum and two. */
+static struct reduce_bucket *counted_bucket(struct counting *counting)
+{
+    static const unsigned ranks[] = {0, 1, 2};
+    static const struct tree_span ranges[] = {{0, 2}, {2, 1}, {3, 3}};
+    struct reduce_group group = {.carrier = &counting->carrier,
+                                 .lanes = 6,
+                                 .member_count = 3,
+                                 .self = 1,
+                                 .ranks = ranks,
+                                 .lane_ranges = ranges,
+                                 .add = add};
+    struct reduce_bucket *bucket;
+    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    assert_int_equal(tree_subtrees(6, ranges[0], subtrees) + tree_subtrees(6, ranges[2], subtrees),
+                     3);
+    assert_int_equal(tree_subtrees(6, ranges[1], subtrees), 1);
+    assert_int_equal(reduce_bucket_new(&group, 100, &bucket), 0);
+    return bucket;
+}
+
+static void receives_are_posted_before_what_they_receive_can_come(void **state)
+{
+    (void)state;
+    const struct carrier_operations operations = {
+        .name = "counting", .by_tag = true, .post = count_post, .wait = count_wait};
+    struct counting counting = {.carrier = {&operations}};
+    struct reduce_bucket *bucket = counted_bucket(&counting);
+    float values[100] = {0};
+    float *subtrees[] = {values};
+    for (unsigned round = 0; round < 2; round++) {
+        assert_int_equal(reduce_expect(bucket, 0x100, 100), 0);
+        assert_posted(&counting, 3, 0);
+        assert_int_equal(reduce_begin(bucket, 0x200, subtrees, 100), -EINVAL); /* another one */
+        assert_int_equal(reduce_begin(bucket, 0x100, subtrees, 99), -EINVAL);
+        assert_int_equal(reduce_begin(bucket, 0x100, subtrees, 100), 0);
+        assert_posted(&counting, 2, 2); /* what becomes of both other shards */
+        assert_int_equal(reduce_combine(bucket), 0);
+        assert_posted(&counting, 0, 2);
+        assert_int_equal(reduce_finish(bucket, values), 0);
+    }
+    assert_int_equal(reduce_begin(bucket, 0x300, subtrees, 100), 0); /* nobody has to expect */
+    assert_posted(&counting, 5, 2);
+    assert_int_equal(reduce_combine(bucket), 0);
+    assert_int_equal(reduce_finish(bucket, values), 0);
+    reduce_bucket_free(bucket);
+}
+
+/* What two ranks exchange is posted in one order there, sums with sums and results with results. */
+static void a_carrier_without_tags_sees_the_order_of_always(void **state)
+{
+    (void)state;
+    const struct carrier_operations operations = {
+        .name = "ordered", .post = count_post, .wait = count_wait};
+    struct counting counting = {.carrier = {&operations}};
+    struct reduce_bucket *bucket = counted_bucket(&counting);
+    float values[100] = {0};
+    float *subtrees[] = {values};
+    assert_int_equal(reduce_expect(bucket, 0x100, 100), 0);
+    assert_posted(&counting, 0, 0);
+    assert_int_equal(reduce_begin(bucket, 0x100, subtrees, 100), 0);
+    assert_posted(&counting, 3, 2);
+    assert_int_equal(reduce_combine(bucket), 0);
+    assert_posted(&counting, 2, 2);
+    assert_int_equal(reduce_finish(bucket, values), 0);
+    reduce_bucket_free(bucket);
+}
+
 /* One member begins and then gives up: nobody waits for it, and no buffer stays borrowed. */
 static void *member_give_up(void *context)
 {
@@ -188,6 +286,8 @@ int main(void)
         cmocka_unit_test(every_layout_gives_the_bits_of_the_sequential_tree),
         cmocka_unit_test(groups_that_do_not_cover_the_lanes_are_refused),
         cmocka_unit_test(one_replica_needs_no_mesh),
+        cmocka_unit_test(receives_are_posted_before_what_they_receive_can_come),
+        cmocka_unit_test(a_carrier_without_tags_sees_the_order_of_always),
         cmocka_unit_test(a_member_that_gives_up_fails_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
