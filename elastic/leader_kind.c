@@ -151,18 +151,39 @@ static const struct leader_slot *unlike_slot(const struct leader_kind *kind,
     return NULL;
 }
 
+#define CORE_SIZE 24
+
+/* "OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread" (kernels/identity.h): where only the core
+ * differs, which OpenBLAS takes from the environment, the one of @wanted. */
+static bool lacks_core(const char *with, const char *wanted, char ret_core[CORE_SIZE])
+{
+    static const char library[] = "OpenBLAS ";
+    size_t version = strcspn(wanted + MIN(strlen(wanted), sizeof(library) - 1), " ");
+    size_t head = sizeof(library) - 1 + version + 1;
+    if (strncmp(wanted, library, sizeof(library) - 1) != 0 || strlen(wanted) <= head ||
+        strncmp(with, wanted, head) != 0)
+        return false;
+    size_t core = strcspn(wanted + head, ","), other = strcspn(with + head, ",");
+    if (core == 0 || core >= CORE_SIZE || strcmp(wanted + head + core, with + head + other) != 0)
+        return false;
+    snprintf(ret_core, CORE_SIZE, "%.*s", (int)core, wanted + head);
+    return true;
+}
+
 static void unlike_words(const struct leader_kind *kind, const struct leader_node *node,
                          const struct leader_slot *slot, char *ret_words, size_t size)
 {
     static const char unknown[] = "nobody knows what";
     const char *with = computes_with(node, slot);
-    char which[32] = "";
+    char which[32] = "", core[CORE_SIZE], remedy[64] = "";
     if (node->other_arithmetic[0][0] != '\0')
         snprintf(which, sizeof(which), "slot %u of ", slot->index);
+    if (lacks_core(with, kind->arithmetic, core))
+        snprintf(remedy, sizeof(remedy), ", or OPENBLAS_CORETYPE=%s there", core);
     snprintf(ret_words, size,
-             "%snode %s computes with %.70s, this job with %.70s: see elastic.mixed_devices", which,
-             node->name, with[0] != '\0' ? with : unknown,
-             kind->arithmetic[0] != '\0' ? kind->arithmetic : unknown);
+             "%snode %s computes with %.70s, this job with %.70s: see elastic.mixed_devices%s",
+             which, node->name, with[0] != '\0' ? with : unknown,
+             kind->arithmetic[0] != '\0' ? kind->arithmetic : unknown, remedy);
 }
 
 static void links_words(const struct leader_kind *kind, const struct leader_node *node,

@@ -4,15 +4,30 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "comm/frame.h"
 #include "kernels/backend.h"
+#include "kernels/openblas_core.h"
 #include "worker/rates.h"
 #include "worker/sample.h"
 #include "worker/trainer.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* OpenBLAS has chosen when it was loaded, before this program began. */
+static void begin_with_better_core(char **argv)
+{
+    const char *core = openblas_core_better();
+
+    if (!core || setenv(OPENBLAS_CORE_VARIABLE, core, 1))
+        return;
+    execv("/proc/self/exe", argv);
+    fprintf(stderr, "firn-worker: OpenBLAS stays slow, for /proc/self/exe cannot be run: %s\n",
+            strerror(errno));
+    unsetenv(OPENBLAS_CORE_VARIABLE);
+}
 
 static int train(int argc, char **argv)
 {
@@ -41,7 +56,7 @@ static int train(int argc, char **argv)
 static int identify(const char *device)
 {
     bool cuda = !strncmp(device, "cuda", 4) && (!device[4] || device[4] == ':');
-    char text[128];
+    char text[128], remark[OPENBLAS_CORE_REMARK_SIZE];
     struct error error = {0};
 
     if (cuda && device[4]) /* the only one that the driver shows */
@@ -55,6 +70,8 @@ static int identify(const char *device)
         fprintf(stderr, "firn-worker: %s\n", error.text);
         return EXIT_FAILED;
     }
+    if (!cuda && openblas_core_remark(remark, sizeof(remark)))
+        fprintf(stderr, "firn-worker: warning: %s\n", remark);
     return puts(text) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -66,6 +83,7 @@ static int tell_protocol(void)
 
 int main(int argc, char **argv)
 {
+    begin_with_better_core(argv);
     signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && !strcmp(argv[1], "identity"))
         return identify(argv[2]);
