@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mapped_blocks.h"
 #include "bench/paper_worker.h"
 #include "daemon/cluster.h"
-#include "daemon/memory.h"
 #include "daemon/reconcile.h"
 
 #define TURN_MS 5 /* a look around at least so often */
@@ -187,7 +187,7 @@ int many_nodes_run(const struct many_options *options, struct many_state *state)
     char open;
 
     log_set_level(LOG_LEVEL_ERROR);
-    memory_map_large();
+    mapped_blocks_from(128 * 1024); /* as firnd does */
     if (!nodes || nodes_ready < 0 || read(options->gate, &open, 1) != 1 ||
         start_all(nodes, options, nodes_ready) < 0)
         return 1;

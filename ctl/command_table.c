@@ -176,7 +176,9 @@ const struct command commands[] = {
      .details =
          "\"At risk\" is what would be computed again if everything that runs the job died now: the "
          "steps since\nthe newest checkpoint that is recorded. \"Verified\" is the newest that was "
-         "read whole and is good, as far\nas this machine reaches it.",
+         "read whole and is good, as far\nas this machine reaches it. The memory of each worker is "
+         "what its plan counted, and the most that it has\ntaken since its generation settled, both "
+         "without training data.",
      .flags = {&json},
      .run = run_job_show},
     {.name = "job scale",

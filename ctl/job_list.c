@@ -13,6 +13,7 @@
 #include "ctl/commands.h"
 #include "ctl/format.h"
 #include "ctl/job_hold.h"
+#include "ctl/job_memory.h"
 #include "ctl/job_risk.h"
 #include "ctl/layout.h"
 #include "ctl/output.h"
@@ -242,14 +243,54 @@ static void show_hold(const char *node)
             terminal_color(TERMINAL_RED), node, terminal_color(TERMINAL_PLAIN));
 }
 
-/* @held_by: NULL: nobody */
-static int show(const struct cluster_job *job, const char *held_by, struct error *error)
+/* What nodes say beyond what is in etcd. */
+struct told {
+    const char *held_by;       /* NULL: nobody */
+    struct job_memory *memory; /* owned */
+    unsigned worker_count;     /* in it */
+};
+
+static void told_done(struct told *told)
+{
+    free(told->memory);
+}
+
+static int ask_nodes(struct store *store, const struct cluster *cluster,
+                     const struct cluster_job *job, struct told *told, struct error *error)
+{
+    CLEANUP(worker_list_done) struct worker_list list = {0};
+    int status;
+
+    told->held_by = job_held_by(store, cluster, job);
+    if (!job->plan || cluster_job_over(job))
+        return 0;
+    status = worker_list_load_job(store, cluster, job, &list, error);
+    if (status)
+        return status;
+    if (job_memory_of(cluster, job, &list, &told->memory))
+        return error_set(error, -ENOMEM, "no memory for the workers");
+    told->worker_count = job->plan->worker_count;
+    return 0;
+}
+
+static int show_memory(const struct told *told, struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+
+    if (job_memory_append(told->memory, told->worker_count, &text))
+        return error_set(error, -ENOMEM, "no memory for the table");
+    if (text.size_bytes)
+        printf("\n%.*s", (int)text.size_bytes, (const char *)text.data);
+    return 0;
+}
+
+static int show(const struct cluster_job *job, const struct told *told, struct error *error)
 {
     char words[sizeof(job->state.state) + sizeof(job->state.text) + 8], date[FORMAT_SIZE];
 
     cluster_job_words(job, words, sizeof(words));
     printf("job         %s\nstate       %s\n", job->name, words);
-    show_hold(held_by);
+    show_hold(told->held_by);
     if (cluster_job_over(job) && job->state.kept_until_unix_ns)
         printf("listed      until %s; its checkpoints, metrics and logs stay on the disks\n",
                format_date(job->state.kept_until_unix_ns, date));
@@ -264,14 +305,15 @@ static int show(const struct cluster_job *job, const char *held_by, struct error
         job_risk_print(&risk);
     }
     show_checkpoints(job);
-    return 0;
+    return show_memory(told, error);
 }
 
-static int show_json(const struct cluster_job *job, const char *held_by, struct error *error)
+static int show_json(const struct cluster_job *job, const struct told *told, struct error *error)
 {
     json_t *tree = job_json(job, true);
 
-    if (tree && put(tree, "held_by", held_by ? json_string(held_by) : json_null())) {
+    if (tree && (put(tree, "held_by", told->held_by ? json_string(told->held_by) : json_null()) ||
+                 put(tree, "memory", job_memory_json(told->memory, told->worker_count)))) {
         json_decref(tree);
         tree = NULL;
     }
@@ -290,7 +332,10 @@ int run_job_show(const struct arguments *arguments, struct error *error)
     const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
     if (!job)
         return -ENOENT;
-    const char *held_by = job_held_by(&store, &cluster, job);
-    return arguments_has(arguments, "json") ? show_json(job, held_by, error)
-                                            : show(job, held_by, error);
+    CLEANUP(told_done) struct told told = {0};
+    status = ask_nodes(&store, &cluster, job, &told, error);
+    if (status)
+        return status;
+    return arguments_has(arguments, "json") ? show_json(job, &told, error)
+                                            : show(job, &told, error);
 }

@@ -84,6 +84,7 @@ int plan_slots_of(const struct cluster *cluster, struct planner_slot **ret_slots
             slot->memory_bytes = record->slots[s].memory_bytes;
             slot->speed = record->slots[s].speed;
             slot->gpu = !strcmp(record->slots[s].kind, "cuda");
+            slot->threads = record->slots[s].thread_count;
             slot->measured = measured_of(record);
         }
     }

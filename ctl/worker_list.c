@@ -50,6 +50,8 @@ static int decode(const json_t *tree, struct worker_info *info, struct error *er
         status = json_get_unsigned(tree, "lanes", 65536, &info->lanes, error);
     if (!status && json_has(tree, "held")) /* nor whether it holds */
         status = json_get_bool(tree, "held", &info->held, error);
+    if (!status && json_has(tree, "memory_bytes")) /* nor what it takes */
+        status = json_get_u64(tree, "memory_bytes", INT64_MAX, &info->memory_bytes, error);
     if (!status)
         status = json_get_double(tree, "compute_seconds", &info->compute_seconds, error);
     if (!status)
@@ -176,24 +178,53 @@ int worker_list_load_node(struct store *store, const struct cluster_node *node,
     return status;
 }
 
+static bool always(const struct cluster_job *job, const struct cluster_node *node)
+{
+    (void)job;
+    (void)node;
+    return true;
+}
+
+static bool in_plan(const struct cluster_job *job, const struct cluster_node *node)
+{
+    for (unsigned rank = 0; job->plan && rank < job->plan->worker_count; rank++)
+        if (!strcmp(job->plan->workers[rank].node, node->name))
+            return true;
+    return false;
+}
+
+/* Of the nodes that are @asked. */
 static int load_job(struct store *store, const struct cluster *cluster,
-                    const struct cluster_job *job, struct worker_list *list, struct error *error)
+                    const struct cluster_job *job,
+                    bool (*asked)(const struct cluster_job *job, const struct cluster_node *node),
+                    struct worker_list *list, struct error *error)
 {
     AUTO_FREE struct fetch *fetches = calloc(cluster->node_count + 1, sizeof(*fetches));
-    unsigned count = (unsigned)cluster->node_count;
-    int status = fetches ? 0 : error_set(error, -ENOMEM, "no memory for the workers");
+    AUTO_FREE const struct cluster_node **nodes = calloc(cluster->node_count + 1, sizeof(*nodes));
+    int status = fetches && nodes ? 0 : error_set(error, -ENOMEM, "no memory for the workers");
+    unsigned count = 0;
 
     if (status)
         return status;
-    for (unsigned i = 0; i < count; i++)
-        ask(&fetches[i], &cluster->nodes[i], job->name);
+    for (size_t i = 0; i < cluster->node_count; i++)
+        if (asked(job, &cluster->nodes[i])) {
+            nodes[count] = &cluster->nodes[i];
+            ask(&fetches[count++], &cluster->nodes[i], job->name);
+        }
     fetch_all(store, fetches, count, FETCH_QUICK_NS);
     for (unsigned i = 0; i < count; i++) {
         if (!status)
-            status = take(list, job, cluster->nodes[i].name, &fetches[i], error);
+            status = take(list, job, nodes[i]->name, &fetches[i], error);
         bytes_done(&fetches[i].body);
     }
     return status;
+}
+
+int worker_list_load_job(struct store *store, const struct cluster *cluster,
+                         const struct cluster_job *job, struct worker_list *list,
+                         struct error *error)
+{
+    return load_job(store, cluster, job, in_plan, list, error);
 }
 
 int worker_list_load(struct store *store, const struct cluster *cluster,
@@ -204,7 +235,7 @@ int worker_list_load(struct store *store, const struct cluster *cluster,
 
     for (size_t i = 0; i < cluster->job_count && !status; i++)
         if (!cluster_job_over(&cluster->jobs[i]))
-            status = load_job(store, cluster, &cluster->jobs[i], &list, error);
+            status = load_job(store, cluster, &cluster->jobs[i], always, &list, error);
     worker_list_finish(&list);
     if (status)
         worker_list_done(&list);

@@ -14,8 +14,9 @@ struct worker_info {
     unsigned first_unit, unit_count, model_units;
     unsigned lanes; /* that its replica carries; 0: not known */
     double compute_seconds, wait_seconds, step_seconds;
-    bool held;    /* its node is cut off from etcd and lets it commit nothing */
-    bool slowest; /* clearly, for a lane, of several replicas of its stage */
+    uint64_t memory_bytes; /* the most that its generation has taken; 0: not known */
+    bool held;             /* its node is cut off from etcd and lets it commit nothing */
+    bool slowest;          /* clearly, for a lane, of several replicas of its stage */
 };
 
 struct worker_list {
@@ -35,6 +36,11 @@ void worker_list_finish(struct worker_list *list);
 int worker_list_load_node(struct store *store, const struct cluster_node *node,
                           const struct cluster_job *job, struct worker_list *list,
                           struct error *error) CHECK_RESULT;
+/** worker_list_load_job() - add what the nodes of its plan say of @job; those that do not answer
+ * are left out and named */
+int worker_list_load_job(struct store *store, const struct cluster *cluster,
+                         const struct cluster_job *job, struct worker_list *list,
+                         struct error *error) CHECK_RESULT;
 /** worker_list_load() - ask every node about every job that is not over */
 int worker_list_load(struct store *store, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error) CHECK_RESULT;

@@ -271,6 +271,11 @@ static double worker_seconds(const struct job *job, unsigned slot)
     return job->progress[slot].step ? job->progress[slot].step_seconds : NAN;
 }
 
+static double worker_memory(const struct job *job, unsigned slot)
+{
+    return job->progress[slot].memory_bytes ? (double)job->progress[slot].memory_bytes : NAN;
+}
+
 static const struct {
     const char *name, *help;
     worker_value value;
@@ -279,6 +284,8 @@ static const struct {
     {"worker_step_seconds", "How long its newest step took.", worker_seconds},
     {"worker_compute_seconds", "What of it was its own work.", worker_compute},
     {"worker_wait_seconds", "What of it was waiting for others.", worker_wait},
+    {"worker_memory_bytes", "The most that its generation took, without training data.",
+     worker_memory},
 };
 
 static void add_workers(struct page *page, const struct daemon *daemon)

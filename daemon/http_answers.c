@@ -180,9 +180,9 @@ static json_t *worker_json(const struct job *job, unsigned slot)
         computes ? job->plan->replica_first_lane + (unsigned)rank / job->plan->stage_count : NULL;
 
     return json_pack(
-        "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:b}", "slot", (int)slot,
-        "pid", worker_process_pid(job->processes[slot]), "phase", worker_phase_word(status->phase),
-        "generation", (json_int_t)status->generation, "step",
+        "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:b}", "slot",
+        (int)slot, "pid", worker_process_pid(job->processes[slot]), "phase",
+        worker_phase_word(status->phase), "generation", (json_int_t)status->generation, "step",
         (json_int_t)MAX(progress->step, status->applied_step), "stage", computes ? (int)stage : -1,
         "replica", computes ? rank / (int)job->plan->stage_count : -1, "first_unit",
         computes ? (int)job->plan->stage_first_unit[stage] : 0, "unit_count",
@@ -191,7 +191,8 @@ static json_t *worker_json(const struct job *job, unsigned slot)
             : 0,
         "lanes", lanes ? (int)(lanes[1] - lanes[0]) : 0, "compute_seconds",
         progress->compute_seconds, "wait_seconds", progress->wait_seconds, "step_seconds",
-        progress->step_seconds, "held", (int)fencing_holds_slot(job, slot));
+        progress->step_seconds, "memory_bytes", (json_int_t)progress->memory_bytes, "held",
+        (int)fencing_holds_slot(job, slot));
 }
 
 static const struct job *find_job(const struct daemon *daemon, const char *name)

@@ -3,12 +3,14 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/mapped_blocks.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/journal.h"
-#include "daemon/memory.h"
 
 enum { EXIT_USAGE = 2 };
+
+#define MAPPED_BYTES (128 * 1024)
 
 int main(int argc, char **argv)
 {
@@ -23,7 +25,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     signal(SIGPIPE, SIG_IGN);
-    memory_map_large();
+    mapped_blocks_from(MAPPED_BYTES);
     log_set_prefix("firnd");
     if (config.journal)
         journal_use();

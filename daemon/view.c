@@ -326,6 +326,7 @@ static void take_node(struct leader_node *node, const char *name, const struct n
             .memory_bytes = record->slots[slot].memory_bytes,
             .speed = record->slots[slot].speed,
             .gpu = strcmp(record->slots[slot].kind, "cuda") == 0,
+            .threads = record->slots[slot].thread_count,
             .bad = record->slots[slot].bad[0] != '\0',
             .tried_again = record->slots[slot].retry_unix_ns != 0,
         };

@@ -126,6 +126,10 @@ static json_t *encode_progress(const struct control_progress *progress)
     if (tree == NULL ||
         put_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress) < 0)
         return NULL;
+    if (progress->memory_bytes > 0 &&
+        json_object_set_new(tree, "memory_bytes",
+                            json_integer((json_int_t)progress->memory_bytes)) < 0)
+        return NULL;
     if (progress->verdict_count > 0 &&
         json_object_set_new(tree, "verdicts", encode_verdicts(progress)) < 0)
         return NULL;
@@ -143,6 +147,8 @@ static int decode_progress(const json_t *tree, struct control_progress *progress
                               &progress->frozen_layers, error);
     if (r == 0)
         r = get_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress, error);
+    if (r == 0 && json_has(tree, "memory_bytes")) /* an older worker does not say */
+        r = json_get_u64(tree, "memory_bytes", INT64_MAX, &progress->memory_bytes, error);
     if (r == 0)
         r = decode_verdicts(tree, progress, error);
     return r;

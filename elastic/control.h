@@ -38,6 +38,8 @@ struct control_progress {
     double compute_seconds,
         wait_seconds;       /* own work and waiting for others, per step: stragglers */
     double pause_seconds;   /* of the last switch of generation */
+    uint64_t memory_bytes;  /* the most that this generation has taken (worker/footprint.h); 0: not
+                               known */
     unsigned verdict_count; /* rank 0: on stragglers */
     struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
 };

@@ -49,6 +49,7 @@ struct leader_slot {
     size_t memory_bytes;
     double speed;
     bool gpu;
+    unsigned threads; /* of the host */
     bool bad, busy;   /* busy: used by another job, */
     bool leaves;      /* whose worker is on its way out */
     unsigned holder;  /* that job: leader_view.holders[holder - 1]; 0: none */

@@ -47,6 +47,7 @@ int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
         if (node->slots[i].index == slot) {
             added->memory_bytes = node->slots[i].memory_bytes;
             added->gpu = node->slots[i].gpu;
+            added->threads = node->slots[i].threads;
             added->speed = node->slots[i].speed * leader_slow_speed(context, node, slot);
         }
     if (held != NULL) {

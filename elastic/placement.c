@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "elastic/planner_time.h"
+#include "elastic/process_memory.h"
 
 #define NO_STAGE UINT_MAX
 
@@ -43,7 +44,8 @@ static bool usable(const struct placement *placement, unsigned slot)
     const struct planner_slot *offered = &placement->input->slots[slot];
     return slot_speed(offered) >= placement->request->speed_min &&
            (offered->memory_bytes == 0 ||
-            offered->memory_bytes >= placement->request->memory_bytes_min);
+            process_room(offered->memory_bytes, placement->input->process_bytes) >=
+                placement->request->memory_bytes_min);
 }
 
 static size_t held_bytes(const struct placement *placement, unsigned slot, unsigned first,

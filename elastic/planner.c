@@ -25,6 +25,7 @@
 #include "elastic/partition.h"
 #include "elastic/placement.h"
 #include "elastic/planner_time.h"
+#include "elastic/process_memory.h"
 
 /* Partitions of all stage counts under one restriction; room 0: the free one. */
 struct restricted {
@@ -99,7 +100,8 @@ static void rank_slots(struct search *search)
             (void *)(uintptr_t)input->slots);
     size_t least = 0;
     for (unsigned i = 0; i < input->slot_count; i++) {
-        size_t memory = input->slots[search->best_slots[i]].memory_bytes;
+        size_t memory =
+            process_room(input->slots[search->best_slots[i]].memory_bytes, input->process_bytes);
         if (memory > 0 && (least == 0 || memory < least))
             least = memory;
         search->memory_least[i] = least;
@@ -422,13 +424,14 @@ static void report_choices(const struct search *search, unsigned kept,
         const struct candidate *candidate = &search->candidates[i];
         if (i >= kept && candidate->fits)
             continue;
-        choices[count++] = (struct planner_choice){candidate->shape.stage_count,
-                                                   candidate->shape.replica_count,
-                                                   candidate->seconds,
-                                                   candidate->bubble_share,
-                                                   candidate->memory_bytes_max,
-                                                   candidate->shape.recompute,
-                                                   candidate->fits};
+        choices[count++] =
+            (struct planner_choice){candidate->shape.stage_count,
+                                    candidate->shape.replica_count,
+                                    candidate->seconds,
+                                    candidate->bubble_share,
+                                    candidate->memory_bytes_max + search->input->process_bytes,
+                                    candidate->shape.recompute,
+                                    candidate->fits};
     }
     *ret_count = count;
 }
@@ -532,7 +535,7 @@ static int explain_nothing(const struct search *search, struct error *error)
     if (search->candidate_count > 0)
         return error_set(error, -ENOSPC,
                          "no layout fits: the least that a slot would need is %.1f MiB",
-                         (double)search->least_memory_needed / (1 << 20));
+                         (double)(search->least_memory_needed + input->process_bytes) / (1 << 20));
     if (input->stages_wanted > input->unit_count)
         return error_set(error, -ENOSPC, "%u stages are asked for, the model has %u units",
                          input->stages_wanted, input->unit_count);

@@ -20,6 +20,10 @@ struct planner_unit {
     size_t parameter_bytes, activation_bytes, boundary_bytes;
     size_t weight_bytes;  /* the parameters in the type of the activations; 0 where that is f32 */
     size_t scratch_bytes; /* what the stage of a unit computes in; of all its units the most */
+    size_t link_bytes; /* what a message over its boundary takes of the slot while nobody asks for
+                          it; 0 where the slot's memory is a device's own */
+    size_t tied_bytes; /* one end of a trained tied table: the other end's gradient, which comes
+                          when that is another stage's; else 0 */
     bool trained;
     enum plan_recompute again; /* from which level on it is computed again; NONE: never */
 };
@@ -31,6 +35,7 @@ struct planner_slot {
     size_t memory_bytes; /* 0: not limited */
     double speed;        /* relative, 1 = the reference of its kind */
     bool gpu;
+    unsigned threads; /* of a CPU slot; 0: not known */
     struct slot_measured measured;
     /* what the worker there holds now (0 units: nothing), to keep state where it is */
     unsigned held_first_unit, held_unit_count;
@@ -47,6 +52,7 @@ struct planner_input {
     double link_bytes_per_second, link_latency_seconds;
     double updated_bytes_second;             /* elastic/slot_rates.h; 0: a CPU slot's */
     unsigned stages_wanted, replicas_wanted; /* 0: free; else only this K or R */
+    size_t process_bytes; /* elastic/process_memory.h; 0: the slots' memory is the devices' own */
 };
 
 struct planner_choice {

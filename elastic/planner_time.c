@@ -17,6 +17,7 @@
 
 #include "elastic/lanes.h"
 #include "elastic/pipeline_time.h"
+#include "elastic/process_memory.h"
 
 /* It keeps its input alone. */
 static bool is_computed_again(const struct planner_unit *unit, enum plan_recompute recompute)
@@ -177,6 +178,9 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
 {
     bool keeps = !is_computed_again(unit, recompute);
     stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
+    stage->link = MAX(stage->link, unit->link_bytes);
+    stage->tied = MAX(stage->tied, unit->tied_bytes);
+    stage->tied_ends += unit->tied_bytes > 0;
     stage->scratch = MAX(stage->scratch, unit->scratch_bytes);
     stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
     if (unit->trained)
@@ -191,7 +195,10 @@ size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_le
     size_t bytes = stage->state + stage->scratch;
     for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
         bytes += stage->again[kind];
-    return bytes + (stage->in_flight + stage->boundary) * stages_left;
+    if (stage->tied_ends == 1)
+        bytes += stage->tied;
+    return bytes + (stage->in_flight + stage->boundary) * stages_left +
+           stage->link * process_messages(stages_left);
 }
 
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,

@@ -76,7 +76,8 @@ static inline unsigned gradient_room(unsigned lanes_held, unsigned sums)
 
 /* The memory of a stage that grows unit by unit: what of it does not depend on where it stands. */
 struct planned_stage {
-    size_t state, in_flight, boundary, scratch;
+    size_t state, in_flight, boundary, scratch, link, tied;
+    unsigned tied_ends;            /* of the one table that a model may have tied */
     size_t again[PLAN_RECOMPUTES]; /* by kind: one set that all units of it work in */
 };
 
@@ -88,8 +89,9 @@ size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_le
 
 /**
  * planner_stage_bytes() - parameters, their weights, room for gradients and two moments of what is
- * trained, what the stage computes in, and the activations of @stages_left micro-batches in flight
- * (1F1B: so many stages from this one on)
+ * trained, what the stage computes in, the activations of @stages_left micro-batches in flight
+ * (1F1B: so many stages from this one on), the gradient of a tied table's other end, and what links
+ * may hold of it
  * @room: gradient_room()
  */
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "elastic/process_memory.h"
+
 /* Columns of a sublayer's rows: what the norm becomes, and what returns (model/unit.h). */
 struct widths {
     double wide, mixed;
@@ -132,6 +134,12 @@ void planner_units(const struct job_spec *spec, unsigned frozen_layers,
                                 ? 0
                                 : (size_t)parameter_count(spec, unit) * rates->activation_size,
             .scratch_bytes = (size_t)scratch_bytes(spec, tokens, size),
+            .link_bytes = rates->host_memory
+                              ? (size_t)(tokens * spec->model.width) * rates->activation_size
+                              : 0,
+            .tied_bytes = spec->model.tied && frozen_units == 0 && (unit == 0 || unit + 1 == count)
+                              ? (size_t)spec->model.vocab * spec->model.width * sizeof(float)
+                              : 0,
             .trained = trained,
             .again = recomputed_from(spec, unit),
         };
@@ -156,6 +164,15 @@ static struct slot_rates rates_of(const struct planner_slot *slots, unsigned slo
     return rates;
 }
 
+static unsigned most_threads(const struct planner_slot *slots, unsigned slot_count)
+{
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < slot_count; i++)
+        most = MAX(most, slots[i].threads);
+    return most;
+}
+
 void planner_job(const struct job_spec *spec, unsigned frozen_layers,
                  const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
                  struct planner_input *ret_input)
@@ -173,5 +190,7 @@ void planner_job(const struct job_spec *spec, unsigned frozen_layers,
         .micro_batches_per_lane = spec->train.micro_batches_per_lane,
         .link_bytes_per_second = rates.link_bytes_per_second,
         .link_latency_seconds = rates.link_latency_seconds,
+        .process_bytes =
+            rates.host_memory ? process_bytes(spec, most_threads(slots, slot_count)) : 0,
     };
 }

@@ -16,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elastic/planned_worker.h"
 #include "elastic/planner_time.h"
+#include "elastic/process_memory.h"
 
 #define NO_RANK      UINT_MAX
 #define SLOWER_WORTH 1.25 /* times the step without, for copies of all stages */
@@ -30,16 +32,6 @@ struct copies {
     unsigned *rank_of;  /* per stage; NO_RANK: none */
 };
 
-static size_t stage_copy_bytes(const struct copies *copies, unsigned stage)
-{
-    const struct plan *plan = copies->plan;
-    size_t bytes = 0;
-    for (unsigned u = plan->stage_first_unit[stage]; u < plan->stage_first_unit[stage + 1]; u++)
-        bytes +=
-            copies->input->units[u].parameter_bytes * (copies->input->units[u].trained ? 4 : 1);
-    return bytes;
-}
-
 /* What the worker has room for; 0: not limited. */
 static size_t memory_of(const struct copies *copies, unsigned rank)
 {
@@ -47,7 +39,7 @@ static size_t memory_of(const struct copies *copies, unsigned rank)
     for (unsigned i = 0; i < copies->input->slot_count; i++) {
         const struct planner_slot *slot = &copies->input->slots[i];
         if (slot->slot == worker->slot && strcmp(slot->node, worker->node) == 0)
-            return slot->memory_bytes;
+            return process_room(slot->memory_bytes, copies->input->process_bytes);
     }
     return 0;
 }
@@ -103,7 +95,7 @@ static void measure(struct copies *copies)
 {
     const struct plan *plan = copies->plan;
     for (unsigned stage = 0; stage < plan->stage_count; stage++) {
-        copies->copy_bytes[stage] = stage_copy_bytes(copies, stage);
+        copies->copy_bytes[stage] = planned_copy_bytes(copies->input->units, plan, stage);
         copies->rank_of[stage] = NO_RANK;
     }
     unsigned sums = sums_room(copies->input->lanes, plan->replica_count, plan->replica_first_lane);

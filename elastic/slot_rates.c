@@ -24,7 +24,8 @@ struct slot_rates slot_rates(bool gpu, enum job_precision precision)
     struct slot_rates rates = {.flops_per_second = 2e10,
                                .link_bytes_per_second = 1e9,
                                .link_latency_seconds = 1e-4,
-                               .activation_size = sizeof(float)};
+                               .activation_size = sizeof(float),
+                               .host_memory = !gpu};
 
     if (gpu) {
         rates.flops_per_second = gpu_flops[precision];

@@ -20,6 +20,7 @@ struct slot_rates {
     double updated_bytes_second; /* f32 parameters that AdamW updates */
     double link_bytes_per_second, link_latency_seconds;
     size_t activation_size; /* bytes an element; weights have the same type */
+    bool host_memory;       /* the slot's memory is its machine's, not a device's own */
 };
 
 /* What was measured of a slot; 0: it was not. */

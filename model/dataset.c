@@ -276,6 +276,20 @@ uint64_t dataset_memory_max(const struct dataset_options *options)
     return options->memory_max_bytes > 0 ? options->memory_max_bytes : TOKEN_ROW_MEMORY_MAX;
 }
 
+static void add_text_bytes(const struct text *text, uint64_t *copied, uint64_t *mapped)
+{
+    token_row_held_bytes(&text->tokens, copied, mapped);
+    if (text->mask.bytes.count > 0)
+        token_row_held_bytes(&text->mask.bytes, copied, mapped);
+}
+
+void dataset_held_bytes(const struct dataset *dataset, uint64_t *ret_copied, uint64_t *ret_mapped)
+{
+    *ret_copied = *ret_mapped = 0;
+    add_text_bytes(&dataset->text, ret_copied, ret_mapped);
+    add_text_bytes(&dataset->validation_text, ret_copied, ret_mapped);
+}
+
 uint64_t dataset_token_count(const struct dataset *dataset)
 {
     return dataset->text.tokens.count + dataset->validation_text.tokens.count;

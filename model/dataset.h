@@ -82,6 +82,9 @@ struct hash128 dataset_digest(const struct dataset *dataset);
 bool dataset_was_known(const struct dataset *dataset);
 /** dataset_memory_max() - the limit that @options mean */
 uint64_t dataset_memory_max(const struct dataset_options *options);
+/** dataset_held_bytes() - of files, in memory: copied and mapped; what is mapped is there as far as
+ * it is read, and goes when memory is short */
+void dataset_held_bytes(const struct dataset *dataset, uint64_t *ret_copied, uint64_t *ret_mapped);
 uint64_t dataset_token_count(const struct dataset *dataset);
 uint64_t dataset_train_count(const struct dataset *dataset);      /* samples, >= 1 */
 uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, may be 0 */

@@ -380,6 +380,18 @@ static uint64_t extent_end(const struct token_row *row, size_t index)
     return index + 1 < row->extent_count ? row->extents[index + 1].first : row->count;
 }
 
+void token_row_held_bytes(const struct token_row *row, uint64_t *copied, uint64_t *mapped)
+{
+    uint64_t bytes = row->count * row->token_bytes;
+
+    for (size_t i = 0; i < row->extent_count; i++)
+        if (row->extents[i].map_bytes > 0) {
+            *mapped += row->extents[i].map_bytes;
+            bytes -= (extent_end(row, i) - row->extents[i].first) * row->token_bytes;
+        }
+    *copied += bytes;
+}
+
 /* The extent that holds @position. */
 static size_t find_extent(const struct token_row *row, uint64_t position)
 {

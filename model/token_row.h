@@ -53,6 +53,9 @@ int token_row_open(const struct token_row_options *options, struct token_row *re
                    struct error *error) CHECK_RESULT;
 void token_row_done(struct token_row *row);
 
+/** token_row_held_bytes() - what it has copied and what it has mapped, added to both numbers */
+void token_row_held_bytes(const struct token_row *row, uint64_t *copied, uint64_t *mapped);
+
 /** token_row_read() - tokens [first, first + count), which must lie in the row; O(log files) */
 void token_row_read(const struct token_row *row, uint64_t first, size_t count, int32_t *ret_tokens);
 

@@ -2,19 +2,23 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
 #define WATCHED true /* the sanitizer watches the ends of allocations, not of parts */
 #else
 #define WATCHED false
 #endif
-#define HOST_SPARE_BYTES ((size_t)64 << 20)
-#define ALIGNMENT_BYTES  ((size_t)256) /* as a GPU's own allocations have it */
+#define SPARE_BYTES     ((size_t)8 << 20) /* of the host that may be held for nothing */
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define ALIGNMENT_BYTES ((size_t)256) /* as a GPU's own allocations have it */
 
 struct arena {
     const struct kernel *kernel;
     struct kernel_device *device;
     char *memory;
+    size_t room_bytes; /* allocated; what of it is beyond size_bytes has no pages */
     size_t size_bytes, used_bytes;
     size_t dirty_bytes; /* from the start on: what parts have written */
     void **apart;       /* parts that are allocations of their own */
@@ -37,7 +41,7 @@ void arena_drop(struct arena *arena)
     assert(arena->used_bytes == 0);
     arena->kernel->release(arena->device, arena->memory);
     arena->memory = NULL;
-    arena->size_bytes = arena->dirty_bytes = 0;
+    arena->room_bytes = arena->size_bytes = arena->dirty_bytes = 0;
 }
 
 void arena_free(struct arena *arena)
@@ -57,11 +61,31 @@ size_t arena_part_bytes(size_t size_bytes)
                : (size_bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
 }
 
-/* Much more than is wanted is given back where memory is everybody's. */
-static bool is_too_large(const struct arena *arena, size_t size_bytes)
+/* The pages beyond @size_bytes go back to the system where memory is everybody's; those that stay
+ * need not be made again. */
+static void trim(struct arena *arena, size_t size_bytes)
 {
-    return arena->kernel->host_memory && arena->size_bytes > HOST_SPARE_BYTES &&
-           arena->size_bytes / 2 > size_bytes;
+    size_t kept_bytes = (size_bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    if (!arena->kernel->host_memory || arena->size_bytes < kept_bytes + SPARE_BYTES)
+        return;
+    /* What is not a whole page may be another block's, too. */
+    uintptr_t begin = ((uintptr_t)arena->memory + kept_bytes + page_bytes - 1) / page_bytes;
+    uintptr_t end = ((uintptr_t)arena->memory + arena->size_bytes) / page_bytes;
+    if (madvise((void *)(begin * page_bytes), (end - begin) * page_bytes, MADV_DONTNEED))
+        return; /* it stays held, and zeroed or dirty as it is */
+    arena->size_bytes = kept_bytes;
+    arena->dirty_bytes = MIN(arena->dirty_bytes, kept_bytes);
+}
+
+/* Of what was trimmed before: all pages are there again, zeroed. */
+static int regrow(struct arena *arena, size_t size_bytes, struct error *error)
+{
+    arena->kernel->zero(arena->device, arena->memory + arena->size_bytes,
+                        size_bytes - arena->size_bytes);
+    arena->size_bytes = size_bytes;
+    return arena->kernel->synchronize(arena->device, error);
 }
 
 int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error)
@@ -69,15 +93,19 @@ int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error)
     assert(arena->used_bytes == 0 && arena->apart_count == 0);
     if (arena->kernel->host_memory && WATCHED)
         return 0;
-    if (size_bytes <= arena->size_bytes && !is_too_large(arena, size_bytes))
+    if (size_bytes <= arena->size_bytes) {
+        trim(arena, size_bytes);
         return 0;
+    }
+    if (size_bytes <= arena->room_bytes)
+        return regrow(arena, size_bytes, error);
     arena_drop(arena);
     if (size_bytes == 0)
         return 0;
     if (arena->kernel->allocate(arena->device, size_bytes, (void **)&arena->memory))
         return error_set(error, -ENOMEM, "no %zu MiB of the device for a generation",
                          size_bytes >> 20);
-    arena->size_bytes = size_bytes;
+    arena->room_bytes = arena->size_bytes = size_bytes;
     return 0;
 }
 
@@ -131,4 +159,9 @@ void arena_end(struct arena *arena)
 size_t arena_held_bytes(const struct arena *arena)
 {
     return arena->size_bytes;
+}
+
+size_t arena_room_bytes(const struct arena *arena)
+{
+    return arena->room_bytes;
 }

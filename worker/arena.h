@@ -9,9 +9,9 @@
  * it goes back first, so that at no time two are there.
  *
  * Fresh pages of the host cost as much as computing on them for a while, so memory of the host is
- * held as well; but what is more than twice the need goes back to the system, for it is
- * everybody's. Under the address sanitizer each part of it is an allocation of its own, whose ends
- * are watched. So is a part that was not counted.
+ * held as well; but the pages beyond the need go back to the system, for it is everybody's, and a
+ * plan has counted no more (elastic/process_memory.h). Under the address sanitizer each part of it
+ * is an allocation of its own, whose ends are watched. So is a part that was not counted.
  */
 #pragma once
 
@@ -45,5 +45,7 @@ void arena_end(struct arena *arena);
 
 /** arena_held_bytes() - what it keeps of the device, whether or not parts are in use */
 size_t arena_held_bytes(const struct arena *arena);
+/** arena_room_bytes() - up to where it can hold more without a second allocation */
+size_t arena_room_bytes(const struct arena *arena);
 /** arena_drop() - keep nothing; no part is in use */
 void arena_drop(struct arena *arena);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "checkpoint/reader.h"
 #include "elastic/holdings.h"
+#include "elastic/process_memory.h"
 #include "elastic/start_time.h"
 #include "worker/handover.h"
 #include "worker/memory.h"
@@ -208,6 +209,24 @@ void generation_restored_folder(const struct trainer *trainer, char ret_folder[J
 
 /* ---- links ---- */
 
+/* What may wait here of a peer's messages; 0: a share of what is there for all that are no
+ * neighbours in the pipeline. */
+static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, unsigned peer)
+{
+    const struct plan *plan = trainer->plan;
+    const struct job_spec *spec = &trainer->spec;
+    unsigned stages = plan->stage_count, stage = rank % stages;
+    uint64_t boundary_bytes = (uint64_t)spec->train.micro_batch * spec->model.context *
+                              spec->model.width * trainer->kernel->activation_size;
+    bool pipeline = rank < plan->worker_count && peer < plan->worker_count;
+
+    if (pipeline && stage > 0 && peer + 1 == rank)
+        return PROCESS_NEIGHBOUR_BYTES + PROCESS_MESSAGES_FORWARD(stages - stage) * boundary_bytes;
+    if (pipeline && stage + 1 < stages && peer == rank + 1)
+        return PROCESS_NEIGHBOUR_BYTES + PROCESS_MESSAGES_BACKWARD * boundary_bytes;
+    return 0;
+}
+
 static int open_links(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -222,6 +241,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
         .patient = plan->patient,
         .unreached = &trainer->unreached,
+        .unexpected_max_bytes = PROCESS_LINK_BYTES,
         .connect_deadline_ns =
             clock_monotonic_ns() +
             start_time_ns(plan, &trainer->spec, trainer->options->failure_timeout_ns),
@@ -236,6 +256,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
     for (unsigned i = 0; i < options.peer_count; i++) {
         const struct plan_worker *worker = &plan->workers[ranks[i]];
         peers[i].rank = ranks[i];
+        peers[i].unexpected_max_bytes = unexpected_bytes(trainer, rank, ranks[i]);
         snprintf(peers[i].name, sizeof(peers[i].name), "%s/%u", worker->node, worker->slot);
         snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
     }

@@ -7,12 +7,16 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mapped_blocks.h"
 #include "comm/frame.h"
 #include "kernels/backend.h"
 #include "kernels/openblas_core.h"
 #include "worker/rates.h"
 #include "worker/sample.h"
 #include "worker/trainer.h"
+
+#define MAPPED_BYTES                                                                               \
+    ((size_t)1 << 20) /* units, and messages that a copy costs more than their pages */
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -84,6 +88,7 @@ static int tell_protocol(void)
 int main(int argc, char **argv)
 {
     begin_with_better_core(argv);
+    mapped_blocks_from(MAPPED_BYTES);
     signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && !strcmp(argv[1], "identity"))
         return identify(argv[2]);

@@ -147,6 +147,6 @@ void memory_make_room(struct state *state, const struct memory_need *need)
     size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX;
 
     state->kernel->memory(state->device, &free_bytes, &total_bytes);
-    if (memory_arena_bytes(need) > arena_held_bytes(state->arena) || need->state_bytes > free_bytes)
+    if (memory_arena_bytes(need) > arena_room_bytes(state->arena) || need->state_bytes > free_bytes)
         arena_drop(state->arena);
 }

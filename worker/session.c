@@ -190,6 +190,7 @@ static int settle_into_generation(struct trainer *trainer)
     mark_restored(trainer);
     snapshot_release(trainer->snapshot);
     engine_drop_others(trainer->engine);
+    footprint_restart(&trainer->footprint);
     algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
     return handover_release(trainer->plan, engine->rank, trainer->mesh);
 }

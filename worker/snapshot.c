@@ -14,6 +14,7 @@
 #include "checkpoint/writable.h"
 #include "checkpoint/writer.h"
 #include "elastic/huggingface.h"
+#include "elastic/process_memory.h"
 #include "worker/canonical.h"
 #include "worker/commit.h"
 #include "worker/keeper.h"
@@ -22,9 +23,10 @@
 #include "worker/share_copy.h"
 #include "worker/share_tensors.h"
 
-#define ARENA_BYTES       ((size_t)64 << 20)
-#define SMALL_ARENA_BYTES ((size_t)CHECKPOINT_ARENA_MIN)
-#define SMALL_BLOCK_BYTES (SMALL_ARENA_BYTES / 16) /* as many blocks as the large one has */
+#define SMALL_BLOCK_BYTES                                                                          \
+    (PROCESS_SMALL_STAGING_BYTES / 16) /* as many blocks as the large one has */
+
+_Static_assert(PROCESS_SMALL_STAGING_BYTES >= CHECKPOINT_ARENA_MIN, "plans count it as staging");
 
 /* Parameters, and the moments of those that are trained. */
 static uint64_t state_bytes(const struct state *state)
@@ -39,7 +41,7 @@ static uint64_t state_bytes(const struct state *state)
 /* Of a state that fits into the least arena: every page of more would be touched for nothing. */
 static bool is_small(const struct state *state)
 {
-    return state_bytes(state) <= SMALL_ARENA_BYTES;
+    return state_bytes(state) <= PROCESS_SMALL_STAGING_BYTES;
 }
 
 /* A small model is on disk before any disk has got going. */
@@ -107,7 +109,7 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
     const struct io_tuning tuning = choose_tuning(state, snapshot->io, options->folder);
     const struct checkpoint_writer_options writing = {
         .io = snapshot->io,
-        .arena_bytes = is_small(state) ? SMALL_ARENA_BYTES : ARENA_BYTES,
+        .arena_bytes = is_small(state) ? PROCESS_SMALL_STAGING_BYTES : PROCESS_STAGING_BYTES,
         .depth = tuning.depth,
         .block_bytes = tuning.block_bytes};
     if (tuning.bytes_per_second > 0)

@@ -181,6 +181,7 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
         .compute_seconds = (double)trainer->engine->timing.compute_ns / 1e9,
         .wait_seconds = (double)trainer->engine->timing.wait_ns / 1e9,
         .pause_seconds = trainer->pause_seconds,
+        .memory_bytes = footprint_peak_bytes(&trainer->footprint, trainer->dataset),
     };
     if (trainer->straggler)
         message->progress.verdict_count =

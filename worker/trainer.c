@@ -241,9 +241,11 @@ static int open_kernel(struct trainer *trainer, struct error *error)
 
     if (!status)
         status = kernel->open(&device, &trainer->device, error);
-    if (!status)
-        trainer->kernel = kernel;
-    return status;
+    if (status)
+        return status;
+    trainer->kernel = kernel;
+    footprint_open(&trainer->footprint, kernel, trainer->device);
+    return 0;
 }
 
 static int open_state(struct trainer *trainer, struct error *error)

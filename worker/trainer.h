@@ -33,6 +33,7 @@
 #include "worker/divergence.h"
 #include "worker/engine.h"
 #include "worker/exchange.h"
+#include "worker/footprint.h"
 #include "worker/metrics.h"
 #include "worker/options.h"
 #include "worker/snapshot.h"
@@ -43,6 +44,7 @@ struct trainer {
     struct job_spec spec;
     const struct kernel *kernel;
     struct kernel_device *device;
+    struct footprint footprint;
     struct nccl_use nccl;
     struct algorithms algorithms;
     struct state *state;

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "elastic/planner_time.h"
+#include "elastic/process_memory.h"
 #include "membership/keys.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
@@ -166,10 +167,11 @@ static void limit_memory(struct sim *sim, unsigned slots)
     planner_units(&sim->spec, 0, &rates, units);
     size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(SIM_LANES, 0),
                                        PLAN_RECOMPUTE_NONE);
+    size_t process = process_bytes(&sim->spec, 1);
     if (slots >= 6 && sim_chance(sim, STREAM_SETUP, 40))
-        sim->slot_memory = whole / 2;
+        sim->slot_memory = process + whole / 2;
     else if (slots >= 4 && sim_chance(sim, STREAM_SETUP, 60))
-        sim->slot_memory = whole * 3 / 4;
+        sim->slot_memory = process + whole * 3 / 4;
 }
 
 /*
@@ -185,7 +187,7 @@ static void make_exposed(struct sim *sim, unsigned slots)
     if (slots < 3 || sim_chance(sim, STREAM_SETUP, 30)) {
         size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(SIM_LANES, 0),
                                            PLAN_RECOMPUTE_FULL);
-        sim->slot_memory = slots >= 3 ? whole * 9 / 10 : 0;
+        sim->slot_memory = slots >= 3 ? process_bytes(&sim->spec, 1) + whole * 9 / 10 : 0;
         return;
     }
     sim->stages = stages;

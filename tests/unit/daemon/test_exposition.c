@@ -46,7 +46,8 @@ static int begin(void **state)
                                                              .grad_norm = 0.1,
                                                              .validation_loss = NAN,
                                                              .step_seconds = 0.25,
-                                                             .compute_seconds = 0.125};
+                                                             .compute_seconds = 0.125,
+                                                             .memory_bytes = 3ull << 30};
     }
     node->daemon.jobs = &node->job;
     *state = node;
@@ -98,6 +99,7 @@ static void test_numbers_of_a_node_with_rank_zero(void **state)
     assert_has(page, "\nfirn_job_gradient_norm{job=\"demo\"} 0.1\n");
     assert_has(page, "\nfirn_job_workers{job=\"demo\"} 6\n");
     assert_has(page, "\nfirn_worker_compute_seconds{job=\"demo\",slot=\"1\"} 0.125\n");
+    assert_has(page, "\nfirn_worker_memory_bytes{job=\"demo\",slot=\"1\"} 3221225472\n");
     assert_lacks(page, "firn_job_validation_loss{"); /* not measured yet */
     assert_lacks(page, "slot=\"2\"");
     assert_lacks(page, "nan");

@@ -44,7 +44,8 @@ static void sample_message(struct control_message *message, enum control_type ty
                                                   .tokens_per_second = 1e4,
                                                   .compute_seconds = 0.2,
                                                   .wait_seconds = 0.05,
-                                                  .pause_seconds = -0.0};
+                                                  .pause_seconds = -0.0,
+                                                  .memory_bytes = 5ull << 30};
     message->progress.verdict_count = 2;
     message->progress.verdicts[0].rank = 3;
     message->progress.verdicts[0].speed = 1.0 / 3;

@@ -88,45 +88,6 @@ static void unlike_nodes_do_not_share_a_job(void **state)
     cluster_free(cluster);
 }
 
-/* OpenBLAS takes the core that it computes as from the environment: where that is all the
- * difference, the remedy is named. */
-static void a_core_that_firnd_could_ask_for_is_named(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *job, *node, *remedy; /* NULL: none */
-    } cases[] = {
-        {"OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread",
-         "OpenBLAS 0.3.21 SkylakeX, kernels 2, 1 thread", ", or OPENBLAS_CORETYPE=Prescott there"},
-        {"OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread",
-         "OpenBLAS 0.3.21 SkylakeX, kernels 2, 2 threads", NULL},
-        {"OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread",
-         "OpenBLAS 0.3.26 SkylakeX, kernels 2, 1 thread", NULL},
-        {"OpenBLAS ", "OpenBLAS 0.3.26 SkylakeX, kernels 2, 1 thread", NULL},
-        {"H100", "OpenBLAS 0.3.26 SkylakeX, kernels 2, 1 thread", NULL},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct cluster *cluster = cluster_new(1, 2, 1);
-        for (unsigned n = 0; n < 2; n++)
-            snprintf(cluster->nodes[n].arithmetic, PLAN_ARITHMETIC_SIZE, "%s", cases[i].job);
-        cluster_run(cluster, 12);
-        assert_string_equal(cluster->plan->arithmetic, cases[i].job);
-        for (unsigned n = 0; n < 2; n++)
-            cluster_kill_node(cluster, n);
-        cluster_run(cluster, 12);
-        snprintf(cluster->nodes[0].arithmetic, PLAN_ARITHMETIC_SIZE, "%s", cases[i].node);
-        cluster_start_daemon(cluster, 0);
-        cluster_run(cluster, 12);
-        assert_int_equal(cluster->state, JOB_RECOVERING);
-        assert_non_null(strstr(cluster->text, "see elastic.mixed_devices"));
-        if (cases[i].remedy)
-            assert_non_null(strstr(cluster->text, cases[i].remedy));
-        else
-            assert_null(strstr(cluster->text, "OPENBLAS_CORETYPE"));
-        cluster_free(cluster);
-    }
-}
-
 /* Two of H100 and one of A100 in each of two nodes: the four that are alike. */
 static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
 {
@@ -797,7 +758,6 @@ int main(void)
         cmocka_unit_test(a_job_starts_when_there_are_slots),
         cmocka_unit_test(a_job_begins_from_a_checkpoint_behind_its_generation),
         cmocka_unit_test(unlike_nodes_do_not_share_a_job),
-        cmocka_unit_test(a_core_that_firnd_could_ask_for_is_named),
         cmocka_unit_test(unlike_slots_of_a_node_do_not_share_a_job),
         cmocka_unit_test(a_job_whose_checkpoints_are_away_waits_for_their_nodes),
         cmocka_unit_test(an_empty_plan_says_where_files_lie),

@@ -244,9 +244,49 @@ static void versions_meet_where_their_ranges_do(void **state)
     assert_false(protocol_meets(PROTOCOL_CONTROL + 1, PROTOCOL_CONTROL + 7));
 }
 
+/* OpenBLAS takes the core that it computes as from the environment: where that is all the
+ * difference, the remedy is named. */
+static void a_core_that_firnd_could_ask_for_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *job, *node, *remedy; /* NULL: none */
+    } cases[] = {
+        {"OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread",
+         "OpenBLAS 0.3.21 SkylakeX, kernels 2, 1 thread", ", or OPENBLAS_CORETYPE=Prescott there"},
+        {"OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread",
+         "OpenBLAS 0.3.21 SkylakeX, kernels 2, 2 threads", NULL},
+        {"OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread",
+         "OpenBLAS 0.3.26 SkylakeX, kernels 2, 1 thread", NULL},
+        {"OpenBLAS ", "OpenBLAS 0.3.26 SkylakeX, kernels 2, 1 thread", NULL},
+        {"H100", "OpenBLAS 0.3.26 SkylakeX, kernels 2, 1 thread", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct cluster *cluster = cluster_new(1, 2, 1);
+        for (unsigned n = 0; n < 2; n++)
+            snprintf(cluster->nodes[n].arithmetic, PLAN_ARITHMETIC_SIZE, "%s", cases[i].job);
+        cluster_run(cluster, 12);
+        assert_string_equal(cluster->plan->arithmetic, cases[i].job);
+        for (unsigned n = 0; n < 2; n++)
+            cluster_kill_node(cluster, n);
+        cluster_run(cluster, 12);
+        snprintf(cluster->nodes[0].arithmetic, PLAN_ARITHMETIC_SIZE, "%s", cases[i].node);
+        cluster_start_daemon(cluster, 0);
+        cluster_run(cluster, 12);
+        assert_int_equal(cluster->state, JOB_RECOVERING);
+        assert_non_null(strstr(cluster->text, "see elastic.mixed_devices"));
+        if (cases[i].remedy)
+            assert_non_null(strstr(cluster->text, cases[i].remedy));
+        else
+            assert_null(strstr(cluster->text, "OPENBLAS_CORETYPE"));
+        cluster_free(cluster);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_core_that_firnd_could_ask_for_is_named),
         cmocka_unit_test(a_job_moves_over_when_all_nodes_are_upgraded),
         cmocka_unit_test(a_worker_lost_on_an_upgraded_node_has_no_successor),
         cmocka_unit_test(after_a_failure_that_old_workers_cannot_make_up_for),

@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "worker/arena.h"
 
 struct kernel_device {
@@ -167,9 +170,25 @@ static void test_memory_of_the_host_is_watched_part_by_part(void **state)
     arena_free(arena);
 }
 #else
-static void test_memory_of_the_host_is_held_until_half_would_do(void **state)
+/* Of @memory's pages, those that are there. */
+static size_t resident_bytes(char *memory, size_t size_bytes)
 {
-    const size_t large = (size_t)256 << 20;
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+    uintptr_t first = ((uintptr_t)memory + page_bytes - 1) / page_bytes * page_bytes;
+    size_t pages = ((uintptr_t)memory + size_bytes - first) / page_bytes;
+    unsigned char *there = malloc(pages);
+
+    assert_non_null(there);
+    assert_int_equal(mincore((void *)first, pages * page_bytes, there), 0);
+    for (size_t i = 0; i < pages; i++)
+        count += there[i] & 1;
+    free(there);
+    return count * page_bytes;
+}
+
+static void test_pages_of_the_host_that_are_not_needed_go_back(void **state)
+{
+    const size_t large = (size_t)64 << 20, spare = (size_t)10 << 20;
     struct kernel_device device;
     struct arena *arena = make(&near_kernel, &device);
     struct error error = {0};
@@ -177,17 +196,25 @@ static void test_memory_of_the_host_is_held_until_half_would_do(void **state)
     (void)state;
     device.limit_bytes = large;
     assert_int_equal(arena_reserve(arena, large, &error), 0); /* while it is prepared */
-    assert_int_equal(device.allocated, 1);
     begin(arena, large);
-    take(arena, large);
+    char *memory = take(arena, large);
+    memset(memory, 7, large);
     arena_end(arena);
+    begin(arena, large - 1); /* hardly less */
+    arena_end(arena);
+    assert_int_equal(arena_held_bytes(arena), large);
     begin(arena, large / 2);
+    assert_int_equal(arena_held_bytes(arena), large / 2);
+    assert_true(resident_bytes(memory, large) <= large / 2 + spare);
+    assert_int_equal(memory[0], 0); /* what was dirty is zeroed */
+    memset(take(arena, large / 2), 8, large / 2);
     arena_end(arena);
+    begin(arena, large); /* in the same place, and all pages are there before a part is taken */
     assert_int_equal(device.allocated, 1);
-    begin(arena, large / 4);
-    arena_end(arena);
-    assert_int_equal(device.allocated, 2);
-    assert_int_equal(arena_held_bytes(arena), large / 4);
+    assert_true(resident_bytes(memory, large) > large - spare);
+    assert_ptr_equal(take(arena, large), memory);
+    for (size_t i = 0; i < large; i += 64)
+        assert_int_equal(memory[i], 0);
     arena_free(arena);
     assert_int_equal(device.live_bytes, 0);
 }
@@ -218,7 +245,7 @@ int main(void)
 #ifdef __SANITIZE_ADDRESS__
         cmocka_unit_test(test_memory_of_the_host_is_watched_part_by_part),
 #else
-        cmocka_unit_test(test_memory_of_the_host_is_held_until_half_would_do),
+        cmocka_unit_test(test_pages_of_the_host_that_are_not_needed_go_back),
 #endif
         cmocka_unit_test(test_the_list_of_parts_apart_grows),
     };

@@ -127,7 +127,9 @@ static void test_memory_is_planned_as_it_is_taken(void **state)
 {
     (void)state;
     struct job_spec spec = llama_1b();
-    spec.model.tied = false; /* the other end's gradient is not planned with */
+    compare_stages(&spec, JOB_PRECISION_BF16, true, PLAN_RECOMPUTE_NONE, 1);
+    compare_stages(&spec, JOB_PRECISION_F32, false, PLAN_RECOMPUTE_FULL, 1);
+    spec.model.tied = false;
     for (unsigned level = 0; level < PLAN_RECOMPUTES; level++) {
         compare_stages(&spec, JOB_PRECISION_BF16, true, (enum plan_recompute)level, 1);
         compare_stages(&spec, JOB_PRECISION_TF32, true, (enum plan_recompute)level, 1);

@@ -1,0 +1,8 @@
+#include "base/mapped_blocks.h"
+
+#include <malloc.h>
+
+void mapped_blocks_from(size_t size_bytes)
+{
+    mallopt(M_MMAP_THRESHOLD, (int)size_bytes); /* which also ends its growing */
+}
