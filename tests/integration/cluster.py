@@ -4,6 +4,7 @@ Every wait is for a condition, with a deadline and a reason; what a test does is
 that is shown when it fails, with the ends of the logs. Processes are ended by their ids, and only
 those that name this cluster's folder, so several clusters and other people's can run beside it.
 """
+import functools
 import json
 import os
 import shutil
@@ -43,6 +44,18 @@ def tail(path, lines=25):
         return f"{error}\n"
 
 
+@functools.lru_cache(maxsize=None)
+def usual_rates():
+    """What a node keeps of its measured speed: a slow processor's, so that every machine gets the same layouts."""
+    def answer(*command):
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+        models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    version = answer(BIN + "/firnd", "--version").split()[-1]
+    return (f"{answer(BIN + '/firn-worker', 'identity', 'cpu')}, 1 thread; {models[0] if models else 'processor'}; firn {version}\n"
+            "f32 3e+10 memory 1.2e+10\n")
+
+
 class Node:
     """One firnd and the workers that it has started."""
 
@@ -55,6 +68,7 @@ class Node:
         self.data, self.run = f"{cluster.folder}/{name}", f"{cluster.folder}/run-{name}"
         self.checkpoints = self.data + "/checkpoints" if cluster.own_disks else cluster.checkpoints
         self.wrapper = []  # a command that runs firnd
+        self.measures = False  # how fast its slots are, in truth
         self.home = None  # where firnd and its workers are, when that matters
         self.log = f"{cluster.folder}/{name}.log"
         self.process = None
@@ -68,6 +82,10 @@ class Node:
 
     def launch(self):
         self.cluster.note(f"firnd {self.name} starts")
+        if not self.measures and not os.path.exists(self.data + "/cpu-rates"):
+            os.makedirs(self.data, exist_ok=True)
+            with open(self.data + "/cpu-rates", "w", encoding="utf-8") as rates:
+                rates.write(usual_rates())
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env={**os.environ, **self.cluster.environment}, cwd=self.home,

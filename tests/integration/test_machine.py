@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Machines that are slow, full, wrong about the time, or gone as soon as they have come."""
+import os
 import contextlib
 import errno
 import sys
@@ -40,11 +41,15 @@ class Quick(Machine):
         """A node registers what it has measured, and one that starts again says what it said before."""
         with Cluster(self.id(), nodes=1) as cluster:
             node = cluster.nodes["a"]
+            node.kill_daemon()
+            os.remove(node.data + "/cpu-rates")
+            node.measures = True
+            node.launch()
 
             def rates():
                 return (cluster.etcd.get(f"/firn/v1/{cluster.name}/nodes/a") or {}).get("rates", {})
 
-            cluster.wait("the slots are measured", lambda: rates().get("f32_flops", 0) > 0)
+            cluster.wait("the slots are measured", lambda: node.read("cpu-rates") and rates().get("f32_flops", 0) > 0)
             kept = node.read("cpu-rates").splitlines()
             self.assertEqual(kept[1], f"f32 {rates()['f32_flops']:.1e} memory {rates()['memory_bytes']:.1e}")
             node.kill_daemon()
