@@ -49,7 +49,8 @@ bool saving_committed(struct saving *saving, uint64_t deadline_ns)
     saving->size_bytes = result.size_bytes;
     saving->write_seconds = result.write_seconds;
     snprintf(saving->path, sizeof(saving->path), "%s", result.path);
-    snapshot_retain(saving->snapshot, result.step, result.step);
+    result.kept_from = result.step;
+    snapshot_retain(saving->snapshot, &result);
     return true;
 }
 

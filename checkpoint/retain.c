@@ -144,15 +144,15 @@ int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, s
 }
 
 /* @steps come newest first; *ret_oldest is the last one that stays. */
-static int remove_old(const char *folder, const uint64_t *steps, size_t count, unsigned keep,
-                      uint64_t committed, uint64_t *ret_oldest, struct error *error)
+static int remove_old(const char *folder, const uint64_t *steps, size_t count,
+                      struct keep_rule *rule, uint64_t committed, uint64_t spared,
+                      uint64_t *ret_oldest, struct error *error)
 {
-    struct keep_rule rule = {.keep = keep};
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         char path[FOLDER_PATH_SIZE];
         checkpoint_path(folder, steps[i], path);
-        if (steps[i] > committed || keep_verdict(&rule, path) != KEEP_GOES)
+        if (steps[i] > committed || keep_verdict(rule, path) != KEEP_GOES || steps[i] == spared)
             *ret_oldest = steps[i];
         else
             r = retain_remove(folder, steps[i], error);
@@ -160,7 +160,8 @@ static int remove_old(const char *folder, const uint64_t *steps, size_t count, u
     return r;
 }
 
-int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, struct error *error)
+int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, uint64_t spared,
+                      struct error *error)
 {
     AUTO_FREE uint64_t *steps = NULL;
     size_t count = 0;
@@ -170,6 +171,7 @@ int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, struct e
     if (r != 0 || count == 0)
         return r;
     uint64_t oldest = 0;
-    r = remove_old(folder, steps, count, keep, step, &oldest, error);
+    struct keep_rule rule = {.keep = keep};
+    r = remove_old(folder, steps, count, &rule, step, spared, &oldest, error);
     return r != 0 ? r : sweep(folder, oldest, step, error);
 }

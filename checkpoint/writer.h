@@ -144,14 +144,15 @@ int checkpoint_find_equal(const char *folder, const struct manifest *manifest, c
  * checkpoint_retain() - what may go, now that @step is committed
  *
  * Of the complete checkpoints up to @step the newest @keep (at least one) stay, and all pinned ones
- * and the newest that is verified on top of them (keep.h). Those after @step are of an earlier life
- * of the job, which went back: they stay until it has come so far again. .damaged folders go with
- * the last checkpoint as old as they are, .part folders of steps up to @step are removed: whoever
- * still writes them is too late. What is removed is renamed to .gone first, durably, so a crash
- * never leaves half a checkpoint; leftovers of such a crash are swept too. A step folder whose
- * manifest does not load is left for a person to look at.
+ * and the newest that is verified on top of them (keep.h), and @spared (0: none), whose record
+ * stays: what was verified since it was decided is another one. Those after @step are of an earlier
+ * life of the job, which went back: they stay until it has come so far again. .damaged folders go
+ * with the last checkpoint as old as they are, .part folders of steps up to @step are removed:
+ * whoever still writes them is too late. What is removed is renamed to .gone first, durably, so a
+ * crash never leaves half a checkpoint; leftovers of such a crash are swept too. A step folder
+ * whose manifest does not load is left for a person to look at.
  */
-int checkpoint_retain(const char *folder, unsigned keep, uint64_t step,
+int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, uint64_t spared,
                       struct error *error) CHECK_RESULT;
 
 struct checkpoint_sweep {

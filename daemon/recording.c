@@ -140,6 +140,7 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
 
     keep_verdict(&rule, job->unrecorded.path); /* it is the newest: it stays */
     job->unrecorded.kept_from = job->unrecorded.step;
+    job->unrecorded.spared_step = 0;
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     count = mirror_range(&job->daemon->mirror, prefix, &entries);
     while (count-- > 0 && expired < capacity) {
@@ -162,6 +163,7 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
                 (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
             break;
         case KEEP_SPARED:
+            job->unrecorded.spared_step = record.step;
             break;
         }
     }

@@ -157,10 +157,11 @@ static int decode_progress(const json_t *tree, struct control_progress *progress
 static json_t *encode_checkpoint(const struct control_checkpoint *checkpoint, bool committed)
 {
     AUTO_JSON json_t *tree =
-        json_pack("{sI sI ss ss sI sb sI}", "generation", (json_int_t)checkpoint->generation,
+        json_pack("{sI sI ss ss sI sb sI sI}", "generation", (json_int_t)checkpoint->generation,
                   "step", (json_int_t)checkpoint->step, "path", checkpoint->path, "manifest_sha256",
                   checkpoint->manifest_sha256, "size_bytes", (json_int_t)checkpoint->size_bytes,
-                  "committed", (int)committed, "kept_from", (json_int_t)checkpoint->kept_from);
+                  "committed", (int)committed, "kept_from", (json_int_t)checkpoint->kept_from,
+                  "spared_step", (json_int_t)checkpoint->spared_step);
     if (tree == NULL ||
         put_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint) < 0 ||
         (checkpoint->shares != NULL &&
@@ -216,6 +217,8 @@ static int decode_checkpoint(const json_t *tree, struct control_message *message
         r = json_get_bool(tree, "committed", &message->committed, error);
     if (r == 0 && json_has(tree, "kept_from"))
         r = json_get_u64(tree, "kept_from", INT64_MAX, &checkpoint->kept_from, error);
+    if (r == 0 && json_has(tree, "spared_step"))
+        r = json_get_u64(tree, "spared_step", INT64_MAX, &checkpoint->spared_step, error);
     if (r == 0)
         r = get_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint,
                         error);

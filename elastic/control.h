@@ -54,6 +54,7 @@ struct control_checkpoint {
                      nodes */
     uint64_t kept_from; /* in firnd's answer: checkpoints before this step have no record any more
                            and may be removed; 0: nothing is said */
+    uint64_t spared_step; /* but for this one, whose record stays; 0: none */
 };
 
 struct control_message {

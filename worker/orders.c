@@ -125,8 +125,7 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
     case CONTROL_CHECKPOINT:
         if (message->committed) {
             trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
-            snapshot_retain(trainer->snapshot, message->checkpoint.kept_from,
-                            message->checkpoint.step);
+            snapshot_retain(trainer->snapshot, &message->checkpoint);
         } else if (message->checkpoint.generation == trainer->generation) {
             trainer->refused_step = message->checkpoint.step;
         }

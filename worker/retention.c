@@ -14,7 +14,7 @@ struct retention {
     pthread_t thread;
     bool done; /* written by the thread, with release */
     char folder[JOB_PATH_SIZE];
-    uint64_t kept_from, step;
+    uint64_t kept_from, step, spared_step;
 };
 
 /* How many of the checkpoints that stay do so without a pin: the form that checkpoint_retain()
@@ -43,22 +43,24 @@ static void *run(void *argument)
     int status = count_kept(retention, &kept, &error);
 
     if (!status)
-        status = checkpoint_retain(retention->folder, kept, retention->step, &error);
+        status = checkpoint_retain(retention->folder, kept, retention->step, retention->spared_step,
+                                   &error);
     if (status)
         log_warning("removing old checkpoints: %s", error.text);
     __atomic_store_n(&retention->done, true, __ATOMIC_RELEASE);
     return NULL;
 }
 
-struct retention *retention_start(const char *folder, uint64_t kept_from, uint64_t step)
+struct retention *retention_start(const char *folder, const struct control_checkpoint *recorded)
 {
     struct retention *retention = calloc(1, sizeof(*retention));
 
     if (!retention)
         return NULL;
     snprintf(retention->folder, sizeof(retention->folder), "%s", folder);
-    retention->kept_from = kept_from;
-    retention->step = step;
+    retention->kept_from = recorded->kept_from;
+    retention->step = recorded->step;
+    retention->spared_step = recorded->spared_step;
     if (!pthread_create(&retention->thread, NULL, run, retention))
         return retention;
     free(retention);

@@ -8,14 +8,14 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "elastic/control.h"
 
 struct retention;
 
-/** retention_start() - remove the checkpoints in @folder before @kept_from that are not pinned, and
- * the remains of broken ones up to @step. NULL when memory or threads are short. */
-struct retention *retention_start(const char *folder, uint64_t kept_from, uint64_t step);
+/** retention_start() - remove the checkpoints in @folder before @recorded's `kept_from` that have
+ * no record and are not pinned, and the remains of broken ones up to its step. NULL when memory or
+ * threads are short. */
+struct retention *retention_start(const char *folder, const struct control_checkpoint *recorded);
 bool retention_done(const struct retention *retention);
 /** retention_free() - waits for it; NULL allowed */
 void retention_free(struct retention *retention);

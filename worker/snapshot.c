@@ -672,12 +672,12 @@ const char *snapshot_warning(const struct snapshot *snapshot)
     return snapshot->warning;
 }
 
-void snapshot_retain(struct snapshot *snapshot, uint64_t kept_from, uint64_t step)
+void snapshot_retain(struct snapshot *snapshot, const struct control_checkpoint *recorded)
 {
     if (snapshot->state->spec->checkpoint.copies > 1)
         return; /* every node's firnd does it for its own folder */
-    if (!kept_from || (snapshot->retention && !retention_done(snapshot->retention)))
+    if (!recorded->kept_from || (snapshot->retention && !retention_done(snapshot->retention)))
         return;
     retention_free(snapshot->retention);
-    snapshot->retention = retention_start(snapshot->folder, kept_from, step);
+    snapshot->retention = retention_start(snapshot->folder, recorded);
 }

@@ -128,10 +128,10 @@ int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *r
 const char *snapshot_warning(const struct snapshot *snapshot);
 
 /**
- * snapshot_retain() - rank 0: the checkpoint of @step is recorded, and those before @kept_from are
+ * snapshot_retain() - rank 0: @recorded is, and those before its `kept_from`, but for one, are
  * not any more, so their files may go; in the background
  *
  * Only now: files that went before their record would leave a record of nothing. Left out while the
  * last call is still at work, the next one makes up for it.
  */
-void snapshot_retain(struct snapshot *snapshot, uint64_t kept_from, uint64_t step);
+void snapshot_retain(struct snapshot *snapshot, const struct control_checkpoint *recorded);

@@ -155,10 +155,10 @@ static void damaged_ones_go_with_their_age(void **state)
     assert_int_equal(find(STEP, path, sha256, &error), CHECKPOINT_ABSENT);
     sample_write(folder, STEP, 1);
     sample_write(folder, STEP + 1, 1);
-    assert_int_equal(checkpoint_retain(folder, 2, STEP + 1, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, STEP + 1, 0, &error), 0);
     assert_true(there("step-0000000007.damaged"));
     sample_write(folder, STEP + 2, 1);
-    assert_int_equal(checkpoint_retain(folder, 2, STEP + 2, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, STEP + 2, 0, &error), 0);
     assert_false(there("step-0000000007.damaged"));
     assert_false(there("step-0000000007"));
     assert_true(there("step-0000000008"));

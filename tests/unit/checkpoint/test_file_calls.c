@@ -218,7 +218,7 @@ static void a_pin(void **state)
 
 static int retain(void)
 {
-    return checkpoint_retain(folder, 1, NEW, &failure);
+    return checkpoint_retain(folder, 1, NEW, 0, &failure);
 }
 
 /* What is not gone is whole. */

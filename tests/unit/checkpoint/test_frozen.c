@@ -135,7 +135,7 @@ static void retention_loses_nothing(void **state)
     struct error error = {0};
     for (uint64_t step = 1; step <= 3; step++)
         save(bench, step, 1);
-    assert_int_equal(checkpoint_retain(bench->folder, 1, 3, &error), 0);
+    assert_int_equal(checkpoint_retain(bench->folder, 1, 3, 0, &error), 0);
     assert_int_not_equal(sample_check(bench->folder, 1, NULL), 0);
     if (sample_check(bench->folder, 3, &error) != 0)
         fail_msg("%s", error.text);

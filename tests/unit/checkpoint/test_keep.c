@@ -48,7 +48,7 @@ static void pinned_ones_stay_on_top_of_the_newest(void **state)
     assert_int_equal(checkpoint_pin(path_of(20), &error), 0);
     assert_int_equal(checkpoint_pin(path_of(50), &error), 0);
     assert_true(checkpoint_pinned(path_of(20)));
-    assert_int_equal(checkpoint_retain(folder, 1, 50, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 1, 50, 0, &error), 0);
     assert_false(there(10));
     assert_true(there(20));
     assert_false(there(30));
@@ -58,9 +58,23 @@ static void pinned_ones_stay_on_top_of_the_newest(void **state)
     assert_int_equal(checkpoint_unpin(path_of(20), &error), 0);
     assert_int_equal(checkpoint_unpin(path_of(20), &error), 0);
     assert_false(checkpoint_pinned(path_of(20)));
-    assert_int_equal(checkpoint_retain(folder, 1, 50, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 1, 50, 0, &error), 0);
     assert_false(there(20));
     assert_true(there(50));
+}
+
+/* It was the newest verified one when records were decided; another one has been read back since. */
+static void one_whose_record_stays_is_spared(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(checkpoint_mark_verified(path_of(10), &error), 0);
+    assert_int_equal(checkpoint_mark_verified(path_of(40), &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, 50, 10, &error), 0);
+    assert_true(there(10) && there(40) && there(50));
+    assert_false(there(20));
+    assert_int_equal(checkpoint_retain(folder, 2, 50, 0, &error), 0);
+    assert_false(there(10));
 }
 
 static void the_newest_verified_one_is_never_removed(void **state)
@@ -71,13 +85,13 @@ static void the_newest_verified_one_is_never_removed(void **state)
     assert_int_equal(checkpoint_mark_verified(path_of(20), &error), 0);
     assert_true(checkpoint_verified(path_of(20)));
     assert_int_equal(sample_check(folder, 20, &error), 0); /* a mark is no damage */
-    assert_int_equal(checkpoint_retain(folder, 2, 50, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, 50, 0, &error), 0);
     assert_false(there(10)); /* verified too, but not the newest that is */
     assert_true(there(20));  /* on top of the two newest */
     assert_false(there(30));
     assert_true(there(40) && there(50));
     assert_int_equal(checkpoint_mark_verified(path_of(40), &error), 0);
-    assert_int_equal(checkpoint_retain(folder, 2, 50, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, 50, 0, &error), 0);
     assert_false(there(20));
     assert_true(there(40) && there(50));
 }
@@ -90,7 +104,7 @@ static void what_lies_ahead_stays(void **state)
     char part[FOLDER_PATH_SIZE];
     checkpoint_part_path(folder, 40, 7, part);
     assert_int_equal(mkdir(part, 0755), 0); /* being written already */
-    assert_int_equal(checkpoint_retain(folder, 2, 30, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, 30, 0, &error), 0);
     assert_false(there(10));
     for (uint64_t step = 20; step <= 50; step += 10)
         assert_true(there(step));
@@ -148,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(pinned_ones_stay_on_top_of_the_newest),    TEST(what_lies_ahead_stays),
+        TEST(one_whose_record_stays_is_spared),
         TEST(the_newest_verified_one_is_never_removed), TEST(only_checkpoints_can_be_pinned),
         TEST(removal_spares_the_pinned_and_the_newest), TEST(a_damaged_one_can_be_removed),
     };

@@ -57,7 +57,7 @@ static void save_until_killed(const char *folder, uint64_t step, int told)
         struct error error = {0};
         unsigned world = 1 + (unsigned)(step % 3);
         if (sample_save(writer, io, folder, step, world, &error) != 0 ||
-            checkpoint_retain(folder, KEEP, step, &error) != 0) {
+            checkpoint_retain(folder, KEEP, step, 0, &error) != 0) {
             fprintf(stderr, "step %" PRIu64 ": %s\n", step, error.text);
             _exit(1);
         }
@@ -169,7 +169,7 @@ static void check_leftovers(const struct story *story, uint64_t step)
     const struct dirent *entry;
     struct error error = {0};
     sample_write(story->folder, step, 1);
-    assert_int_equal(checkpoint_retain(story->folder, KEEP, step, &error), 0);
+    assert_int_equal(checkpoint_retain(story->folder, KEEP, step, 0, &error), 0);
     DIR *directory = opendir(story->folder);
     while ((entry = readdir(directory)) != NULL)
         count += entry->d_name[0] != '.';

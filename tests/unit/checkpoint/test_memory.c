@@ -248,7 +248,7 @@ static void fetching_from_a_store(void **state)
 
 static int retain(void)
 {
-    return checkpoint_retain(folder, 1, NEW, NULL);
+    return checkpoint_retain(folder, 1, NEW, 0, NULL);
 }
 
 static void check_newest(int result)

@@ -337,7 +337,7 @@ static void retention_keeps_the_newest_that_load(void **state)
     char folder[64], path[1024], file[2048];
     struct error error = {0};
     sample_folder(folder);
-    assert_int_equal(checkpoint_retain(folder, 2, 30, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, 30, 0, &error), 0);
     for (uint64_t step = 10; step <= 40; step += 10)
         sample_write(folder, step, 1);
     make_folder(folder, "step-0000000020.g1.part");
@@ -358,7 +358,7 @@ static void retention_keeps_the_newest_that_load(void **state)
     assert_int_equal(steps[2], 10);
     free(steps);
 
-    assert_int_equal(checkpoint_retain(folder, 2, 30, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 2, 30, 0, &error), 0);
     assert_false(there(folder, "step-0000000010"));
     assert_written(folder, 20);
     assert_written(folder, 30);
@@ -373,7 +373,7 @@ static void retention_keeps_the_newest_that_load(void **state)
     assert_true(there(folder, "step-0000000050.g1.part"));
     assert_int_equal(checkpoint_abandon(folder, 50, 1, &error), 0);
     assert_false(there(folder, "step-0000000050.g1.part"));
-    assert_int_equal(checkpoint_retain(folder, 0, 30, &error), 0);
+    assert_int_equal(checkpoint_retain(folder, 0, 30, 0, &error), 0);
     assert_false(there(folder, "step-0000000020"));
     assert_written(folder, 30);
     sample_remove(folder);

@@ -92,6 +92,7 @@ static void check_back(const struct control_message *back, const struct control_
         assert_memory_equal(&back->checkpoint, &sent->checkpoint,
                             offsetof(struct control_checkpoint, shares));
         assert_int_equal(back->checkpoint.kept_from, sent->checkpoint.kept_from);
+        assert_int_equal(back->checkpoint.spared_step, sent->checkpoint.spared_step);
         assert_true(back->committed);
         assert_string_equal(back->text, sent->text);
         break;
