@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/flag_value.h"
 #include "checkpoint/object_settings.h"
+#include "daemon/http_host.h"
 #include "daemon/node_address.h"
 #include "elastic/nearest.h"
 #include "membership/endpoints.h"
@@ -46,6 +47,7 @@ enum {
     KEY_ADDRESS,
     KEY_LINK_PORT,
     KEY_HTTP,
+    KEY_HTTP_NAMES,
     KEY_DOMAIN,
     KEY_DATA_DIR,
     KEY_RUN_DIR,
@@ -84,6 +86,10 @@ static const struct key keys[KEY_COUNT] = {
     [KEY_LINK_PORT] = {"link_port", NUMBER, 1, 65535,
                        "port of slot 0's links; slot s uses link_port + s (default: 7600)"},
     [KEY_HTTP] = {"http", TEXT, 0, 0, "address of the HTTP interface (default: 127.0.0.1:7580)"},
+    [KEY_HTTP_NAMES] =
+        {"http_names", TEXT, 0, 0,
+         "names, besides the node's own, that HTTP requests may use for it, separated "
+         "by commas; .example.org: all below (default: none)"},
     [KEY_DOMAIN] =
         {"domain", TEXT, 0, 0,
          "rack, zone or host that this node fails together with: copies of checkpoints go "
@@ -136,6 +142,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("address", KEY_ADDRESS),
     FILE_FIELD("link_port", KEY_LINK_PORT),
     FILE_FIELD("http", KEY_HTTP),
+    FILE_FIELD("http_names", KEY_HTTP_NAMES),
     FILE_FIELD("domain", KEY_DOMAIN),
     FILE_FIELD("data_dir", KEY_DATA_DIR),
     FILE_FIELD("run_dir", KEY_RUN_DIR),
@@ -417,6 +424,15 @@ static int check_endpoints(const struct source *source, const char *text, struct
     return refuse(source, KEY_ENDPOINTS, error, "%s", words.text);
 }
 
+static int check_http_names(const struct source *source, const char *text, struct error *error)
+{
+    struct error words;
+
+    if (!http_names_check(text, &words))
+        return 0;
+    return refuse(source, KEY_HTTP_NAMES, error, "%s", words.text);
+}
+
 /* What is told to others has to lead them here. */
 static int check_address(const struct source *source, int key, const char *text,
                          struct error *error)
@@ -452,6 +468,8 @@ static int take_text(const struct source *source, int key, char *ret_text, size_
         status = check_address(source, key, text, error);
     else if (key == KEY_ENDPOINTS)
         status = check_endpoints(source, text, error);
+    else if (key == KEY_HTTP_NAMES)
+        status = check_http_names(source, text, error);
     if (!status)
         strcpy(ret_text, text);
     return status;
@@ -474,6 +492,7 @@ static int take_texts(const struct source *source, struct config *config, struct
         {KEY_ETCD_KEY, config->etcd_key, CONFIG_TEXT_SIZE},
         {KEY_ADDRESS, config->address, ADDRESS_SIZE - 8},
         {KEY_HTTP, config->http, ADDRESS_SIZE},
+        {KEY_HTTP_NAMES, config->http_names, CONFIG_TEXT_SIZE},
         {KEY_DOMAIN, config->domain, NAME_SIZE},
         {KEY_DATA_DIR, config->data_dir, FOLDER_TEXT_SIZE},
         {KEY_RUN_DIR, config->run_dir, FOLDER_TEXT_SIZE},

@@ -27,11 +27,12 @@ struct config {
     char etcd_ca[CONFIG_TEXT_SIZE], etcd_certificate[CONFIG_TEXT_SIZE], etcd_key[CONFIG_TEXT_SIZE];
     char address[ADDRESS_SIZE]; /* host part of the links' addresses */
     unsigned link_port;
-    char http[ADDRESS_SIZE];         /* "host:port" */
-    char domain[NAME_SIZE];          /* of failure; empty: the node itself */
-    char data_dir[CONFIG_TEXT_SIZE]; /* metrics, events, logs of jobs; checkpoints unless set
-                                        elsewhere */
-    char run_dir[CONFIG_TEXT_SIZE];  /* sockets of workers */
+    char http[ADDRESS_SIZE];           /* "host:port" */
+    char http_names[CONFIG_TEXT_SIZE]; /* daemon/http_host.h */
+    char domain[NAME_SIZE];            /* of failure; empty: the node itself */
+    char data_dir[CONFIG_TEXT_SIZE];   /* metrics, events, logs of jobs; checkpoints unless set
+                                          elsewhere */
+    char run_dir[CONFIG_TEXT_SIZE];    /* sockets of workers */
     char checkpoint_dir[CONFIG_TEXT_SIZE];
     char object_store[CONFIG_TEXT_SIZE]; /* checkpoint/object_settings.h; empty: there is none */
     char worker[CONFIG_TEXT_SIZE];       /* the firn-worker program */

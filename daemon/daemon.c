@@ -250,7 +250,7 @@ int daemon_run(const struct config *config)
     } else {
         log_info("firnd %s starts: node %s, cluster %s, etcd %s", FIRN_VERSION, config->node,
                  config->cluster, config->endpoints);
-        if (sd_event_loop(daemon->loop.event) < 0)
+        if (event_loop_run(&daemon->loop) < 0)
             daemon->exit_code = EXIT_FAILURE;
     }
     daemon_done(daemon);

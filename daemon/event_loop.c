@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "base/clock.h"
 
@@ -138,6 +139,7 @@ int event_loop_init(struct event_loop *loop)
 {
     int status = sd_event_new(&loop->event);
 
+    loop->turns = (struct loop_turns){0};
     loop->loop = (struct loop){
         .context = loop,
         .io_add = add_io,
@@ -149,6 +151,44 @@ int event_loop_init(struct event_loop *loop)
         .now_ns = now_ns,
     };
     return status < 0 ? status : 0;
+}
+
+static uint64_t busy_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* The same as sd_event_run() without a timeout, and timed. */
+static int run_turn(struct event_loop *loop)
+{
+    int status = sd_event_prepare(loop->event);
+
+    if (status == 0)
+        status = sd_event_wait(loop->event, UINT64_MAX);
+    if (status <= 0)
+        return status;
+    uint64_t begin_ns = clock_monotonic_ns(), begin_busy_ns = busy_ns();
+    status = sd_event_dispatch(loop->event);
+    uint64_t turn_ns = clock_monotonic_ns() - begin_ns;
+    loop->turns.longest_ns = MAX(loop->turns.longest_ns, turn_ns);
+    loop->turns.longest_busy_ns = MAX(loop->turns.longest_busy_ns, busy_ns() - begin_busy_ns);
+    loop->turns.slow_count += turn_ns >= LOOP_TURN_SLOW_NS;
+    return status;
+}
+
+int event_loop_run(struct event_loop *loop)
+{
+    int status = 0, code;
+
+    while (status >= 0 && sd_event_get_state(loop->event) != SD_EVENT_FINISHED)
+        status = run_turn(loop);
+    if (status < 0)
+        return status;
+    status = sd_event_get_exit_code(loop->event, &code);
+    return status < 0 ? status : code;
 }
 
 void event_loop_done(struct event_loop *loop)

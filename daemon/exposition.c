@@ -85,6 +85,14 @@ static void add_node(struct page *page, const struct daemon *daemon)
     add_single(page, "node_draining", "1: its work is to move to other nodes.",
                daemon->self.draining);
     add_single(page, "etcd_reachable", "1: etcd answered last time.", !daemon->store_away);
+    add_single(page, "loop_longest_turn_seconds",
+               "The longest that firnd has not looked for other events, since its start.",
+               (double)daemon->loop.turns.longest_ns / NS_PER_SECOND);
+    add_single(page, "loop_longest_busy_turn_seconds",
+               "The same of the processor's time that firnd itself has had.",
+               (double)daemon->loop.turns.longest_busy_ns / NS_PER_SECOND);
+    add_single(page, "loop_slow_turns", "How often that took 50 ms or more, since its start.",
+               (double)daemon->loop.turns.slow_count);
     add_slots(page, daemon);
 }
 

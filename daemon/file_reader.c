@@ -8,111 +8,103 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define THREADS       2 /* one file that is slow to come does not keep all others waiting */
+#define DONE_PER_TURN 8 /* of the loop, which sends what was read */
+
 struct queue {
-    struct file_range *first, **end;
+    struct file_task *first, **end;
 };
 
 struct file_reader {
-    pthread_t thread;
+    pthread_t threads[THREADS];
+    unsigned thread_count;
     pthread_mutex_t lock; /* guards what follows, up to the condition */
     struct queue wanted, read;
     bool stopping;
     pthread_cond_t changed; /* wanted or stopping */
     int wake;               /* eventfd: something was read */
     sd_event_source *source;
-    void (*done)(void *context, struct file_range *range);
+    void (*done)(void *context, struct file_task *task);
     void *context;
 };
 
-static void queue_put(struct queue *queue, struct file_range *range)
+static void queue_put(struct queue *queue, struct file_task *task)
 {
-    range->next = NULL;
-    *queue->end = range;
-    queue->end = &range->next;
+    task->next = NULL;
+    *queue->end = task;
+    queue->end = &task->next;
 }
 
-static struct file_range *queue_take(struct queue *queue)
+static struct file_task *queue_take(struct queue *queue)
 {
-    struct file_range *range = queue->first;
+    struct file_task *task = queue->first;
 
-    if (range) {
-        queue->first = range->next;
+    if (task) {
+        queue->first = task->next;
         if (!queue->first)
             queue->end = &queue->first;
     }
-    return range;
+    return task;
 }
 
-static int read_range(struct file_range *range)
-{
-    AUTO_CLOSE int file = open(range->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    size_t done = 0;
-
-    if (file < 0)
-        return -errno;
-    while (done < range->size_bytes) {
-        ssize_t n = pread(file, range->data + done, range->size_bytes - done,
-                          (off_t)(range->offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    range->size_bytes = done;
-    return 0;
-}
-
-static struct file_range *next_wanted(struct file_reader *reader)
+static struct file_task *next_wanted(struct file_reader *reader)
 {
     pthread_mutex_lock(&reader->lock);
     while (!reader->wanted.first && !reader->stopping)
         pthread_cond_wait(&reader->changed, &reader->lock);
-    struct file_range *range = queue_take(&reader->wanted);
+    struct file_task *task = queue_take(&reader->wanted);
     pthread_mutex_unlock(&reader->lock);
-    return range;
+    return task;
+}
+
+static void wake(struct file_reader *reader)
+{
+    uint64_t one = 1;
+    ssize_t ignored = write(reader->wake, &one, sizeof(one)); /* full: it is awake already */
+
+    (void)ignored;
 }
 
 static void *run(void *argument)
 {
     struct file_reader *reader = argument;
-    struct file_range *range;
-    uint64_t one = 1;
+    struct file_task *task;
 
-    while ((range = next_wanted(reader))) {
-        range->status = read_range(range);
+    while ((task = next_wanted(reader))) {
+        task->run(task);
         pthread_mutex_lock(&reader->lock);
-        queue_put(&reader->read, range);
+        queue_put(&reader->read, task);
         pthread_mutex_unlock(&reader->lock);
-        ssize_t ignored = write(reader->wake, &one, sizeof(one)); /* full: it is awake already */
-        (void)ignored;
+        wake(reader);
     }
     return NULL;
 }
 
-static void hand_back(struct file_reader *reader)
+/* Hand back up to @most tasks. Return: there may be more */
+static bool hand_back(struct file_reader *reader, unsigned most)
 {
-    for (;;) {
+    for (; most > 0; most--) {
         pthread_mutex_lock(&reader->lock);
-        struct file_range *range = queue_take(&reader->read);
+        struct file_task *task = queue_take(&reader->read);
         pthread_mutex_unlock(&reader->lock);
-        if (!range)
-            return;
-        reader->done(reader->context, range);
+        if (!task)
+            return false;
+        reader->done(reader->context, task);
     }
+    return true;
 }
 
 static int on_wake(sd_event_source *source, int descriptor, uint32_t events, void *context)
 {
+    struct file_reader *reader = context;
     uint64_t count;
     ssize_t ignored = read(descriptor, &count, sizeof(count));
 
     (void)ignored;
     (void)source;
     (void)events;
-    hand_back(context);
+    if (hand_back(reader, DONE_PER_TURN))
+        wake(reader);
     return 0;
 }
 
@@ -127,7 +119,21 @@ static int prepare(struct file_reader *reader, struct event_loop *loop)
         return -errno;
     int status =
         sd_event_add_io(loop->event, &reader->source, reader->wake, EPOLLIN, on_wake, reader);
-    return status < 0 ? status : -pthread_create(&reader->thread, NULL, run, reader);
+    while (status >= 0 && reader->thread_count < THREADS) {
+        status = -pthread_create(&reader->threads[reader->thread_count], NULL, run, reader);
+        reader->thread_count += status == 0;
+    }
+    return status < 0 ? status : 0;
+}
+
+static void end_threads(struct file_reader *reader)
+{
+    pthread_mutex_lock(&reader->lock);
+    reader->stopping = true;
+    pthread_cond_broadcast(&reader->changed);
+    pthread_mutex_unlock(&reader->lock);
+    for (unsigned i = 0; i < reader->thread_count; i++)
+        pthread_join(reader->threads[i], NULL);
 }
 
 static void release(struct file_reader *reader)
@@ -139,20 +145,20 @@ static void release(struct file_reader *reader)
     free(reader);
 }
 
-int file_reader_start(struct event_loop *loop,
-                      void (*done)(void *context, struct file_range *range), void *context,
-                      struct file_reader **ret_reader, struct error *error)
+int file_reader_start(struct event_loop *loop, void (*done)(void *context, struct file_task *task),
+                      void *context, struct file_reader **ret_reader, struct error *error)
 {
     struct file_reader *reader = calloc(1, sizeof(*reader));
 
     if (!reader)
-        return error_set(error, -ENOMEM, "no memory to serve files of checkpoints");
+        return error_set(error, -ENOMEM, "no memory to serve files");
     reader->done = done;
     reader->context = context;
     int status = prepare(reader, loop);
     if (status) {
+        end_threads(reader);
         release(reader);
-        return error_set(error, status, "serving files of checkpoints: %s", strerror(-status));
+        return error_set(error, status, "serving files: %s", strerror(-status));
     }
     *ret_reader = reader;
     return 0;
@@ -162,19 +168,16 @@ void file_reader_stop(struct file_reader *reader)
 {
     if (!reader)
         return;
-    pthread_mutex_lock(&reader->lock);
-    reader->stopping = true;
-    pthread_cond_signal(&reader->changed);
-    pthread_mutex_unlock(&reader->lock);
-    pthread_join(reader->thread, NULL);
-    hand_back(reader);
+    end_threads(reader);
+    while (hand_back(reader, DONE_PER_TURN))
+        continue;
     release(reader);
 }
 
-void file_reader_queue(struct file_reader *reader, struct file_range *range)
+void file_reader_queue(struct file_reader *reader, struct file_task *task)
 {
     pthread_mutex_lock(&reader->lock);
-    queue_put(&reader->wanted, range);
+    queue_put(&reader->wanted, task);
     pthread_cond_signal(&reader->changed);
     pthread_mutex_unlock(&reader->lock);
 }

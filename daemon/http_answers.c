@@ -13,8 +13,8 @@
 #include "daemon/job.h"
 #include "elastic/isolation.h"
 
-/* A longer file comes in several requests, by `from`. The loop that keeps this node's lease alive
- * answers them: as many as may be connected at once take it 50 ms together, at most. */
+/* A longer file comes in several requests, by `from`: the loop that keeps this node's lease alive
+ * sends them. */
 #define ANSWER_BYTES_MAX ((size_t)256 << 10)
 
 static int append_tree(json_t *tree, struct bytes *body, struct error *error)
@@ -55,14 +55,15 @@ static const char *lease_word(const struct daemon *daemon)
 
 int http_answer_node(const struct daemon *daemon, struct bytes *body, struct error *error)
 {
-    AUTO_JSON json_t *tree =
-        json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:o}", "node",
-                  daemon->config->node, "cluster", daemon->config->cluster, "version", FIRN_VERSION,
-                  "leader", daemon->election ? election_leader(daemon->election) : "", "leads",
-                  daemon->election && election_leads(daemon->election), "registered",
-                  daemon->registered, "etcd_reachable", !daemon->store_away, "lease",
-                  lease_word(daemon), "jobs", job_names(daemon, is_any), "held",
-                  job_names(daemon, fencing_holds), "record", node_record_encode(&daemon->self));
+    AUTO_JSON json_t *tree = json_pack(
+        "{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:f, s:o}", "node",
+        daemon->config->node, "cluster", daemon->config->cluster, "version", FIRN_VERSION, "leader",
+        daemon->election ? election_leader(daemon->election) : "", "leads",
+        daemon->election && election_leads(daemon->election), "registered", daemon->registered,
+        "etcd_reachable", !daemon->store_away, "lease", lease_word(daemon), "jobs",
+        job_names(daemon, is_any), "held", job_names(daemon, fencing_holds), "loop_max_ms",
+        (double)daemon->loop.turns.longest_ns / NS_PER_MS, "record",
+        node_record_encode(&daemon->self));
 
     return append_tree(tree, body, error);
 }
@@ -110,63 +111,82 @@ static int append_from(int file, off_t at, off_t size, struct bytes *body)
     return 0;
 }
 
-/* Lines whose number is at least @from, oldest first, up to the answer's bound. */
-static int append_lines(const char *path,
-                        int (*number_of)(const char *line, size_t length, uint64_t *ret_number),
-                        uint64_t from, struct bytes *body, struct error *error)
+/* Lines whose number is at least `from`, oldest first, up to the answer's bound. */
+static int append_lines(int descriptor, off_t size, const struct http_file *file,
+                        struct bytes *body)
 {
-    AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC);
-    const struct sorted_lines lines = {.descriptor = file, .number_of = number_of};
-    struct stat found;
+    const struct sorted_lines lines = {
+        .descriptor = descriptor,
+        .number_of = file->part == HTTP_LINES_BY_STEP ? step_of_line : time_of_line,
+    };
     off_t at = 0;
+    int status = file->from > 0 ? sorted_lines_find(&lines, file->from, size, &at) : 0;
 
-    if (file < 0 || fstat(file, &found))
-        return error_set(error, -errno, "%s: %s", path, strerror(errno));
-    int status = from > 0 ? sorted_lines_find(&lines, from, found.st_size, &at) : 0;
-    if (!status)
-        status = append_from(file, at, found.st_size, body);
-    return status ? error_set(error, status, "%s: %s", path, strerror(-status)) : 0;
+    return status ? status : append_from(descriptor, at, size, body);
 }
 
-int http_answer_metrics(const struct daemon *daemon, const char *job, uint64_t from_step,
-                        struct bytes *body, struct error *error)
+static int append_range(int descriptor, off_t from, size_t size_bytes, struct bytes *body)
 {
-    char dir[CONFIG_TEXT_SIZE], path[CONFIG_TEXT_SIZE + 32];
+    AUTO_FREE uint8_t *data = malloc(size_bytes + 1);
+    size_t done = 0;
 
-    daemon_job_dir(daemon, job, dir);
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
-    return append_lines(path, step_of_line, from_step, body, error);
+    if (!data)
+        return -ENOMEM;
+    while (done < size_bytes) {
+        ssize_t n = pread(descriptor, data + done, size_bytes - done, from + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    bytes_done(body);
+    *body = (struct bytes){.data = data, .size_bytes = done, .capacity_bytes = size_bytes + 1};
+    data = NULL;
+    return 0;
 }
 
-int http_answer_events(const struct daemon *daemon, const char *job, uint64_t from_ns,
-                       struct bytes *body, struct error *error)
+void http_answer_job_file(const struct daemon *daemon, const char *job, const char *name,
+                          struct http_file *ret_file)
 {
-    char dir[CONFIG_TEXT_SIZE], path[CONFIG_TEXT_SIZE + 32];
+    char dir[CONFIG_TEXT_SIZE];
 
     daemon_job_dir(daemon, job, dir);
-    snprintf(path, sizeof(path), "%s/events.jsonl", dir);
-    return append_lines(path, time_of_line, from_ns, body, error);
+    snprintf(ret_file->path, sizeof(ret_file->path), "%s/%s", dir, name);
 }
 
-int http_answer_log(const struct daemon *daemon, const char *job, unsigned slot,
-                    uint64_t size_bytes, struct bytes *body, struct error *error)
+size_t http_answer_bytes_max(const struct http_file *file)
 {
-    char dir[CONFIG_TEXT_SIZE], path[CONFIG_TEXT_SIZE + 32];
-    size_t wanted = MIN((size_t)size_bytes, ANSWER_BYTES_MAX);
-    AUTO_CLOSE int file = -1;
-    struct stat status;
+    return file->part == HTTP_RANGE ? file->size_bytes
+                                    : MAX(ANSWER_BYTES_MAX, SORTED_LINE_BYTES_MAX * 2);
+}
 
-    daemon_job_dir(daemon, job, dir);
-    snprintf(path, sizeof(path), "%s/worker-%u.log", dir, slot);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || fstat(file, &status))
-        return error_set(error, -errno, "%s: %s", path, strerror(errno));
-    AUTO_FREE char *tail = malloc(wanted + 1);
-    off_t from = MAX(status.st_size - (off_t)wanted, (off_t)0);
-    ssize_t length = tail ? pread(file, tail, wanted, from) : -1;
-    if (length < 0)
-        return error_set(error, -EIO, "%s cannot be read", path);
-    return bytes_append(body, tail, (size_t)length);
+int http_answer_read(const struct http_file *file, struct bytes *body, struct error *error)
+{
+    AUTO_CLOSE int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+                                                     (file->part == HTTP_RANGE ? O_NOFOLLOW : 0));
+    size_t wanted = MIN(file->size_bytes, ANSWER_BYTES_MAX);
+    struct stat found;
+    int status = 0;
+
+    if (descriptor < 0 || fstat(descriptor, &found))
+        return error_set(error, -errno, "%s: %s", file->path, strerror(errno));
+    switch (file->part) {
+    case HTTP_LINES_BY_STEP:
+    case HTTP_LINES_BY_TIME:
+        status = append_lines(descriptor, found.st_size, file, body);
+        break;
+    case HTTP_END:
+        status =
+            append_range(descriptor, MAX(found.st_size - (off_t)wanted, (off_t)0), wanted, body);
+        break;
+    case HTTP_RANGE:
+        status = append_range(descriptor, (off_t)file->from, file->size_bytes, body);
+        break;
+    }
+    return status ? error_set(error, status, "%s: %s", file->path, strerror(-status)) : 0;
 }
 
 static json_t *worker_json(const struct job *job, unsigned slot)

@@ -4,57 +4,116 @@
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/checkpoint_files.h"
 #include "daemon/exposition.h"
 #include "daemon/file_reader.h"
 #include "daemon/http_answers.h"
+#include "daemon/http_guard.h"
+#include "daemon/http_host.h"
 #include "daemon/node_address.h"
 
-#define CONNECTIONS_MAX   256
-#define CONNECTION_IDLE_S 30
+/* Connections that are refused, or dismissed and not gone yet, are beyond those that are served. */
+static const struct http_guard_limits limits = {
+    .total = 320,
+    .per_address = 64,
+    .refused = 64,
+    .grace_ns = 100 * NS_PER_MS,
+    .first_request_ns = 10 * NS_PER_SECOND,
+    .next_request_ns = 30 * NS_PER_SECOND,
+    .answer_ns = 30 * NS_PER_SECOND,
+    .bytes_per_second = 64 << 10,
+};
 
 struct http_server {
     struct daemon *daemon;
     struct MHD_Daemon *mhd;
     sd_event_source *ready, *timer;
     struct file_reader *files;
+    struct http_guard guard;
+    char host[NAME_SIZE];
 };
 
-/* A request for a file: its connection sleeps until the range has been read. */
+/* A connection, from its beginning to its end. */
+struct visit {
+    struct http_visitor visitor; /* first */
+    int descriptor;
+};
+
+/* A request for a file: its connection sleeps until that has been read. */
 struct transfer {
-    struct file_range range; /* first: the reader gives it back */
+    struct file_task task; /* first: the reader gives it back */
     struct MHD_Connection *connection;
+    struct http_file file;
+    const char *type; /* NULL: bytes */
+    struct bytes body;
+    int status;
+    struct error error;
 };
 
-static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code, const char *type,
-                             struct bytes *body)
+static struct visit *visit_of(struct MHD_Connection *connection)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(body->size_bytes, body->data, MHD_RESPMEM_MUST_COPY);
-    enum MHD_Result result = MHD_NO;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
-    if (response) {
-        if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES)
-            result = MHD_queue_response(connection, code, response);
-        MHD_destroy_response(response);
-    }
+    return info ? info->socket_context : NULL;
+}
+
+/* Give away the bytes of @body. */
+static enum MHD_Result reply(struct http_server *server, struct MHD_Connection *connection,
+                             unsigned code, const char *type, struct bytes *body)
+{
+    struct visit *visit = visit_of(connection);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        body->size_bytes, body->data, body->data ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    enum MHD_Result result = MHD_YES;
+
+    if (!response)
+        return MHD_NO;
+    if (visit)
+        http_guard_answers(&server->guard, &visit->visitor, body->size_bytes, clock_monotonic_ns());
+    *body = (struct bytes){0}; /* the response's now */
+    if (type)
+        result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (result == MHD_YES && code == MHD_HTTP_SERVICE_UNAVAILABLE)
+        result = MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (result == MHD_YES && code == MHD_HTTP_SERVICE_UNAVAILABLE)
+        result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    if (result == MHD_YES)
+        result = MHD_queue_response(connection, code, response);
+    MHD_destroy_response(response);
     return result;
 }
 
-static enum MHD_Result reply_problem(struct MHD_Connection *connection, int status,
-                                     const char *text)
+static unsigned code_of(int status)
 {
-    unsigned code = status == -ENOENT   ? MHD_HTTP_NOT_FOUND
-                    : status == -EINVAL ? MHD_HTTP_BAD_REQUEST
-                    : status == -EACCES ? MHD_HTTP_FORBIDDEN
-                                        : MHD_HTTP_INTERNAL_SERVER_ERROR;
+    switch (status) {
+    case -ENOENT:
+        return MHD_HTTP_NOT_FOUND;
+    case -EINVAL:
+        return MHD_HTTP_BAD_REQUEST;
+    case -EACCES:
+        return MHD_HTTP_FORBIDDEN;
+    case -EXDEV:
+        return MHD_HTTP_MISDIRECTED_REQUEST;
+    case -EBUSY:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+static enum MHD_Result reply_problem(struct http_server *server, struct MHD_Connection *connection,
+                                     int status, const char *text)
+{
     struct bytes body = {0};
     enum MHD_Result result = MHD_NO;
 
     if (!bytes_append_format(&body, "%s\n", text))
-        result = reply(connection, code, "text/plain; charset=utf-8", &body);
+        result = reply(server, connection, code_of(status), "text/plain; charset=utf-8", &body);
     bytes_done(&body);
     return result;
 }
@@ -67,11 +126,54 @@ static uint64_t number_argument(struct MHD_Connection *connection, const char *n
     return text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* /v1/jobs/JOB/WHAT */
-static int answer_job(struct daemon *daemon, struct MHD_Connection *connection, const char *rest,
-                      struct bytes *body, const char **ret_type, struct error *error)
+/* ---- files ---- */
+
+/* On a thread of the reader. */
+static void read_transfer(struct file_task *task)
 {
-    char job[NAME_SIZE];
+    struct transfer *transfer = (struct transfer *)task;
+
+    transfer->status = http_answer_read(&transfer->file, &transfer->body, &transfer->error);
+}
+
+static enum MHD_Result answer_transfer(struct http_server *server, struct transfer *transfer)
+{
+    if (transfer->status)
+        return reply_problem(server, transfer->connection,
+                             transfer->status == -ENOENT ? -ENOENT : -EIO, transfer->error.text);
+    return reply(server, transfer->connection, MHD_HTTP_OK, transfer->type, &transfer->body);
+}
+
+static enum MHD_Result begin_transfer(struct http_server *server, const struct http_file *file,
+                                      const char *type, struct MHD_Connection *connection,
+                                      void **request)
+{
+    struct transfer *transfer = calloc(1, sizeof(*transfer));
+    struct visit *visit = visit_of(connection);
+
+    if (!transfer)
+        return MHD_NO;
+    transfer->task.run = read_transfer;
+    transfer->connection = connection;
+    transfer->file = *file;
+    transfer->type = type;
+    *request = transfer;
+    if (visit)
+        http_guard_answers(&server->guard, &visit->visitor, http_answer_bytes_max(file),
+                           clock_monotonic_ns());
+    MHD_suspend_connection(connection);
+    file_reader_queue(server->files, &transfer->task);
+    return MHD_YES;
+}
+
+/* ---- pages ---- */
+
+/* /v1/jobs/JOB/WHAT. Return: 1: @ret_file is to be read */
+static int answer_job(struct daemon *daemon, struct MHD_Connection *connection, const char *rest,
+                      struct bytes *body, const char **ret_type, struct http_file *ret_file,
+                      struct error *error)
+{
+    char job[NAME_SIZE], log[32];
     const char *slash = strchr(rest, '/');
 
     if (!slash || (size_t)(slash - rest) >= sizeof(job))
@@ -79,24 +181,34 @@ static int answer_job(struct daemon *daemon, struct MHD_Connection *connection, 
     snprintf(job, sizeof(job), "%.*s", (int)(slash - rest), rest);
     if (!name_valid(job))
         return error_set(error, -EINVAL, "not a job name");
-    *ret_type = "application/x-ndjson";
-    if (!strcmp(slash, "/metrics"))
-        return http_answer_metrics(daemon, job, number_argument(connection, "from", 0), body,
-                                   error);
-    if (!strcmp(slash, "/events"))
-        return http_answer_events(daemon, job, number_argument(connection, "from", 0), body, error);
-    *ret_type = "text/plain; charset=utf-8";
-    if (!strcmp(slash, "/logs"))
-        return http_answer_log(daemon, job, (unsigned)number_argument(connection, "slot", 0),
-                               number_argument(connection, "bytes", 65536), body, error);
     *ret_type = "application/json";
     if (!strcmp(slash, "/workers"))
         return http_answer_workers(daemon, job, body, error);
-    return error_set(error, -ENOENT, "no such page");
+    *ret_type = "application/x-ndjson";
+    ret_file->from = number_argument(connection, "from", 0);
+    if (!strcmp(slash, "/metrics")) {
+        ret_file->part = HTTP_LINES_BY_STEP;
+        http_answer_job_file(daemon, job, "metrics.jsonl", ret_file);
+    } else if (!strcmp(slash, "/events")) {
+        ret_file->part = HTTP_LINES_BY_TIME;
+        http_answer_job_file(daemon, job, "events.jsonl", ret_file);
+    } else if (!strcmp(slash, "/logs")) {
+        *ret_type = "text/plain; charset=utf-8";
+        ret_file->part = HTTP_END;
+        ret_file->size_bytes = (size_t)number_argument(connection, "bytes", 65536);
+        snprintf(log, sizeof(log), "worker-%u.log",
+                 (unsigned)number_argument(connection, "slot", 0));
+        http_answer_job_file(daemon, job, log, ret_file);
+    } else {
+        return error_set(error, -ENOENT, "no such page");
+    }
+    return 1;
 }
 
+/* Return: 1: @ret_file is to be read */
 static int answer(struct daemon *daemon, struct MHD_Connection *connection, const char *url,
-                  struct bytes *body, const char **ret_type, struct error *error)
+                  struct bytes *body, const char **ret_type, struct http_file *ret_file,
+                  struct error *error)
 {
     static const char jobs[] = "/v1/jobs/";
 
@@ -108,7 +220,8 @@ static int answer(struct daemon *daemon, struct MHD_Connection *connection, cons
         return exposition_append(daemon, body) ? error_set(error, -ENOMEM, "no memory") : 0;
     }
     if (!strncmp(url, jobs, sizeof(jobs) - 1))
-        return answer_job(daemon, connection, url + sizeof(jobs) - 1, body, ret_type, error);
+        return answer_job(daemon, connection, url + sizeof(jobs) - 1, body, ret_type, ret_file,
+                          error);
     return error_set(error, -ENOENT, "no such page");
 }
 
@@ -136,29 +249,9 @@ static const char *checkpoint_page(const struct daemon *daemon, const char *url,
     return slash + sizeof(checkpoints) - 1;
 }
 
-static enum MHD_Result answer_transfer(struct transfer *transfer)
-{
-    struct file_range *range = &transfer->range;
-
-    if (range->status) {
-        char text[1500];
-        snprintf(text, sizeof(text), "%s: %s", range->path, strerror(-range->status));
-        return reply_problem(transfer->connection, range->status == -ENOENT ? -ENOENT : -EIO, text);
-    }
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(range->size_bytes, range->data, MHD_RESPMEM_MUST_FREE);
-    enum MHD_Result result = MHD_NO;
-    if (response) {
-        range->data = NULL; /* the response's now */
-        result = MHD_queue_response(transfer->connection, MHD_HTTP_OK, response);
-        MHD_destroy_response(response);
-    }
-    return result;
-}
-
-static enum MHD_Result begin_transfer(struct http_server *server, const struct job *job,
-                                      const char *rest, struct MHD_Connection *connection,
-                                      void **request)
+static int allow_checkpoint(const struct job *job, const char *rest,
+                            struct MHD_Connection *connection, struct http_file *ret_file,
+                            struct error *error)
 {
     const struct checkpoint_request wanted = {
         .rest = rest,
@@ -166,42 +259,50 @@ static enum MHD_Result begin_transfer(struct http_server *server, const struct j
         .size_bytes = number_argument(connection, "bytes", 0),
         .proof = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, CHECKPOINT_PROOF_HEADER),
     };
-    struct error error = {0};
-    struct transfer *transfer = calloc(1, sizeof(*transfer));
 
-    if (!transfer)
-        return MHD_NO;
-    int status = checkpoint_files_allow(job, &wanted, transfer->range.path,
-                                        sizeof(transfer->range.path), &error);
-    if (!status && !(transfer->range.data = malloc((size_t)wanted.size_bytes)))
-        status = error_set(&error, -ENOMEM, "no memory for the range");
-    if (status) {
-        free(transfer);
-        return reply_problem(connection, status, error.text);
-    }
-    transfer->range.offset = wanted.offset;
-    transfer->range.size_bytes = (size_t)wanted.size_bytes;
-    transfer->connection = connection;
-    *request = transfer;
-    MHD_suspend_connection(connection);
-    file_reader_queue(server->files, &transfer->range);
-    return MHD_YES;
+    ret_file->part = HTTP_RANGE;
+    ret_file->from = wanted.offset;
+    ret_file->size_bytes = (size_t)wanted.size_bytes;
+    int status =
+        checkpoint_files_allow(job, &wanted, ret_file->path, sizeof(ret_file->path), error);
+    return status ? status : 1;
 }
+
+/* ---- requests ---- */
 
 /* The request has been answered, or its client is gone; never while its range is being read. */
 static void on_completed(void *context, struct MHD_Connection *connection, void **request,
                          enum MHD_RequestTerminationCode code)
 {
+    struct http_server *server = context;
     struct transfer *transfer = *request;
+    struct visit *visit = visit_of(connection);
 
-    (void)context;
-    (void)connection;
     (void)code;
+    if (visit)
+        http_guard_waits(&server->guard, &visit->visitor, clock_monotonic_ns());
     if (!transfer)
         return;
-    free(transfer->range.data);
+    bytes_done(&transfer->body);
     free(transfer);
     *request = NULL;
+}
+
+/* Whom this node answers, and what. */
+static int check_request(const struct http_server *server, struct MHD_Connection *connection,
+                         const char *method, struct error *error)
+{
+    const struct config *config = server->daemon->config;
+    const struct http_names names = {config->node, server->host, config->http_names};
+    const struct visit *visit = visit_of(connection);
+
+    if (visit && visit->visitor.visit == HTTP_VISIT_REFUSED)
+        return error_set(error, -EBUSY, "too many connections; try again");
+    if (strcmp(method, MHD_HTTP_METHOD_GET))
+        return error_set(error, -EINVAL, "only GET is understood");
+    return http_host_check(
+        &names, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+        error);
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
@@ -209,9 +310,10 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
                                   size_t *upload_size, void **request)
 {
     struct http_server *server = context;
+    struct http_file file = {0};
     struct bytes body = {0};
     struct error error = {0};
-    const char *type, *rest;
+    const char *type = NULL;
     const struct job *job;
     enum MHD_Result result;
 
@@ -219,31 +321,76 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     (void)upload;
     *upload_size = 0;
     if (*request)
-        return answer_transfer(*request);
-    if (strcmp(method, MHD_HTTP_METHOD_GET))
-        return reply_problem(connection, -EINVAL, "only GET is understood");
-    rest = checkpoint_page(server->daemon, url, &job);
-    if (rest)
-        return begin_transfer(server, job, rest, connection, request);
-    int status = answer(server->daemon, connection, url, &body, &type, &error);
-    result = status ? reply_problem(connection, status, error.text)
-                    : reply(connection, MHD_HTTP_OK, type, &body);
+        return answer_transfer(server, *request);
+    int status = check_request(server, connection, method, &error);
+    const char *rest = status ? NULL : checkpoint_page(server->daemon, url, &job);
+    if (!status)
+        status = rest ? allow_checkpoint(job, rest, connection, &file, &error)
+                      : answer(server->daemon, connection, url, &body, &type, &file, &error);
+    if (status > 0)
+        result = begin_transfer(server, &file, type, connection, request);
+    else if (status < 0)
+        result = reply_problem(server, connection, status, error.text);
+    else
+        result = reply(server, connection, MHD_HTTP_OK, type, &body);
     bytes_done(&body);
     return result;
+}
+
+/* ---- connections ---- */
+
+/* The socket is libmicrohttpd's to close, which it does when it finds it at its end. */
+static void dismiss(struct http_visitor *visitor)
+{
+    const struct visit *visit = (const struct visit *)visitor;
+
+    shutdown(visit->descriptor, SHUT_RDWR);
+}
+
+static void begin_visit(struct http_server *server, struct MHD_Connection *connection,
+                        void **socket_context)
+{
+    const union MHD_ConnectionInfo *address =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *descriptor =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct visit *visit = address && descriptor ? calloc(1, sizeof(*visit)) : NULL;
+
+    if (!visit)
+        return; /* libmicrohttpd's own bounds are left */
+    visit->descriptor = descriptor->connect_fd;
+    http_guard_enter(&server->guard, &visit->visitor, address->client_addr, clock_monotonic_ns());
+    *socket_context = visit;
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *server = context;
+    struct visit *visit = *socket_context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        begin_visit(server, connection, socket_context);
+    } else if (visit) {
+        http_guard_leave(&server->guard, &visit->visitor);
+        free(visit);
+        *socket_context = NULL;
+    }
 }
 
 static void set_timer(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms;
+    uint64_t now_ns = clock_monotonic_ns(), due_ns = http_guard_expire(&server->guard, now_ns);
 
     if (!server->timer) /* stopping */
         return;
-    if (MHD_get_timeout(server->mhd, &timeout_ms) != MHD_YES) {
-        sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
-        return;
-    }
-    sd_event_source_set_time_relative(server->timer, timeout_ms * 1000);
-    sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
+    if (MHD_get_timeout(server->mhd, &timeout_ms) == MHD_YES)
+        due_ns = MIN(due_ns, now_ns + timeout_ms * NS_PER_MS);
+    if (due_ns != UINT64_MAX)
+        sd_event_source_set_time(server->timer, (due_ns + NS_PER_US - 1) / NS_PER_US);
+    sd_event_source_set_enabled(server->timer,
+                                due_ns == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
 static int on_ready(sd_event_source *source, int descriptor, uint32_t events, void *context)
@@ -253,6 +400,7 @@ static int on_ready(sd_event_source *source, int descriptor, uint32_t events, vo
     (void)source;
     (void)descriptor;
     (void)events;
+    http_guard_expire(&server->guard, clock_monotonic_ns());
     MHD_run(server->mhd);
     set_timer(server);
     return 0;
@@ -264,11 +412,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
     return on_ready(source, -1, 0, context);
 }
 
-/* On the loop: the range is here, so its connection goes on. */
-static void on_read(void *context, struct file_range *range)
+/* On the loop: the file's part is here, so its connection goes on. */
+static void on_read(void *context, struct file_task *task)
 {
     struct http_server *server = context;
-    struct transfer *transfer = (struct transfer *)range;
+    struct transfer *transfer = (struct transfer *)task;
 
     MHD_resume_connection(transfer->connection);
     on_ready(server->ready, -1, 0, server);
@@ -289,6 +437,20 @@ static int watch(struct http_server *server)
     return status < 0 ? status : 0;
 }
 
+static struct MHD_Daemon *start(struct http_server *server, const struct node_address *address)
+{
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+                     (address->socket.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
+
+    return MHD_start_daemon(flags, /* nobody else may listen there: no address reuse */
+                            0, NULL, NULL, on_request, server, MHD_OPTION_SOCK_ADDR,
+                            (const struct sockaddr *)&address->socket, MHD_OPTION_CONNECTION_LIMIT,
+                            (unsigned)HTTP_VISITORS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                            (unsigned)(limits.answer_ns / NS_PER_SECOND),
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+}
+
 int http_server_start(struct daemon *daemon, struct http_server **ret_server, struct error *error)
 {
     struct http_server *server = calloc(1, sizeof(*server));
@@ -302,15 +464,10 @@ int http_server_start(struct daemon *daemon, struct http_server **ret_server, st
         return status;
     }
     server->daemon = daemon;
+    gethostname(server->host, sizeof(server->host) - 1);
+    http_guard_init(&server->guard, &limits, dismiss);
     errno = 0;
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-                     (address.socket.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    server->mhd = MHD_start_daemon(flags, /* nobody else may listen there: no address reuse */
-                                   0, NULL, NULL, on_request, server, MHD_OPTION_SOCK_ADDR,
-                                   (struct sockaddr *)&address.socket, MHD_OPTION_CONNECTION_LIMIT,
-                                   (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-                                   (unsigned)CONNECTION_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED,
-                                   on_completed, NULL, MHD_OPTION_END);
+    server->mhd = start(server, &address);
     if (!server->mhd) {
         int cause = errno ? errno : EIO;
         file_reader_stop(server->files);

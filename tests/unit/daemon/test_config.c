@@ -246,6 +246,8 @@ static void test_mistakes_in_the_file(void **state)
         {"slots: 1\nslots: 2\n", "already seen: slots"},
         {"node: Not A Name\n", "firnd.yaml:1: node: \"Not A Name\" is not a name"},
         {"slots: 1\ncluster: ../x\n", "firnd.yaml:2: cluster: \"../x\" is not a name"},
+        {"http_names: gpu7.example.org,http://gpu8\n",
+         "firnd.yaml:1: http_names: \"http://gpu8\" is not a host name"},
         {"address: gpu7.example.org\n",
          "firnd.yaml:1: address: \"gpu7.example.org\" is not a numeric"},
         {"address: 10.0.0.1:7600\n", "firnd.yaml:1: address: \"10.0.0.1:7600\" is not a numeric"},
@@ -377,7 +379,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 25); /* all keys there are */
+    assert_int_equal(settings, 26); /* all keys there are */
     write_file((const char *)text.data);
     if (load(&config, &error, NULL))
         fail_msg("%s", error.text);

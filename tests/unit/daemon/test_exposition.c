@@ -125,6 +125,11 @@ static void test_alarms_and_drains(void **state)
     node->daemon.self.draining = true;
     node->daemon.store_away = true;
     assert_has(page_of(node), "\nfirn_job_alarm{job=\"demo\"} 1\n");
+    node->daemon.loop.turns =
+        (struct loop_turns){.longest_ns = 125000000, .longest_busy_ns = 62500000, .slow_count = 3};
+    assert_has(page_of(node), "\nfirn_loop_longest_turn_seconds 0.125\n");
+    assert_has(page_of(node), "\nfirn_loop_longest_busy_turn_seconds 0.0625\n");
+    assert_has(page_of(node), "\nfirn_loop_slow_turns 3\n");
     assert_has(page_of(node), "\nfirn_node_draining 1\n");
     assert_has(page_of(node), "\nfirn_etcd_reachable 0\n");
 }

@@ -1,0 +1,33 @@
+/*
+ * Decide whether a request's Host header names this node.
+ *
+ * A web page that an operator opens may point a name of its own at this node's address, and then
+ * reads from here as if from its own site (DNS rebinding). Such a request carries the page's name.
+ * Accepted are numeric addresses, localhost, the node's name, the machine's host name and the names
+ * of `http_names`.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+#define HTTP_HOST_SIZE 256
+
+struct http_names {
+    const char *node, *host; /* the node's own names */
+    const char *configured;  /* "a.example.org,.cluster.example.org"; a dot: all names below it */
+};
+
+/** http_names_check() - Return: 0; -EINVAL: @configured is no list of names, @error says which */
+int http_names_check(const char *configured, struct error *error) CHECK_RESULT;
+
+/**
+ * http_host_check() - @header: the value of Host; NULL: an HTTP/1.0 client has sent none
+ *
+ * Return: 0; -EINVAL: it is no host and port; -EXDEV: it is another's name. @error is for the
+ * client, and says what to configure.
+ */
+int http_host_check(const struct http_names *names, const char *header,
+                    struct error *error) CHECK_RESULT;
