@@ -44,7 +44,7 @@ enum frame_type {
     FRAME_HELLO = 1, /* connector: who I am, whom I want, my challenge */
     FRAME_CHALLENGE, /* acceptor: my challenge */
     FRAME_PROOF,     /* both, the connector first: the keyed hash over both challenges */
-    FRAME_REFUSED,   /* acceptor: tag says why (enum handshake_refusal) */
+    FRAME_REFUSED,   /* acceptor: come again; tag: HANDSHAKE_COME_AGAIN */
     FRAME_CREDIT,    /* the peer may send `size` bytes more without asking */
     FRAME_DATA,   /* opens a message with `tag` of `size` bytes; the first segment is the payload */
     FRAME_OFFER,  /* a message with `tag` of `size` bytes waits here */

@@ -47,9 +47,9 @@ static void reply_make(const struct handshake *handshake, enum frame_type type, 
     ret_reply->present = true;
     ret_reply->frame = (struct frame){
         .type = type,
-        .source = handshake->identity->rank,
+        .source = handshake->connector ? handshake->identity->rank : handshake->wanted_rank,
         .length = length,
-        .generation = handshake->identity->generation,
+        .generation = handshake->generation,
         .tag = tag,
     };
 }
@@ -96,13 +96,6 @@ static int fail(struct handshake *handshake, int code)
     return code;
 }
 
-static int refuse(struct handshake *handshake, enum handshake_refusal why, int code,
-                  struct handshake_reply *ret_reply)
-{
-    reply_make(handshake, FRAME_REFUSED, why, 0, ret_reply);
-    return fail(handshake, code);
-}
-
 void handshake_connect(struct handshake *handshake, const struct handshake_identity *identity,
                        unsigned peer_rank, const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE],
                        struct handshake_reply *ret_reply)
@@ -112,6 +105,7 @@ void handshake_connect(struct handshake *handshake, const struct handshake_ident
         .state = HANDSHAKE_WANTS_CHALLENGE,
         .connector = true,
         .peer_rank = peer_rank,
+        .generation = identity->generation,
     };
     memcpy(handshake->connector_challenge, challenge, HANDSHAKE_CHALLENGE_SIZE);
     reply_make(handshake, FRAME_HELLO, 0, FRAME_HELLO_SIZE, ret_reply);
@@ -129,22 +123,29 @@ void handshake_accept(struct handshake *handshake, const struct handshake_identi
     memcpy(handshake->acceptor_challenge, challenge, HANDSHAKE_CHALLENGE_SIZE);
 }
 
-static int step_hello(struct handshake *handshake, const struct frame *frame,
-                      const uint8_t *payload, struct handshake_reply *ret_reply)
+/* Why a HELLO fits nothing here; 0: it does. */
+static int mismatch_of(const struct handshake *handshake, const struct frame *frame,
+                       const uint8_t *payload)
 {
     const struct handshake_identity *identity = handshake->identity;
     const char *job = (const char *)payload + HANDSHAKE_CHALLENGE_SIZE + 4;
     if (strncmp(job, identity->job, NAME_SIZE) != 0)
-        return refuse(handshake, HANDSHAKE_STRANGER, -ENOENT, ret_reply);
-    if (frame->generation < identity->generation)
-        return refuse(handshake, HANDSHAKE_STALE, -EBUSY, ret_reply);
-    if (frame->generation > identity->generation)
-        return refuse(handshake, HANDSHAKE_EARLY, -ESTALE, ret_reply);
-    if (bytes_get_u32(payload + HANDSHAKE_CHALLENGE_SIZE) != identity->rank ||
-        frame->source <= identity->rank || !identity->expects(identity->context, frame->source))
-        return refuse(handshake, HANDSHAKE_STRANGER, -ENOENT, ret_reply);
+        return -ENOENT;
+    if (frame->generation != identity->generation)
+        return frame->generation < identity->generation ? -EBUSY : -ESTALE;
+    return handshake->wanted_rank == identity->rank && frame->source > identity->rank &&
+                   identity->expects(identity->context, frame->source)
+               ? 0
+               : -ENOENT;
+}
 
+static int step_hello(struct handshake *handshake, const struct frame *frame,
+                      const uint8_t *payload, struct handshake_reply *ret_reply)
+{
+    handshake->wanted_rank = bytes_get_u32(payload + HANDSHAKE_CHALLENGE_SIZE);
+    handshake->generation = frame->generation;
     handshake->peer_rank = frame->source;
+    handshake->mismatch = mismatch_of(handshake, frame, payload);
     memcpy(handshake->connector_challenge, payload, HANDSHAKE_CHALLENGE_SIZE);
     reply_make(handshake, FRAME_CHALLENGE, 0, FRAME_CHALLENGE_SIZE, ret_reply);
     memcpy(ret_reply->payload, handshake->acceptor_challenge, HANDSHAKE_CHALLENGE_SIZE);
@@ -152,36 +153,25 @@ static int step_hello(struct handshake *handshake, const struct frame *frame,
     return 0;
 }
 
-static int step_refused(struct handshake *handshake, const struct frame *frame)
-{
-    switch (frame->tag) {
-    case HANDSHAKE_STALE:
-        /* Whoever says so must itself be newer: a confused acceptor does not end our wait. */
-        return fail(handshake,
-                    frame->generation > handshake->identity->generation ? -ESTALE : -EPROTO);
-    case HANDSHAKE_EARLY:
-        return fail(handshake, -EBUSY);
-    case HANDSHAKE_STRANGER:
-        return fail(handshake, -ENOENT);
-    case HANDSHAKE_DENIED:
-        return fail(handshake, -EPERM);
-    default:
-        return fail(handshake, -EPROTO);
-    }
-}
-
 static int step_proof(struct handshake *handshake, const uint8_t *payload,
                       struct handshake_reply *ret_reply)
 {
-    if (!proof_right(handshake, payload)) {
-        if (handshake->connector)
-            return fail(handshake, -EPERM);
-        return refuse(handshake, HANDSHAKE_DENIED, -EPERM, ret_reply);
+    bool right = proof_right(handshake, payload); /* takes as long for one that does not fit */
+    if (!right || handshake->mismatch) {
+        if (!handshake->connector)
+            reply_make(handshake, FRAME_REFUSED, HANDSHAKE_COME_AGAIN, 0, ret_reply);
+        return fail(handshake, handshake->mismatch ? handshake->mismatch : -EPERM);
     }
     if (!handshake->connector)
         reply_proof(handshake, ret_reply);
     handshake->state = HANDSHAKE_PROVEN;
     return 0;
+}
+
+bool handshake_fits(const struct handshake *handshake)
+{
+    return !handshake->connector && handshake->state == HANDSHAKE_WANTS_PROOF &&
+           !handshake->mismatch;
 }
 
 int handshake_step(struct handshake *handshake, const struct frame *frame, const uint8_t *payload,
@@ -194,9 +184,9 @@ int handshake_step(struct handshake *handshake, const struct frame *frame, const
     if (handshake->connector && frame->type == FRAME_REFUSED &&
         (handshake->state == HANDSHAKE_WANTS_CHALLENGE ||
          handshake->state == HANDSHAKE_WANTS_PROOF))
-        return step_refused(handshake, frame);
-    if (frame->generation != handshake->identity->generation ||
-        frame->source != handshake->peer_rank)
+        return fail(handshake,
+                    frame->tag >= 1 && frame->tag <= HANDSHAKE_REASON_MAX ? -EBUSY : -EPROTO);
+    if (frame->generation != handshake->generation || frame->source != handshake->peer_rank)
         return fail(handshake, -EPROTO);
     if (handshake->state == HANDSHAKE_WANTS_CHALLENGE && frame->type == FRAME_CHALLENGE) {
         memcpy(handshake->acceptor_challenge, payload, HANDSHAKE_CHALLENGE_SIZE);

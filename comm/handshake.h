@@ -3,7 +3,7 @@
  *
  *     connector (higher rank)                         acceptor (lower rank)
  *         HELLO {challenge C, rank wanted, job}   ->
- *                                                 <-  CHALLENGE {challenge A}, or REFUSED {why}
+ *                                                 <-  CHALLENGE {challenge A}
  *         PROOF {H(connector)}                    ->
  *                                                 <-  PROOF {H(acceptor)}, or REFUSED
  *
@@ -14,9 +14,10 @@
  * each direction (comm/seal.h). It is not encrypted: the network between the nodes may read the
  * data, but cannot change it unnoticed.
  *
- * Generations fence: an acceptor tells an older connector STALE (it gives up) and a newer one EARLY
- * (it tries again until the acceptor is there too). These two answers are not authenticated; who
- * can answer at a peer's address can keep that peer from being reached anyway.
+ * A refusal tells a stranger nothing: each well-formed HELLO gets a challenge, whatever job, rank
+ * and generation it names, and each wrong proof the same refusal. So nobody without the key learns
+ * which job runs here, or at which generation. A refused connector comes again until its deadline:
+ * the acceptor may get to its generation, or its own plan be replaced.
  *
  * No I/O, no clock, no randomness: the owner feeds frames in, sends the reply, provides challenges.
  */
@@ -33,12 +34,9 @@
 
 #define HANDSHAKE_CHALLENGE_SIZE 32
 
-enum handshake_refusal {
-    HANDSHAKE_STALE = 1, /* the acceptor's generation is newer */
-    HANDSHAKE_EARLY,     /* the acceptor's generation is older: come again */
-    HANDSHAKE_STRANGER, /* another job, not the rank wanted, or nobody that I talk to: come again */
-    HANDSHAKE_DENIED,   /* the proof is wrong */
-};
+/* The one refusal. Builds before this one said 1 to 4 for reasons that anybody could read. */
+#define HANDSHAKE_COME_AGAIN 2
+#define HANDSHAKE_REASON_MAX 4
 
 struct handshake_identity {
     char job[NAME_SIZE];
@@ -62,7 +60,10 @@ struct handshake {
     const struct handshake_identity *identity; /* borrowed */
     enum handshake_state state;
     bool connector;
-    unsigned peer_rank; /* acceptor: known after HELLO, proven in HANDSHAKE_PROVEN */
+    unsigned peer_rank;   /* acceptor: known after HELLO, proven in HANDSHAKE_PROVEN */
+    uint64_t generation;  /* that the connector names */
+    unsigned wanted_rank; /* acceptor: that the connector names */
+    int mismatch;         /* acceptor: why no proof will do; 0: HELLO names me and my generation */
     uint8_t connector_challenge[HANDSHAKE_CHALLENGE_SIZE];
     uint8_t acceptor_challenge[HANDSHAKE_CHALLENGE_SIZE];
 };
@@ -82,6 +83,10 @@ void handshake_connect(struct handshake *handshake, const struct handshake_ident
 void handshake_accept(struct handshake *handshake, const struct handshake_identity *identity,
                       const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE]);
 
+/** handshake_fits() - acceptor: a HELLO is here that names this job, generation and an expected
+ * peer, and its proof is awaited */
+bool handshake_fits(const struct handshake *handshake);
+
 /** handshake_keys() - in HANDSHAKE_PROVEN: of the seals of what leaves here, and of what comes */
 void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[SEAL_KEY_SIZE],
                     uint8_t ret_key_in[SEAL_KEY_SIZE]);
@@ -90,9 +95,10 @@ void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[SEAL_
  * handshake_step() - one frame that came; @payload has frame->length bytes
  * @ret_reply: to be sent in every case, also before the connection is closed for an error
  *
- * Return: 0 (look at handshake->state); -ESTALE (the peer's generation is newer), -EBUSY (it is
- * older), -ENOENT (a stranger, or the peer calls us one), -EPERM (a wrong proof, or the peer says
- * so), -EPROTO (not a frame for now). After an error the machine stays in HANDSHAKE_FAILED.
+ * Return: 0 (look at handshake->state); -EPERM (a wrong proof), -EPROTO (not a frame for now);
+ * connector: -EBUSY (refused); acceptor, where a proof came with a HELLO that fits nothing here:
+ * -ESTALE (its generation is newer), -EBUSY (older), -ENOENT (a stranger). After an error the
+ * machine stays in HANDSHAKE_FAILED.
  */
 int handshake_step(struct handshake *handshake, const struct frame *frame, const uint8_t *payload,
                    struct handshake_reply *ret_reply) CHECK_RESULT;

@@ -89,15 +89,15 @@ int mesh_listener_address(int listener, char ret_address[ADDRESS_SIZE]) CHECK_RE
  * mesh_open() - make every link of this generation; blocks until all are up, the deadline, or
  * mesh_cancel from another thread through @cancel (an eventfd that becomes readable; -1: none)
  *
- * Connections of another job or generation and of strangers are refused and do not end the wait. A
- * peer that is still at an older generation is tried again; one at a newer generation ends it.
+ * Connections of another job or generation and of strangers are refused and do not end the wait,
+ * and all in the same way: a peer that refuses is tried again.
  *
  * A host that is unreached ends the wait before the deadline, unless this one is patient: it is
  * dead, or cut off from here, and who plans must know.
  *
  * Return: 0; -ETIMEDOUT (who is missing is in @error), -EPERM (the same, and one of them could not
- * prove that it knows the key), -ESTALE (a peer is at a newer generation), -ECONNRESET (a peer that
- * was here has told of a fault), -ECANCELED, -EINVAL, -ENOMEM, or errno of making a thread.
+ * prove that it knows the key), -ECONNRESET (a peer that was here has told of a fault), -ECANCELED,
+ * -EINVAL, -ENOMEM, or errno of making a thread.
  */
 int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_mesh,
               struct error *error) CHECK_RESULT;

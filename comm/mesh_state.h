@@ -26,6 +26,7 @@
 #include "comm/mesh.h"
 #include "comm/request.h"
 #include "comm/stream.h"
+#include "comm/tcp.h"
 #include "comm/watch.h"
 
 #define MESH_UNEXPECTED_MAX_BYTES (256ull << 20) /* unless the options say otherwise */
@@ -50,6 +51,7 @@ struct connection {
     struct link *link;
     struct stream stream;
     struct handshake handshake;
+    struct tcp_host host; /* while `peer` is NULL */
     uint64_t deadline_ns; /* monotonic; CONNECTING and GREETING */
     uint64_t heard_ns;    /* attention time (watch.h) */
     uint32_t interest;    /* what epoll was told */
@@ -68,8 +70,9 @@ struct peer {
     bool left;                  /* lock: it has said BYE; only the I/O thread writes it */
 
     /* rendezvous */
-    bool up;       /* proven, and its first credit is here */
-    bool answered; /* its host did, if only by a refusal */
+    struct tcp_host host; /* of its address */
+    bool up;              /* proven, and its first credit is here */
+    bool answered;        /* its host did, if only by a refusal */
     uint64_t retry_ns, backoff_ns;
     int problem; /* why the last attempt failed, 0: nothing was heard */
 
@@ -142,6 +145,7 @@ void connection_flush(struct connection *connection);
 /* rendezvous.c */
 void rendezvous_begin(struct mesh *mesh);
 void rendezvous_accept(struct mesh *mesh);
+void rendezvous_thin(struct mesh *mesh);
 void rendezvous_connected(struct connection *connection);
 int rendezvous_greeting(struct connection *connection, const struct frame *frame,
                         const uint8_t *payload) CHECK_RESULT;

@@ -194,7 +194,10 @@ static void serve_cancel(struct mesh *mesh)
 static void serve(struct mesh *mesh, const struct epoll_event *event)
 {
     if (event->data.ptr == &mesh->listener) {
-        rendezvous_accept(mesh);
+        if (mesh->phase == MESH_OPENING)
+            rendezvous_accept(mesh);
+        else
+            rendezvous_thin(mesh);
     } else if (event->data.ptr == &mesh->cancel) {
         serve_cancel(mesh);
     } else if (event->data.ptr == &mesh->wake) {

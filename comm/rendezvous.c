@@ -7,9 +7,16 @@
  * what it left in the backlog is read later as a HELLO followed by the end, and dropped. When the
  * acceptor is there before that, the waiting connection is served at once.
  *
- * Every failed attempt is retried (10 ms doubling to 200 ms) until the deadline. Two answers end
- * the wait: STALE, and a FAULT from a peer whose mesh of this generation has already failed. A link
- * that breaks before all are up is made again.
+ * Every failed attempt is retried (10 ms doubling to 200 ms) until the deadline. One answer ends
+ * the wait: a FAULT from a peer whose mesh of this generation has already failed. A link that
+ * breaks before all are up is made again.
+ *
+ * Strangers may connect as often as they like: handshakes that are under way are few for each
+ * address of the plan, and few for all other addresses together, so that neither takes the place
+ * of a peer's. (Others are not refused outright: a translated address is no address of the plan.)
+ * A connection whose HELLO names this generation and a rank that is missed is never dropped for
+ * another, but for a newer one of the same rank. While a mesh is open the backlog is kept short, so
+ * that the next generation's connectors find room in it.
  *
  * A host that answers no attempt at all, not even by a refusal, is not waited for until the
  * deadline: a kernel answers at once, whatever its worker does, so the host is dead or cut off.
@@ -32,8 +39,10 @@
 #define ATTEMPT_MIN_NS   (100 * NS_PER_MS)
 #define ATTEMPT_MAX_NS   (2 * NS_PER_SECOND)
 #define LISTEN_PAUSE_NS  (100 * NS_PER_MS) /* after accept() failed for want of descriptors */
-#define STRANGERS_MIN    64                /* plus one for each peer */
+#define STRANGERS_MAX    16 /* of one address of the plan, plus its peers; of all other addresses */
 #define ACCEPTS_PER_TURN 64
+#define BACKLOG_LONG     256 /* while a mesh is open */
+#define BACKLOG_SHORT    128
 
 static bool expects(void *context, unsigned rank)
 {
@@ -113,9 +122,11 @@ void rendezvous_end(struct mesh *mesh, int result, const char *text)
     if (mesh->cancel >= 0)
         epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, mesh->cancel, NULL);
     drop_strangers(mesh);
-    if (result == 0)
+    if (result == 0) {
+        struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &mesh->listener};
         mesh->phase = MESH_OPEN;
-    else
+        mesh->listening = epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
+    } else
         mesh_give_up(mesh, text);
     pthread_mutex_lock(&mesh->lock);
     mesh->opened = true;
@@ -139,6 +150,7 @@ void rendezvous_begin(struct mesh *mesh)
         epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->cancel, &event);
     }
     for (unsigned i = 0; i < mesh->peer_count; i++) {
+        mesh->peers[i].host = tcp_host_of(mesh->peers[i].options.address);
         mesh->peers[i].retry_ns = mesh->now_ns;
         mesh->peers[i].backoff_ns = BACKOFF_MIN_NS;
     }
@@ -146,34 +158,81 @@ void rendezvous_begin(struct mesh *mesh)
 
 /* ---- accepting ---- */
 
-/* Somebody connects and says nothing, again and again: the oldest makes room. */
-static void evict_stranger(struct mesh *mesh)
+/* How many peers the plan has at @host. */
+static unsigned peers_at(const struct mesh *mesh, const struct tcp_host *host)
 {
-    if (mesh->stranger_count < STRANGERS_MIN + mesh->peer_count)
-        return;
-    struct connection *connection;
+    unsigned count = 0;
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        count += tcp_host_equal(&mesh->peers[i].host, host);
+    return count;
+}
+
+static bool is_stranger(const struct connection *connection)
+{
+    return !connection->peer && connection->state != CONNECTION_CLOSED &&
+           !handshake_fits(&connection->handshake);
+}
+
+/* A host of the plan has a share of its own; all others have one together. */
+static bool share_one(const struct mesh *mesh, const struct tcp_host *host, bool known,
+                      const struct connection *connection)
+{
+    return known ? tcp_host_equal(host, &connection->host) : !peers_at(mesh, &connection->host);
+}
+
+/* Make room for one more handshake from @host: the oldest that shares its room makes it. */
+static void evict_stranger(struct mesh *mesh, const struct tcp_host *host)
+{
+    unsigned peers = peers_at(mesh, host), count = 0;
+    struct connection *connection, *oldest = NULL;
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     {
-        if (!connection->peer && connection->state != CONNECTION_CLOSED) {
+        if (!is_stranger(connection) || !share_one(mesh, host, peers > 0, connection))
+            continue;
+        oldest = oldest ? oldest : connection;
+        count++;
+    }
+    if (oldest && count >= STRANGERS_MAX + peers)
+        connection_close(oldest);
+}
+
+/* Nobody without the key knows the generation, so this is the same peer's attempt before. */
+static void drop_older_attempt(const struct connection *newest)
+{
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &newest->mesh->connections, entry)
+    {
+        if (connection != newest && !connection->peer && connection->state != CONNECTION_CLOSED &&
+            handshake_fits(&connection->handshake) &&
+            connection->handshake.peer_rank == newest->handshake.peer_rank)
             connection_close(connection);
-            return;
-        }
     }
 }
 
 static void accept_link(struct mesh *mesh, struct link *link)
 {
     uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE];
-    evict_stranger(mesh);
+    struct tcp_host host = tcp_host_of_peer(link);
+    evict_stranger(mesh, &host);
     struct connection *connection = connection_new(mesh, link, NULL);
     if (!connection) {
         link_free(link);
         return;
     }
+    connection->host = host;
     randombytes_buf(challenge, sizeof(challenge));
     handshake_accept(&connection->handshake, &mesh->identity, challenge);
     connection->state = CONNECTION_GREETING;
     connection->deadline_ns = mesh->now_ns + ATTEMPT_MAX_NS;
+    connection_receive(connection); /* a HELLO that is here already tells a peer from a stranger */
+}
+
+/* While a mesh is open: nobody is served, but who floods the backlog does not fill it. */
+void rendezvous_thin(struct mesh *mesh)
+{
+    unsigned waiting = tcp_waiting(mesh->listener);
+    if (waiting > BACKLOG_LONG)
+        tcp_turn_away(mesh->listener, waiting - BACKLOG_SHORT);
 }
 
 void rendezvous_accept(struct mesh *mesh)
@@ -204,7 +263,7 @@ static void connect_peer(struct peer *peer)
 {
     struct mesh *mesh = peer->mesh;
     struct link *link;
-    int code = tcp_connect(peer->options.address, &link);
+    int code = tcp_connect(peer->options.address, mesh->listener, &link);
     if (code < 0) {
         peer->problem = code;
         peer->answered = peer->answered || code == -ECONNREFUSED;
@@ -298,6 +357,8 @@ int rendezvous_greeting(struct connection *connection, const struct frame *frame
     struct handshake_reply reply;
     int code = handshake_step(&connection->handshake, frame, payload, &reply);
     if (reply.present) {
+        connection->stream.generation = reply.frame.generation; /* a stranger hears its own */
+        connection->stream.source = reply.frame.source;
         int put = stream_put(&connection->stream, reply.frame.type, reply.frame.tag, 0,
                              reply.payload, reply.frame.length);
         if (put < 0)
@@ -305,6 +366,8 @@ int rendezvous_greeting(struct connection *connection, const struct frame *frame
     }
     if (code < 0)
         return code;
+    if (handshake_fits(&connection->handshake))
+        drop_older_attempt(connection);
     /* It answers: no attempt that may succeed is given up, or the other side could count on it. */
     connection->deadline_ns = mesh->now_ns + MAX(mesh->failure_timeout_ns, ATTEMPT_MAX_NS);
     return connection->handshake.state == HANDSHAKE_PROVEN ? link_proven(connection) : 0;
@@ -342,12 +405,6 @@ void rendezvous_lost(struct connection *connection, int code)
     peer->problem = code;
     connection_close(connection);
     retry_later(peer);
-    if (code == -ESTALE) {
-        char label[MESH_LABEL_SIZE], text[MESH_LABEL_SIZE + 64];
-        peer_label(peer, label);
-        snprintf(text, sizeof(text), "%s is at a newer generation", label);
-        rendezvous_end(mesh, -ESTALE, text);
-    }
 }
 
 static const char *problem_text(const struct mesh *mesh, const struct peer *peer)
@@ -358,9 +415,7 @@ static const char *problem_text(const struct mesh *mesh, const struct peer *peer
     case -ETIMEDOUT:
         return "does not answer";
     case -EBUSY:
-        return "is still at an older generation";
-    case -ENOENT:
-        return "runs another job or another plan";
+        return "refuses: it is at another generation, runs another job, or has another key";
     case -EPERM:
         return "has another key";
     case -EPROTO:

@@ -172,7 +172,51 @@ static int link_new(int descriptor, struct link **ret_link)
     return 0;
 }
 
-int tcp_connect(const char *address, struct link **ret_link)
+static struct tcp_host host_of(const struct sockaddr *socket)
+{
+    struct tcp_host host = {0};
+    if (socket->sa_family == AF_INET) {
+        struct sockaddr_in four;
+        memcpy(&four, socket, sizeof(four));
+        host.bytes[10] = host.bytes[11] = 0xff;
+        memcpy(host.bytes + 12, &four.sin_addr, sizeof(four.sin_addr));
+    } else if (socket->sa_family == AF_INET6) {
+        struct sockaddr_in6 six;
+        memcpy(&six, socket, sizeof(six));
+        memcpy(host.bytes, &six.sin6_addr, sizeof(six.sin6_addr));
+    }
+    return host;
+}
+
+static bool is_loopback(const struct tcp_host *host)
+{
+    struct in6_addr six;
+    memcpy(&six, host->bytes, sizeof(six));
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && host->bytes[12] == 127);
+}
+
+/* It need not succeed: then the kernel chooses. */
+static void bind_beside(int descriptor, int listener, const struct addrinfo *to)
+{
+    struct sockaddr_storage from = {0};
+    socklen_t size = sizeof(from);
+    const int on = 1;
+    if (listener < 0 || getsockname(listener, (struct sockaddr *)&from, &size) < 0 ||
+        from.ss_family != to->ai_family)
+        return;
+    struct tcp_host own = host_of((struct sockaddr *)&from), other = host_of(to->ai_addr);
+    if (is_loopback(&own) && !is_loopback(&other))
+        return;
+    if (from.ss_family == AF_INET)
+        ((struct sockaddr_in *)&from)->sin_port = 0;
+    else
+        ((struct sockaddr_in6 *)&from)->sin6_port = 0;
+    setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    int ignored = bind(descriptor, (struct sockaddr *)&from, size);
+    (void)ignored;
+}
+
+int tcp_connect(const char *address, int listener, struct link **ret_link)
 {
     struct addrinfo *info;
     int code = parse_address(address, false, &info);
@@ -180,6 +224,8 @@ int tcp_connect(const char *address, struct link **ret_link)
         return code;
     int descriptor =
         socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
+    if (descriptor >= 0)
+        bind_beside(descriptor, listener, info);
     if (descriptor < 0) {
         code = -errno;
     } else if (connect(descriptor, info->ai_addr, info->ai_addrlen) < 0 && errno != EINPROGRESS &&
@@ -201,5 +247,50 @@ int tcp_accept(int listener, struct link **ret_link)
          */
         if (errno != EINTR && errno != ECONNABORTED)
             return -errno;
+    }
+}
+
+/* ---- whose connections wait ---- */
+
+bool tcp_host_equal(const struct tcp_host *one, const struct tcp_host *other)
+{
+    return memcmp(one->bytes, other->bytes, sizeof(one->bytes)) == 0;
+}
+
+struct tcp_host tcp_host_of(const char *address)
+{
+    struct addrinfo *info;
+    if (parse_address(address, false, &info) < 0)
+        return (struct tcp_host){0};
+    struct tcp_host host = host_of(info->ai_addr);
+    freeaddrinfo(info);
+    return host;
+}
+
+struct tcp_host tcp_host_of_peer(const struct link *link)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t size = sizeof(peer);
+    if (getpeername(link->descriptor, (struct sockaddr *)&peer, &size) < 0)
+        return (struct tcp_host){0};
+    return host_of((struct sockaddr *)&peer);
+}
+
+unsigned tcp_waiting(int listener)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+    if (getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
+        return 0;
+    return info.tcpi_unacked; /* of a listener: what its backlog holds */
+}
+
+void tcp_turn_away(int listener, unsigned count)
+{
+    for (; count > 0; count--) {
+        int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (descriptor < 0)
+            return;
+        close(descriptor);
     }
 }

@@ -280,6 +280,27 @@ static inline bool raw_get_news(int descriptor, struct frame *ret_frame, uint8_t
     return true;
 }
 
+/* Connect to @to as rank @self, say HELLO, and no more. */
+static inline int raw_hello(const struct world *world, unsigned self, unsigned to)
+{
+    const struct handshake_identity identity = {
+        .job = "exact", .generation = world->generation, .rank = self};
+    struct handshake handshake;
+    struct handshake_reply hello;
+    const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE] = {1, 2, 3};
+    int descriptor = raw_connect(world->addresses[to]);
+    handshake_connect(&handshake, &identity, to, challenge, &hello);
+    raw_put(descriptor, hello.frame, hello.payload);
+    return descriptor;
+}
+
+/* Whether the other side has left it open so far. */
+static inline bool raw_is_open(int descriptor)
+{
+    uint8_t byte;
+    return recv(descriptor, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
+}
+
 /*
  * Connect to @to as rank @self and go through the handshake. Return: its outcome as
  * handshake_step() says, -ESHUTDOWN when the other side just closed; 0: the link is up, in
