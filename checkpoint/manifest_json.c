@@ -167,10 +167,47 @@ static bool parse_role(const char *text, enum manifest_role *ret_role)
     return false;
 }
 
-static int check_range(const struct manifest *manifest, const struct manifest_tensor *tensor,
-                       struct error *error)
+/* ---- files by name: as many as a manifest may list, looked for by each of its tensors ---- */
+
+static int compare_named(const void *left, const void *right)
 {
-    const struct manifest_file *file = manifest_find_file(manifest, tensor->file);
+    const struct manifest_file *const *a = left, *const *b = right;
+    return strcmp((*a)->name, (*b)->name);
+}
+
+static int compare_name(const void *name, const void *file)
+{
+    const struct manifest_file *const *entry = file;
+    return strcmp(name, (*entry)->name);
+}
+
+/* @ret_named: all files, sorted, to be freed; each name is there once. */
+static int sort_files(const struct manifest *manifest, const struct manifest_file ***ret_named,
+                      struct error *error)
+{
+    AUTO_FREE const struct manifest_file **named =
+        calloc(manifest->file_count + 1, sizeof(*named)); /* NOLINT(bugprone-sizeof-expression) */
+    if (named == NULL)
+        return error_set(error, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < manifest->file_count; i++)
+        named[i] = &manifest->files[i];
+    if (manifest->file_count > 1)
+        qsort(named, manifest->file_count, sizeof(named[0]), compare_named);
+    for (size_t i = 1; i < manifest->file_count; i++) {
+        if (strcmp(named[i - 1]->name, named[i]->name) == 0)
+            return error_set(error, -EINVAL, "the file %s is listed twice", named[i]->name);
+    }
+    *ret_named = named;
+    named = NULL;
+    return 0;
+}
+
+static int check_range(const struct manifest_file *const *named, size_t file_count,
+                       const struct manifest_tensor *tensor, struct error *error)
+{
+    const struct manifest_file *const *found =
+        bsearch(tensor->file, named, file_count, sizeof(named[0]), compare_name);
+    const struct manifest_file *file = found != NULL ? *found : NULL;
     if (file == NULL)
         return error_set(error, -EINVAL, "tensor %s lies in %s, which is not listed", tensor->name,
                          tensor->file);
@@ -183,8 +220,7 @@ static int check_range(const struct manifest *manifest, const struct manifest_te
     return 0;
 }
 
-static int decode_tensor(const json_t *tree, const struct manifest *manifest,
-                         struct manifest_tensor *tensor, struct error *error)
+static int decode_tensor(const json_t *tree, struct manifest_tensor *tensor, struct error *error)
 {
     char role[32], hash[HASH128_TEXT_SIZE];
     int r = json_get_text(tree, "name", tensor->name, sizeof(tensor->name), error);
@@ -206,7 +242,7 @@ static int decode_tensor(const json_t *tree, const struct manifest *manifest,
         !hash128_parse(hash, &tensor->hash))
         return error_set(error, -EINVAL, "tensor %s: name, role or hash is malformed",
                          tensor->name);
-    return check_range(manifest, tensor, error);
+    return 0;
 }
 
 static int decode_files(const json_t *tree, struct manifest *manifest, struct error *error)
@@ -221,8 +257,6 @@ static int decode_files(const json_t *tree, struct manifest *manifest, struct er
     for (size_t i = 0; r == 0 && i < json_array_size(files); i++) {
         struct manifest_file *file = &manifest->files[manifest->file_count++];
         r = decode_file(json_array_get(files, i), file, error);
-        if (r == 0 && manifest_find_file(manifest, file->name) != file)
-            r = error_set(error, -EINVAL, "the file %s is listed twice", file->name);
     }
     return r;
 }
@@ -230,15 +264,21 @@ static int decode_files(const json_t *tree, struct manifest *manifest, struct er
 static int decode_tensors(const json_t *tree, struct manifest *manifest, struct error *error)
 {
     json_t *tensors;
+    AUTO_FREE const struct manifest_file **named = NULL;
     int r = json_get_array(tree, "tensors", MANIFEST_TENSORS_MAX, &tensors, error);
+    if (r == 0)
+        r = sort_files(manifest, &named, error);
     if (r != 0)
         return r;
     manifest->tensors = calloc(json_array_size(tensors) + 1, sizeof(*manifest->tensors));
     if (manifest->tensors == NULL)
         return error_set(error, -ENOMEM, "out of memory");
-    for (size_t i = 0; r == 0 && i < json_array_size(tensors); i++)
-        r = decode_tensor(json_array_get(tensors, i), manifest,
-                          &manifest->tensors[manifest->tensor_count++], error);
+    for (size_t i = 0; r == 0 && i < json_array_size(tensors); i++) {
+        struct manifest_tensor *tensor = &manifest->tensors[manifest->tensor_count++];
+        r = decode_tensor(json_array_get(tensors, i), tensor, error);
+        if (r == 0)
+            r = check_range(named, manifest->file_count, tensor, error);
+    }
     return r;
 }
 

@@ -10,6 +10,8 @@
 #include "ctl/job_pretrained.h"
 #include "ctl/yaml_tree.h"
 
+#define MISTAKES_TOLD_MAX 100
+
 static void free_tree(struct yaml_tree **tree)
 {
     yaml_tree_free(*tree);
@@ -58,7 +60,8 @@ static char *folder_of(const char *path)
     return real;
 }
 
-/* All of a file's mistakes, however many: an error has room for some. */
+/* All of a file's mistakes: an error has room for some. Each round reads the file anew, so a file
+ * of nothing but mistakes is told its first ones. */
 static int decode(struct yaml_tree *tree, const char *where, struct job_spec *ret_spec,
                   struct error *error)
 {
@@ -71,7 +74,7 @@ static int decode(struct yaml_tree *tree, const char *where, struct job_spec *re
         more = rest != NULL && strncmp(rest, "\nand ", 5) == 0
                    ? (unsigned)strtoul(rest + 5, NULL, 10)
                    : 0;
-        if (more == 0 || more >= count - told)
+        if (more == 0 || more >= count - told || count - more >= MISTAKES_TOLD_MAX)
             return r;
         *rest = '\0';
         fprintf(stderr, "%s%s\n", told == 0 ? "firnctl: " : "", error->text);

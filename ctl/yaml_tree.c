@@ -3,8 +3,8 @@
  *
  * Design: libyaml's events drive a recursive descent, at most YAML_TREE_DEPTH_MAX deep, that builds
  * jansson values. Beside it one flat object maps key paths to lines. Anchored values are kept by
- * name; an alias is a deep copy, paid for node by node out of the same budget as written nodes, so
- * a few lines of aliases of aliases cannot become gigabytes.
+ * name; an alias is a deep copy, paid for node by node out of the same budget as written nodes, and
+ * byte by byte of its texts, so a few lines of aliases cannot become gigabytes.
  *
  * Failure modes: every refusal sets an error with a line; nothing is returned half-built.
  */
@@ -34,6 +34,7 @@ struct reader {
     json_t *lines;
     json_t *anchors; /* name -> value */
     unsigned node_count;
+    size_t alias_bytes;   /* of texts that aliases have copied */
     char path[PATH_SIZE]; /* of the value being read */
     struct error *error;
 };
@@ -162,16 +163,30 @@ static int read_scalar(struct reader *reader, json_t **ret_value)
     return r < 0 ? out_of_memory(reader) : 0;
 }
 
-static unsigned count_of(const json_t *value)
+struct extent {
+    unsigned nodes;
+    size_t text_bytes; /* of keys and texts */
+};
+
+static struct extent extent_of(const json_t *value)
 {
-    unsigned count = 1;
+    struct extent whole = {.nodes = 1, .text_bytes = json_string_length(value)}, part;
     const char *key;
     json_t *child;
     size_t index;
-    if (json_is_object(value))
-        json_object_foreach((json_t *)value, key, child) count += count_of(child);
-    json_array_foreach((json_t *)value, index, child) count += count_of(child);
-    return count;
+    json_object_foreach((json_t *)value, key, child)
+    {
+        part = extent_of(child);
+        whole.nodes += part.nodes;
+        whole.text_bytes += part.text_bytes + strlen(key);
+    }
+    json_array_foreach((json_t *)value, index, child)
+    {
+        part = extent_of(child);
+        whole.nodes += part.nodes;
+        whole.text_bytes += part.text_bytes;
+    }
+    return whole;
 }
 
 static int read_alias(struct reader *reader, json_t **ret_value)
@@ -180,9 +195,16 @@ static int read_alias(struct reader *reader, json_t **ret_value)
     const json_t *value = json_object_get(reader->anchors, name);
     if (value == NULL)
         return refuse(reader, -EINVAL, "an alias (*) of an anchor (&) that is not complete yet");
-    int r = count_nodes(reader, count_of(value));
+    const struct extent extent = extent_of(value);
+    int r = count_nodes(reader, extent.nodes);
     if (r < 0)
         return r;
+    if (extent.text_bytes > YAML_TREE_SIZE_MAX - reader->alias_bytes)
+        return error_set(reader->error, -E2BIG,
+                         "%s:%u: the alias *%.64s: aliases (*) stand for more than %u bytes; write "
+                         "the values out where they are needed",
+                         reader->where, line_here(reader), name, YAML_TREE_SIZE_MAX);
+    reader->alias_bytes += extent.text_bytes;
     *ret_value = json_deep_copy(value);
     return *ret_value != NULL ? 0 : out_of_memory(reader);
 }

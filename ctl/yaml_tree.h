@@ -6,7 +6,8 @@
  * could surprise is refused with its line rather than guessed: duplicate keys, tags other than
  * !!str, merge keys, infinite and NaN numbers, a second document.
  *
- * Everything is bounded below; an alias counts as all the nodes that it stands for.
+ * Everything is bounded below; an alias counts as all the nodes that it stands for, and the texts
+ * of all aliases together are as long as a file may be.
  */
 #pragma once
 

@@ -37,9 +37,14 @@ static void append(struct job_problems *problems, const char *text)
     problems->told++;
 }
 
+bool job_problem_is_told(const struct job_problems *problems)
+{
+    return problems->error != NULL && problems->count >= problems->skip && !problems->full;
+}
+
 void job_problem(struct job_problems *problems, const char *key_path, const char *format, ...)
 {
-    if (problems->error != NULL && problems->count >= problems->skip && !problems->full) {
+    if (job_problem_is_told(problems)) {
         char place[PLACE_SIZE], text[ERROR_TEXT_SIZE];
         unsigned line = find_line(problems, key_path);
         if (line > 0)

@@ -19,6 +19,9 @@ struct job_problems {
 
 #define JOB_PROBLEMS_SHOWN 8
 
+/** job_problem_is_told() - whether the next one is, or is only counted */
+bool job_problem_is_told(const struct job_problems *problems);
+
 /** job_problem() - one more line about @key_path; its line is the key's, or its section's */
 void job_problem(struct job_problems *problems, const char *key_path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

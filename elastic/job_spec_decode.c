@@ -89,7 +89,9 @@ static void check_known(struct job_problems *problems, const char *path, const j
     if (schema_find(path) != NULL)
         return;
     if (!schema_has_section(path)) {
-        job_suggest(path, text, sizeof(text));
+        text[0] = '\0';
+        if (job_problem_is_told(problems)) /* it looks at every key there is */
+            job_suggest(path, text, sizeof(text));
         job_problem(problems, path, "%s", text);
     } else if (json_is_object(value)) {
         check_unknown(problems, value, path, depth + 1);

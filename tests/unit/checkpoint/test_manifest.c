@@ -267,6 +267,42 @@ static void load_checks_the_committed_hash(void **state)
     sample_remove(folder);
 }
 
+/* As many tensors and files as a manifest may have: each tensor names a file. */
+static void a_manifest_at_its_limits_is_read(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *files = json_array(), *tensors = json_array();
+    struct manifest manifest;
+    struct error error = {0};
+    char name[MANIFEST_FILE_SIZE];
+    for (int i = 0; i < MANIFEST_FILES_MAX; i++) {
+        snprintf(name, sizeof(name), "model-%05d-of-16384.safetensors", i);
+        json_array_append_new(files, json_pack("{s:s, s:i, s:[s]}", "name", name, "size_bytes", 64,
+                                               "crc32c", "00000000"));
+    }
+    for (int i = 0; i < MANIFEST_TENSORS_MAX; i++) {
+        snprintf(name, sizeof(name), "model-%05d-of-16384.safetensors",
+                 (int)((unsigned)i * 7919u % MANIFEST_FILES_MAX));
+        json_array_append_new(tensors, json_pack("{s:s, s:s, s:i, s:s, s:i, s:i, s:s}", "name", "t",
+                                                 "role", "parameter", "order", i, "file", name,
+                                                 "offset", 0, "size_bytes", 64, "xxh3_128",
+                                                 "0123456789abcdef0123456789abcdef"));
+    }
+    AUTO_JSON json_t *tree =
+        json_pack("{s:s, s:i, s:s, s:i, s:i, s:i, s:O, s:O}", "format", "firn-checkpoint",
+                  "version", 1, "job", "j", "step", 1, "generation", 1, "chunk_bytes",
+                  (int)MANIFEST_CHUNK_BYTES, "files", files, "tensors", tensors);
+    assert_non_null(tree);
+    if (manifest_decode(tree, "m", &manifest, &error) != 0)
+        fail_msg("%s", error.text);
+    assert_int_equal(manifest.tensor_count, MANIFEST_TENSORS_MAX);
+    manifest_done(&manifest);
+    json_object_set_new(json_array_get(tensors, MANIFEST_TENSORS_MAX - 1), "file",
+                        json_string("model-16384-of-16384.safetensors"));
+    assert_int_equal(manifest_decode(tree, "m", &manifest, &error), -EBADMSG);
+    assert_non_null(strstr(error.text, "which is not listed"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +313,7 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_is_found),
         cmocka_unit_test(decode_names_the_cause),
         cmocka_unit_test(load_checks_the_committed_hash),
+        cmocka_unit_test(a_manifest_at_its_limits_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,20 @@ static void test_paths_are_taken_from_the_files_folder(void **state)
     assert_string_equal(spec.checkpoint.path, expected);
 }
 
+/* Every round of mistakes reads the file anew. */
+static void test_a_file_of_mistakes_ends_with_their_number(void **state)
+{
+    (void)state;
+    static char text[600000];
+    struct error error;
+    size_t used = 0;
+    for (unsigned i = 0; i < 19000; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "no_such_key_%u: 1\n", i);
+    assert_int_equal(load(text, &error), -EINVAL);
+    unsigned more = (unsigned)strtoul(strstr(error.text, "\nand ") + 5, NULL, 10);
+    assert_in_range(more, 18000, 19000);
+}
+
 static void test_empty_paths_stay_empty(void **state)
 {
     (void)state;
@@ -235,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths_are_taken_from_the_files_folder),
+        cmocka_unit_test(test_a_file_of_mistakes_ends_with_their_number),
         cmocka_unit_test(test_empty_paths_stay_empty),
         cmocka_unit_test(test_messages_have_file_and_line),
         cmocka_unit_test(test_a_path_that_becomes_too_long),

@@ -179,6 +179,26 @@ static void test_alias_bomb(void **state)
     assert_refused((const char *)text.data, text.size_bytes, -E2BIG, "more values");
 }
 
+/* A few aliases of a long text would be gigabytes. */
+static void test_aliases_of_long_texts(void **state)
+{
+    (void)state;
+    static char long_text[YAML_TREE_SIZE_MAX / 4 + 1];
+    CLEANUP(bytes_done) struct bytes text = {0};
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    assert_int_equal(bytes_append_format(&text, "a: &a {%.100s: %s}\nb: [1, *a, *a,\n *a]\n",
+                                         long_text, long_text),
+                     0);
+    struct error error = {0};
+    struct yaml_tree *tree = NULL;
+    assert_int_equal(
+        yaml_tree_parse((const char *)text.data, text.size_bytes, "t.yaml", &tree, &error), 0);
+    yaml_tree_free(tree);
+    text.size_bytes -= 2;
+    assert_int_equal(bytes_append_format(&text, ",\n *a]\n"), 0);
+    assert_refused((const char *)text.data, text.size_bytes, -E2BIG, "t.yaml:4: the alias *a");
+}
+
 static void test_sizes_are_bounded(void **state)
 {
     (void)state;
@@ -227,6 +247,7 @@ int main(void)
         cmocka_unit_test(test_refusals_name_the_line),
         cmocka_unit_test(test_depth_is_bounded),
         cmocka_unit_test(test_alias_bomb),
+        cmocka_unit_test(test_aliases_of_long_texts),
         cmocka_unit_test(test_sizes_are_bounded),
         cmocka_unit_test(test_what_editors_leave),
         cmocka_unit_test(test_every_cut_of_a_text),
