@@ -7,12 +7,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define TEMPORARY_TRIES_MAX 16 /* of a name that is taken */
 
 #define READ_PIECE_BYTES 65536
 
@@ -92,11 +96,28 @@ static void parent_of(const char *path, char ret_parent[PATH_MAX])
         snprintf(ret_parent, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-static int fill_temporary(int descriptor, const char *path, const void *data, size_t size_bytes,
-                          unsigned mode, struct error *error)
+/* Made by open(), which honours the umask and the folder's default access list. */
+static int create_temporary(const char *path, unsigned mode, char ret_temporary[PATH_MAX],
+                            struct error *error)
 {
-    if (fchmod(descriptor, (mode_t)mode) < 0)
-        return fail(error, "set the mode of", path);
+    for (unsigned tries = 0; tries < TEMPORARY_TRIES_MAX; tries++) {
+        uint64_t word;
+        if (getrandom(&word, sizeof(word), 0) != sizeof(word))
+            return fail(error, "draw a name for", path);
+        int length =
+            snprintf(ret_temporary, PATH_MAX, "%s.tmp-%06" PRIx64, path, word % 0x1000000u);
+        if (length < 0 || length >= PATH_MAX)
+            return error_set(error, -ENAMETOOLONG, "path is too long: %.64s...", path);
+        int descriptor = open(ret_temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+        if (descriptor >= 0 || errno != EEXIST)
+            return descriptor >= 0 ? descriptor : fail(error, "create a temporary file for", path);
+    }
+    return fail(error, "create a temporary file for", path);
+}
+
+static int fill_temporary(int descriptor, const char *path, const void *data, size_t size_bytes,
+                          struct error *error)
+{
     if (write_all(descriptor, data, size_bytes) < 0)
         return fail(error, "write", path);
     if (fsync(descriptor) < 0)
@@ -108,15 +129,11 @@ int file_replace(const char *path, const void *data, size_t size_bytes, unsigned
                  struct error *error)
 {
     char parent[PATH_MAX], temporary[PATH_MAX];
-    int length = snprintf(temporary, sizeof(temporary), "%s.tmp-XXXXXX", path);
-    if (length < 0 || (size_t)length >= sizeof(temporary))
-        return error_set(error, -ENAMETOOLONG, "path is too long: %.64s...", path);
-    parent_of(path, parent);
-
-    AUTO_CLOSE int descriptor = mkostemp(temporary, O_CLOEXEC);
+    AUTO_CLOSE int descriptor = create_temporary(path, mode, temporary, error);
     if (descriptor < 0)
-        return fail(error, "create a temporary file for", path);
-    int r = fill_temporary(descriptor, temporary, data, size_bytes, mode, error);
+        return descriptor;
+    parent_of(path, parent);
+    int r = fill_temporary(descriptor, temporary, data, size_bytes, error);
     if (r == 0 && rename(temporary, path) < 0)
         r = fail(error, "replace", path);
     if (r < 0) {

@@ -11,7 +11,8 @@
 int file_read(const char *path, size_t size_max, struct bytes *ret_content,
               struct error *error) CHECK_RESULT;
 
-/** file_replace() - write a temporary, fsync, rename over @path, fsync the directory */
+/** file_replace() - write a temporary of @mode less the umask, fsync, rename over @path, fsync the
+ * directory */
 int file_replace(const char *path, const void *data, size_t size_bytes, unsigned mode,
                  struct error *error) CHECK_RESULT;
 

@@ -29,6 +29,7 @@ static void become(const char *program, const char *const *arguments, int log, i
     if (null >= 0 && dup2(null, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0 &&
         dup3(report, 3, O_CLOEXEC) >= 0) {
         close_range(4, ~0u, 0);
+        setenv("FIRN_DUMPABLE", "1", 0); /* or only root could find it again by its program */
         execv(program, (char *const *)(uintptr_t)arguments);
         report = 3;
     }

