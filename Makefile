@@ -13,7 +13,7 @@ RATE    ?= 20
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL: # what is made runs in parallel by itself
-.PHONY: build build-asan packages test test-parts test-clusters sim-soak mutants asan tsan chaos demo bench gpu-check gpu-kit lint format install uninstall deb clean help
+.PHONY: build build-asan packages test test-parts test-clusters sim-soak mutants asan fuzz tsan chaos demo bench gpu-check gpu-kit lint format install uninstall deb clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -60,6 +60,10 @@ build-asan: packages
 # A minute of random inputs for the decoders, shared among them.
 asan: build-asan ## run unit, parity and fuzz tests under the address and undefined sanitizers
 	ASAN_OPTIONS=abort_on_error=1 FIRN_FUZZ_SECONDS=8 ctest --test-dir build/asan --output-on-failure -j$(TESTS_AT_ONCE) -R '^(unit|parity|fuzz)_'
+
+fuzz: packages ## fuzz every decoder with libFuzzer, SECONDS=600 each; TARGETS="plan link": these alone; what it finds is in build/fuzz/found
+	$(call compile,fuzz,build/fuzz,firn_fuzzers)
+	tests/fuzz/fuzz.sh $(SECONDS) $(TARGETS)
 
 tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan,firn_test_programs)

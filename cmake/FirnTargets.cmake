@@ -35,7 +35,7 @@ endif()
 option(FIRN_FUZZ "Build the fuzz targets with libFuzzer (clang)" OFF)
 if(FIRN_FUZZ)
     target_compile_options(firn_options INTERFACE
-        $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all>)
+        $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -Wno-error>)
     target_link_options(firn_options INTERFACE -fsanitize=address,undefined)
 endif()
 

@@ -164,6 +164,9 @@ static const cyaml_schema_value_t file_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct spoken, file_fields),
 };
 
+static void collect_words(cyaml_log_t level, void *context, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
+
 /* libcyaml explains itself line by line: the first line is the cause, the others say where. */
 static void collect_words(cyaml_log_t level, void *context, const char *format, va_list arguments)
 {

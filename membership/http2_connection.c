@@ -127,7 +127,7 @@ const char *http2_stream_header(const struct http2_stream *stream, const char *n
 {
     const char *found = NULL;
     const char *at = (const char *)stream->headers.data;
-    const char *limit = at + stream->headers.size_bytes;
+    const char *limit = at != NULL ? at + stream->headers.size_bytes : NULL;
     while (at != NULL && at < limit) {
         const char *value = at + strlen(at) + 1;
         if (strcmp(at, name) == 0)

@@ -4,8 +4,8 @@
  * changed, so that even without a fuzzer a decoder meets damaged input every time.
  *
  * With FIRN_FUZZ_SECONDS it goes on for so long with inputs that are changed at random, from a seed
- * (FIRN_FUZZ_SEED, else of the day) that is printed. The input that a decoder dies of is left in
- * fuzz-<seed>.input.
+ * (FIRN_FUZZ_SEED, else of the day) that is printed. The input that a decoder dies of, or takes too
+ * long for, is left in fuzz-<seed>.input.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,11 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define INPUT_MAX (1 << 20)
+#define INPUT_MAX         (1 << 20)
+#define INPUT_SECONDS_MAX 10   /* a decoder that is linear in its input takes milliseconds */
+#define MEMORY_MAX_MB     1024 /* of the whole program, the sanitizer's own included */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,9 +29,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void run_once(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size + (size == 0));
+    struct rusage usage;
     memcpy(copy, data, size);
+    alarm(INPUT_SECONDS_MAX);
     LLVMFuzzerTestOneInput(copy, size);
+    alarm(0);
     free(copy);
+    if (getrusage(RUSAGE_SELF, &usage) == 0 && usage.ru_maxrss / 1024 > MEMORY_MAX_MB) {
+        fprintf(stderr, "an input of %zu bytes took %ld MB\n", size, usage.ru_maxrss / 1024);
+        abort();
+    }
 }
 
 static void run_damaged(uint8_t *data, size_t size)
@@ -137,6 +147,7 @@ static int fuzz(double seconds)
     snprintf(died_path, sizeof(died_path), "fuzz-%llu.input", (unsigned long long)seed);
     signal(SIGABRT, leave_input);
     signal(SIGSEGV, leave_input);
+    signal(SIGALRM, leave_input);
     unsigned long long number = 0;
     for (; time(NULL) < end; number++) {
         const struct input *from = &inputs[random_below(input_count)];
