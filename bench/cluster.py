@@ -17,22 +17,7 @@ import signal
 import sys
 import time
 
-from local_cluster import Cluster, Report, median
-
-JOB = """
-name: probe
-model: {family: gpt2, layers: 6, width: 64, heads: 4, context: 64, vocab: 256, tied: true}
-data: {format: bytes, path: /usr/include/linux, validation: 0.05}
-train: {steps: 1000000, lanes: 12, micro_batch: 1, seed: 1, optimizer: {lr: 1e-3}}
-elastic: {devices: {min: 1, max: 16}, freeze: {policy: none}}
-"""
-
-
-def submit_probe(cluster):
-    path = cluster.folder + "/probe.yaml"
-    with open(path, "w", encoding="ascii") as file:
-        file.write(JOB)
-    return cluster.submit(path, "probe")
+from local_cluster import Cluster, Report, median, submit_probe
 
 
 def list_of(times):

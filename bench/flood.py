@@ -16,21 +16,13 @@ import subprocess
 import sys
 import time
 
-from local_cluster import Cluster, Report, median
+from local_cluster import Cluster, Report, median, submit_probe
 
 RATE = int(os.environ.get("FIRN_FLOOD_RATE", 3000))
 OPEN_MAX = 900
 FILLS = 5000  # connections to a port before the first kill: more than a backlog holds
 TICK_SECONDS = 0.01
 MORE_MAX_SECONDS = 0.5
-
-JOB = """
-name: probe
-model: {family: gpt2, layers: 6, width: 64, heads: 4, context: 64, vocab: 256, tied: true}
-data: {format: bytes, path: /usr/include/linux, validation: 0.05}
-train: {steps: 1000000, lanes: 12, micro_batch: 1, seed: 1, optimizer: {lr: 1e-3}}
-elastic: {devices: {min: 1, max: 16}, freeze: {policy: none}}
-"""
 
 
 def link_ports(cluster):
@@ -76,10 +68,7 @@ def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     report = Report("flood", "a worker is killed while strangers flood the workers' link ports")
     with Cluster(3, 2) as cluster:
-        path = cluster.folder + "/probe.yaml"
-        with open(path, "w", encoding="ascii") as file:
-            file.write(JOB)
-        cluster.submit(path, "probe")
+        submit_probe(cluster)
         quiet = kills(cluster, rounds)
         cluster.steady(cluster.workers)
         total = multiprocessing.Value("q", 0)

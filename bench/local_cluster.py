@@ -21,6 +21,15 @@ def median(values):
     return statistics.median(values) if values else float("nan")
 
 
+PROBE = """
+name: probe
+model: {family: gpt2, layers: 6, width: 64, heads: 4, context: 64, vocab: 256, tied: true}
+data: {format: bytes, path: /usr/include/linux, validation: 0.05}
+train: {steps: 1000000, lanes: 12, micro_batch: 1, seed: 1, optimizer: {lr: 1e-3}}
+elastic: {devices: {min: 1, max: 16}, freeze: {policy: none}}
+"""
+
+
 class Cluster:
     """A local cluster in a folder of its own, stopped and removed at the end, with one job on it."""
 
@@ -111,6 +120,14 @@ class Cluster:
             nodes = json.loads(self.firnctl("node", "list", "--json"))["nodes"]
             return next((node["name"] for node in nodes if node["leads"]), None)
         return self.await_that("a daemon leads", look)
+
+
+def submit_probe(cluster):
+    """A small endless job."""
+    path = cluster.folder + "/probe.yaml"
+    with open(path, "w", encoding="ascii") as file:
+        file.write(PROBE)
+    return cluster.submit(path, "probe")
 
 
 class Report:
