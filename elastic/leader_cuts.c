@@ -317,25 +317,34 @@ const char *leader_cuts_parted_words(const struct leader_context *context, const
     return ret_words;
 }
 
+/* Of the cuts for which somebody is left out, the one that was missed last: others may be mended.
+ */
+static const struct leader_cut *find_reason(const struct leader_context *context)
+{
+    const struct leader_cut *found = NULL;
+    const struct leader_node *ends[2];
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
+        const struct leader_cut *cut = &context->memory->cuts[i];
+        if (find_ends(context, cut, ends) && (found == NULL || cut->seen_ns > found->seen_ns) &&
+            (leader_cuts_leave_out(context, ends[0]) || leader_cuts_leave_out(context, ends[1])))
+            found = cut;
+    }
+    return found;
+}
+
 const char *leader_cuts_words(const struct leader_context *context, char *ret_words, size_t size)
 {
     const struct leader_node *ends[2];
-    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
-        if (!find_ends(context, &context->memory->cuts[i], ends))
-            continue;
-        for (unsigned end = 0; end < 2; end++) {
-            if (!leader_cuts_leave_out(context, ends[end]))
-                continue;
-            int used =
-                snprintf(ret_words, size, "%.40s and %.40s do not reach each other: without %.40s",
-                         ends[0]->name, ends[1]->name, ends[end]->name);
-            if (context->left_out_count > 1 && used > 0 && (size_t)used < size)
-                snprintf(ret_words + used, size - (size_t)used, " and %u more",
-                         context->left_out_count - 1);
-            return ret_words;
-        }
-    }
-    return NULL;
+    const struct leader_cut *cut = find_reason(context);
+    if (cut == NULL || !find_ends(context, cut, ends))
+        return NULL;
+    unsigned end = leader_cuts_leave_out(context, ends[0]) ? 0 : 1;
+    int used = snprintf(ret_words, size, "%.40s and %.40s do not reach each other: without %.40s",
+                        ends[0]->name, ends[1]->name, ends[end]->name);
+    if (context->left_out_count > 1 && used > 0 && (size_t)used < size)
+        snprintf(ret_words + used, size - (size_t)used, " and %u more",
+                 context->left_out_count - 1);
+    return ret_words;
 }
 
 void leader_cuts_say(struct leader_context *context)

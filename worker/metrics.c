@@ -81,9 +81,63 @@ static int parse_line(const char *line, size_t size_bytes, struct exact *ret_exa
     return status;
 }
 
+/* Behind `"key":`; NULL: there is no such member. No text in a line has a quotation mark. */
+static const char *value_of(const char *line, size_t size_bytes, const char *member)
+{
+    size_t length = strlen(member);
+    const char *at = memmem(line, size_bytes, member, length);
+
+    return at ? at + length : NULL;
+}
+
+static bool scan_bits(const char *line, size_t size_bytes, const char *member,
+                      char ret_bits[BITS64_TEXT_SIZE])
+{
+    const char *value = value_of(line, size_bytes, member);
+
+    if (!value || (size_t)(line + size_bytes - value) < BITS64_TEXT_SIZE ||
+        value[BITS64_TEXT_SIZE - 1] != '"')
+        return false;
+    memcpy(ret_bits, value, BITS64_TEXT_SIZE - 1);
+    ret_bits[BITS64_TEXT_SIZE - 1] = '\0';
+    return true;
+}
+
+static bool scan_number(const char *line, size_t size_bytes, const char *member,
+                        uint64_t *ret_value)
+{
+    const char *value = value_of(line, size_bytes, member);
+    char *end;
+
+    if (!value || *value < '0' || *value > '9')
+        return false;
+    errno = 0;
+    *ret_value = strtoull(value, &end, 10); /* a comma or brace ends it inside of the line */
+    return errno == 0 && end < line + size_bytes && (*end == ',' || *end == '}');
+}
+
+/* The same of a line as this program writes it, a twentieth of the time: histories have hundreds of
+ * thousands of them. Others are parsed. */
+static int scan_line(const char *line, size_t size_bytes, struct exact *ret_exact)
+{
+    uint64_t frozen_layers = 0;
+    bool scanned =
+        size_bytes > 2 && !memchr(line, '\0', size_bytes) && line[0] == '{' &&
+        line[size_bytes - 1] == '}' &&
+        scan_number(line, size_bytes, "\"step\":", &ret_exact->step) &&
+        scan_number(line, size_bytes, "\"generation\":", &ret_exact->generation) &&
+        scan_number(line, size_bytes, "\"frozen_layers\":", &frozen_layers) &&
+        scan_bits(line, size_bytes, "\"loss_bits\":\"", ret_exact->loss_bits) &&
+        scan_bits(line, size_bytes, "\"grad_norm_bits\":\"", ret_exact->grad_norm_bits) &&
+        frozen_layers <= 4096;
+
+    ret_exact->frozen_layers = (unsigned)frozen_layers;
+    return scanned ? 0 : parse_line(line, size_bytes, ret_exact, NULL);
+}
+
 /* Read lines in step order; stops at the first that is cut off or out of order. -ENOMEM */
-static int load_lines(struct metrics *metrics, const struct bytes *text, size_t *ret_valid_bytes,
-                      struct error *error)
+static int load_lines(struct metrics *metrics, const struct bytes *text, bool strict,
+                      size_t *ret_valid_bytes, struct error *error)
 {
     const char *at = (const char *)text->data;
     size_t left = text->size_bytes;
@@ -92,7 +146,9 @@ static int load_lines(struct metrics *metrics, const struct bytes *text, size_t 
     while (left > 0) {
         const char *end = memchr(at, '\n', left);
         struct exact exact;
-        int status = end ? parse_line(at, (size_t)(end - at), &exact, NULL) : -EINVAL;
+        int status = !end     ? -EINVAL
+                     : strict ? parse_line(at, (size_t)(end - at), &exact, NULL)
+                              : scan_line(at, (size_t)(end - at), &exact);
         if (status != -ENOMEM && (status || exact.step <= metrics_last_step(metrics)))
             return 0;
         if (!status)
@@ -182,7 +238,7 @@ static int load_file(struct metrics *metrics, struct error *error)
         const struct bytes lines = {.data = text.data + skipped,
                                     .size_bytes = text.size_bytes - skipped};
         if (from == 0 || end)
-            status = load_lines(metrics, &lines, &valid_bytes, error);
+            status = load_lines(metrics, &lines, true, &valid_bytes, error);
         whole = from + (off_t)(skipped + valid_bytes);
         if (from > 0 && metrics->count == 0)
             whole = from; /* what is before may be good */
@@ -604,7 +660,7 @@ static int replace_file(struct metrics *metrics, off_t offset, const struct byte
 {
     struct metrics merged = {0};
     size_t valid_bytes;
-    int status = load_lines(&merged, text, &valid_bytes, error);
+    int status = load_lines(&merged, text, false, &valid_bytes, error);
 
     if (!status)
         status = replace_end(metrics, offset, text, error);
@@ -621,6 +677,59 @@ static int replace_file(struct metrics *metrics, off_t offset, const struct byte
     return status;
 }
 
+/* Their lines behind the last of the file, durable; what is there already is as it was. */
+static int append_lines(struct metrics *metrics, const struct metrics *theirs,
+                        const struct bytes *fresh, struct error *error)
+{
+    off_t size = 0;
+    int status = file_size(metrics, &size, error);
+
+    if (status)
+        return status;
+    status = write_all(metrics->descriptor, fresh);
+    if (!status && fsync(metrics->descriptor))
+        status = -errno;
+    for (size_t i = 0; !status && i < theirs->count; i++)
+        if (theirs->steps[i].step > metrics_last_step(metrics))
+            status = remember(metrics, &theirs->steps[i]);
+    if (metrics->count > WINDOW_LINES)
+        forget_oldest(metrics);
+    if (!status)
+        return 0;
+    if (ftruncate(metrics->descriptor, size))
+        log_warning("cutting %s: %s", metrics->path, strerror(errno));
+    return error_set(error, status, "writing %s: %s", metrics->path, strerror(-status));
+}
+
+/*
+ * Nearly always the file has their lines to the byte from some step on, for they were this node's
+ * once, or it has none after it was away. Return: 1: they are in the file now, or were; 0: they
+ * have to be merged
+ */
+static int take_as_they_are(struct metrics *metrics, const struct metrics *theirs,
+                            const struct bytes *their_text, off_t offset, struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes mine = {0};
+    off_t after = 0, size = 0;
+    int status = find_offset(metrics, metrics_last_step(theirs) + 1, &after, error);
+
+    if (!status)
+        status = file_size(metrics, &size, error);
+    if (status || after - offset > (off_t)their_text->size_bytes || metrics->unwritten_count > 0)
+        return status;
+    status = after > offset ? read_range(metrics, offset, after, &mine, error) : 0;
+    if (status || (mine.size_bytes > 0 && memcmp(mine.data, their_text->data, mine.size_bytes)))
+        return status;
+    const struct bytes fresh = {.data = their_text->data + mine.size_bytes,
+                                .size_bytes = their_text->size_bytes - mine.size_bytes};
+    if (fresh.size_bytes == 0)
+        return 1;
+    if (after < size) /* they come before some of this node's */
+        return 0;
+    status = append_lines(metrics, theirs, &fresh, error);
+    return status ? status : 1;
+}
+
 /* Lines of mine before their first are as they were; of the others there are no more than a history
  * has, and what this node wrote since. */
 static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
@@ -634,10 +743,13 @@ static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
                      ? open_file(metrics, error)
                      : find_offset(metrics, theirs->steps[0].step, &offset, error);
 
+    if (!status && metrics->descriptor >= 0)
+        status = take_as_they_are(metrics, theirs, their_text, offset, error);
+    if (status)
+        return MIN(status, 0);
+    status = read_lines(metrics, offset, &text, error);
     if (!status)
-        status = read_lines(metrics, offset, &text, error);
-    if (!status)
-        status = load_lines(&mine, &text, &valid_bytes, error);
+        status = load_lines(&mine, &text, false, &valid_bytes, error);
     bool wanted = !status && learns(&mine, theirs);
     if (wanted)
         status = merge_lines(&mine, &text, theirs, their_text, &merged);
@@ -654,7 +766,7 @@ int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, 
     struct metrics theirs = {0};
     const struct bytes text = {.data = (uint8_t *)(uintptr_t)data, .size_bytes = size_bytes};
     size_t valid_bytes;
-    int status = load_lines(&theirs, &text, &valid_bytes, error);
+    int status = load_lines(&theirs, &text, false, &valid_bytes, error);
 
     if (!status && valid_bytes != size_bytes)
         status = error_set(error, -EBADMSG,

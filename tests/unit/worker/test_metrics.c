@@ -698,6 +698,30 @@ static void test_adopt_keeps_what_is_older(void **state)
     bytes_done(&foreign);
 }
 
+/* What is there already, and what comes behind it: the file grows, and nothing of it is moved. */
+static void test_adopted_lines_are_appended(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+    struct stat before, after;
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    assert_int_equal(stat(path, &before), 0);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+        assert_int_equal(stat(path, &after), 0);
+        assert_int_equal(before.st_ino, after.st_ino);
+        check_steps(1, 10);
+    }
+    append(metrics, 11, 11);
+    check_steps(1, 11);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
 /* Lines written to what was the file before would be lost without a word. */
 static void test_adopted_file_cannot_be_opened(void **state)
 {
@@ -708,13 +732,14 @@ static void test_adopted_file_cannot_be_opened(void **state)
     foreign_history(&foreign);
     struct metrics *metrics = open_metrics();
     append(metrics, 1, 2);
+    append(metrics, 11, 11); /* behind theirs: the file is written anew */
     appending_fails = true;
     assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), -ENFILE);
-    struct metrics_line line = line_of(11);
+    struct metrics_line line = line_of(12);
     assert_int_equal(metrics_append(metrics, &line, &error), -ENFILE);
     appending_fails = false;
-    append(metrics, 12, 12);
-    check_steps(1, 12);
+    append(metrics, 13, 13);
+    check_steps(1, 13);
     metrics_close(metrics);
     bytes_done(&foreign);
 }
@@ -737,6 +762,7 @@ int main(void)
         cmocka_unit_test_setup(test_counted, begin_without_file),
         cmocka_unit_test_setup(test_slowest, begin_without_file),
         cmocka_unit_test_setup(test_torn_last_line, begin_without_file),
+        cmocka_unit_test_setup(test_adopted_lines_are_appended, begin_without_file),
         cmocka_unit_test_setup(test_out_of_order, begin_without_file),
         cmocka_unit_test_setup(test_replay_equal, begin_without_file),
         cmocka_unit_test_setup(test_replay_unequal, begin_without_file),
