@@ -52,8 +52,8 @@ struct control_checkpoint {
     double stall_seconds, write_seconds;
     char *shares; /* owned: where its copies lie (elastic/copies.h); NULL: in one folder for all
                      nodes */
-    uint64_t kept_from; /* in firnd's answer: checkpoints before this step have no record any more
-                           and may be removed; 0: nothing is said */
+    uint64_t kept_from;   /* in firnd's answer: checkpoints before this step have no record any more
+                             and may be removed; 0: nothing is said */
     uint64_t spared_step; /* but for this one, whose record stays; 0: none */
 };
 

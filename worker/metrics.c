@@ -14,19 +14,12 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/sorted_lines.h"
+#include "worker/exact_line.h"
 
 #define WINDOW_BYTES                                                                               \
     ((size_t)256 << 10)              /* of the file's end, read and checked when it is opened      \
                                       */
 #define WINDOW_LINES ((size_t)16384) /* kept in memory; older ones are found in the file */
-
-/* What must come out the same when a step is replayed. */
-struct exact {
-    uint64_t step;
-    char loss_bits[BITS64_TEXT_SIZE], grad_norm_bits[BITS64_TEXT_SIZE];
-    unsigned frozen_layers;
-    uint64_t generation; /* but for this one, which wrote the line */
-};
 
 struct metrics {
     char *path;
@@ -61,80 +54,6 @@ static int remember(struct metrics *metrics, const struct exact *exact)
     return 0;
 }
 
-static int parse_line(const char *line, size_t size_bytes, struct exact *ret_exact,
-                      struct error *error)
-{
-    AUTO_JSON json_t *tree = NULL;
-    int status = json_parse(line, size_bytes, "metrics", &tree, error);
-
-    if (!status)
-        status = json_get_u64(tree, "step", UINT64_MAX, &ret_exact->step, error);
-    if (!status)
-        status = json_get_text(tree, "loss_bits", ret_exact->loss_bits, BITS64_TEXT_SIZE, error);
-    if (!status)
-        status = json_get_text(tree, "grad_norm_bits", ret_exact->grad_norm_bits, BITS64_TEXT_SIZE,
-                               error);
-    if (!status)
-        status = json_get_unsigned(tree, "frozen_layers", 4096, &ret_exact->frozen_layers, error);
-    if (!status)
-        status = json_get_u64(tree, "generation", UINT64_MAX, &ret_exact->generation, error);
-    return status;
-}
-
-/* Behind `"key":`; NULL: there is no such member. No text in a line has a quotation mark. */
-static const char *value_of(const char *line, size_t size_bytes, const char *member)
-{
-    size_t length = strlen(member);
-    const char *at = memmem(line, size_bytes, member, length);
-
-    return at ? at + length : NULL;
-}
-
-static bool scan_bits(const char *line, size_t size_bytes, const char *member,
-                      char ret_bits[BITS64_TEXT_SIZE])
-{
-    const char *value = value_of(line, size_bytes, member);
-
-    if (!value || (size_t)(line + size_bytes - value) < BITS64_TEXT_SIZE ||
-        value[BITS64_TEXT_SIZE - 1] != '"')
-        return false;
-    memcpy(ret_bits, value, BITS64_TEXT_SIZE - 1);
-    ret_bits[BITS64_TEXT_SIZE - 1] = '\0';
-    return true;
-}
-
-static bool scan_number(const char *line, size_t size_bytes, const char *member,
-                        uint64_t *ret_value)
-{
-    const char *value = value_of(line, size_bytes, member);
-    char *end;
-
-    if (!value || *value < '0' || *value > '9')
-        return false;
-    errno = 0;
-    *ret_value = strtoull(value, &end, 10); /* a comma or brace ends it inside of the line */
-    return errno == 0 && end < line + size_bytes && (*end == ',' || *end == '}');
-}
-
-/* The same of a line as this program writes it, a twentieth of the time: histories have hundreds of
- * thousands of them. Others are parsed. */
-static int scan_line(const char *line, size_t size_bytes, struct exact *ret_exact)
-{
-    uint64_t frozen_layers = 0;
-    bool scanned =
-        size_bytes > 2 && !memchr(line, '\0', size_bytes) && line[0] == '{' &&
-        line[size_bytes - 1] == '}' &&
-        scan_number(line, size_bytes, "\"step\":", &ret_exact->step) &&
-        scan_number(line, size_bytes, "\"generation\":", &ret_exact->generation) &&
-        scan_number(line, size_bytes, "\"frozen_layers\":", &frozen_layers) &&
-        scan_bits(line, size_bytes, "\"loss_bits\":\"", ret_exact->loss_bits) &&
-        scan_bits(line, size_bytes, "\"grad_norm_bits\":\"", ret_exact->grad_norm_bits) &&
-        frozen_layers <= 4096;
-
-    ret_exact->frozen_layers = (unsigned)frozen_layers;
-    return scanned ? 0 : parse_line(line, size_bytes, ret_exact, NULL);
-}
-
 /* Read lines in step order; stops at the first that is cut off or out of order. -ENOMEM */
 static int load_lines(struct metrics *metrics, const struct bytes *text, bool strict,
                       size_t *ret_valid_bytes, struct error *error)
@@ -147,8 +66,8 @@ static int load_lines(struct metrics *metrics, const struct bytes *text, bool st
         const char *end = memchr(at, '\n', left);
         struct exact exact;
         int status = !end     ? -EINVAL
-                     : strict ? parse_line(at, (size_t)(end - at), &exact, NULL)
-                              : scan_line(at, (size_t)(end - at), &exact);
+                     : strict ? exact_line_parse(at, (size_t)(end - at), &exact, NULL)
+                              : exact_line_scan(at, (size_t)(end - at), &exact);
         if (status != -ENOMEM && (status || exact.step <= metrics_last_step(metrics)))
             return 0;
         if (!status)
@@ -191,7 +110,7 @@ static int file_size(const struct metrics *metrics, off_t *ret_size, struct erro
 static int step_of_line(const char *line, size_t size_bytes, uint64_t *ret_step)
 {
     struct exact exact = {0};
-    int status = parse_line(line, size_bytes, &exact, NULL);
+    int status = exact_line_parse(line, size_bytes, &exact, NULL);
 
     *ret_step = exact.step;
     return status;
@@ -315,7 +234,7 @@ static bool find_step(const struct metrics *metrics, uint64_t step, struct exact
         sorted_lines_at(&lines, offset, size, size, &line) || line.number != step ||
         sorted_lines_read(metrics->descriptor, line.begin, line.end, &text))
         return false;
-    return !parse_line(text, (size_t)(line.end - line.begin), ret_exact, NULL);
+    return !exact_line_parse(text, (size_t)(line.end - line.begin), ret_exact, NULL);
 }
 
 static bool is_same(const struct exact *one, const struct exact *other)
@@ -522,7 +441,7 @@ size_t metrics_cut(const void *text, size_t size_bytes, uint64_t step)
         struct exact exact;
         if (!end)
             return 0;
-        if (!parse_line(line, (size_t)(end - line), &exact, NULL) && exact.step <= step)
+        if (!exact_line_parse(line, (size_t)(end - line), &exact, NULL) && exact.step <= step)
             return (size_t)(end + 1 - begin);
         size_bytes = (size_t)(line - begin);
     }
@@ -537,7 +456,8 @@ uint64_t metrics_newest(const void *text, size_t size_bytes)
     const char *line = before ? before + 1 : begin;
     struct exact exact;
 
-    return whole > 0 && !parse_line(line, (size_t)(end - 1 - line), &exact, NULL) ? exact.step : 0;
+    return whole > 0 && !exact_line_parse(line, (size_t)(end - 1 - line), &exact, NULL) ? exact.step
+                                                                                        : 0;
 }
 
 /* The next whole line of @text at *at, which moves behind it; false at the end. */

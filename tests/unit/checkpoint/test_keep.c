@@ -63,7 +63,8 @@ static void pinned_ones_stay_on_top_of_the_newest(void **state)
     assert_true(there(50));
 }
 
-/* It was the newest verified one when records were decided; another one has been read back since. */
+/* It was the newest verified one when records were decided; another one has been read back since.
+ */
 static void one_whose_record_stays_is_spared(void **state)
 {
     (void)state;
@@ -161,10 +162,10 @@ static void a_damaged_one_can_be_removed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(pinned_ones_stay_on_top_of_the_newest),    TEST(what_lies_ahead_stays),
-        TEST(one_whose_record_stays_is_spared),
-        TEST(the_newest_verified_one_is_never_removed), TEST(only_checkpoints_can_be_pinned),
-        TEST(removal_spares_the_pinned_and_the_newest), TEST(a_damaged_one_can_be_removed),
+        TEST(pinned_ones_stay_on_top_of_the_newest), TEST(what_lies_ahead_stays),
+        TEST(one_whose_record_stays_is_spared),      TEST(the_newest_verified_one_is_never_removed),
+        TEST(only_checkpoints_can_be_pinned),        TEST(removal_spares_the_pinned_and_the_newest),
+        TEST(a_damaged_one_can_be_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
