@@ -19,11 +19,14 @@
 #include "comm/reduce.h"
 #include "kernels/kernel.h"
 
+#define SEAL_TURNS   5u
+#define SEAL_MIB     32u
 #define REPLICAS_MAX 4
 #define RING_TAG     (UINT64_C(1) << 63) /* away from the bucket's */
 #define OPEN_NS      (20 * NS_PER_SECOND)
 
 struct world {
+    bool checksums; /* instead of authentication */
     unsigned replicas, lanes, rounds;
     size_t count; /* f32 elements of the gradient */
     char addresses[REPLICAS_MAX][ADDRESS_SIZE];
@@ -157,6 +160,7 @@ static void open_mesh(struct replica *replica)
                                    .peers = peers,
                                    .listener = world->listeners[replica->rank],
                                    .failure_timeout_ns = 10 * NS_PER_SECOND,
+                                   .checksums = world->checksums,
                                    .connect_deadline_ns = clock_monotonic_ns() + OPEN_NS};
     struct error error = {0};
 
@@ -278,6 +282,32 @@ static void measure_world(struct measure *measure, unsigned replicas, unsigned l
     measure_samples(measure, key, &world.exact);
 }
 
+/* What the tags of frames cost (comm/seal.h): the same reduction with either kind, in turns. */
+static void measure_seals(struct measure *measure, unsigned rounds)
+{
+    static struct world world;
+    struct samples ratio = {0};
+    double seconds[2] = {0};
+
+    for (unsigned turn = 0; turn < SEAL_TURNS; turn++) {
+        for (unsigned checksums = 0; checksums < 2; checksums++) {
+            world = (struct world){.replicas = 2,
+                                   .lanes = 8,
+                                   .rounds = rounds,
+                                   .checksums = checksums,
+                                   .count = ((size_t)SEAL_MIB << 20) / sizeof(float)};
+            run_world(&world);
+            seconds[checksums] = samples_median(&world.exact);
+        }
+        samples_add(&ratio, seconds[0] / seconds[1]);
+    }
+    printf("2 replicas,  8 lanes, %3u MiB: authenticated %7.1f ms, checksums %7.1f ms (last of %u "
+           "turns), ratio %.2f (10-90%%: %.2f-%.2f)\n",
+           SEAL_MIB, 1e3 * seconds[0], 1e3 * seconds[1], SEAL_TURNS, samples_median(&ratio),
+           samples_quantile(&ratio, 0.1), samples_quantile(&ratio, 0.9));
+    measure_samples(measure, "authenticated_ratio", &ratio);
+}
+
 static const struct usage_option known[] = {
     {"--rounds", "N", "reductions of each size (15)"},
 };
@@ -294,5 +324,6 @@ int main(int argc, char **argv)
         for (unsigned mib = 8; mib <= 64; mib *= 8)
             for (unsigned lanes = 8; lanes <= 12; lanes += 4)
                 measure_world(measure, replicas, lanes, mib, rounds);
+    measure_seals(measure, rounds);
     return measure_end(measure);
 }

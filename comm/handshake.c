@@ -11,6 +11,9 @@
 /* What a keyed hash of the transcript is for. */
 enum hash_use { PROOF_OF_CONNECTOR = 1, PROOF_OF_ACCEPTOR, SEAL_OF_CONNECTOR, SEAL_OF_ACCEPTOR };
 
+#define AGREED_CHECKSUMS  0x80
+#define OFFERED_CHECKSUMS 1u /* the tag of HELLO and CHALLENGE; 0: authentication alone */
+
 _Static_assert(FRAME_HELLO_SIZE == HANDSHAKE_CHALLENGE_SIZE + 4 + NAME_SIZE, "layout of HELLO");
 _Static_assert(FRAME_CHALLENGE_SIZE == HANDSHAKE_CHALLENGE_SIZE, "layout of CHALLENGE");
 _Static_assert(FRAME_PROOF_SIZE == crypto_auth_BYTES, "layout of PROOF");
@@ -30,7 +33,7 @@ static void transcript_make(const struct handshake *handshake, enum hash_use use
     memset(at, 0, sizeof(ret_transcript->bytes));
     memcpy(at, PROOF_LABEL, sizeof(PROOF_LABEL));
     at += sizeof(PROOF_LABEL);
-    *at++ = (uint8_t)use;
+    *at++ = (uint8_t)(use | (handshake->checksums ? AGREED_CHECKSUMS : 0));
     memcpy(at, identity->job, strnlen(identity->job, NAME_SIZE));
     at += NAME_SIZE;
     bytes_put_u64(at, identity->generation);
@@ -81,6 +84,22 @@ static void seal_key(const struct handshake *handshake, enum hash_use use,
     crypto_auth(ret_key, transcript.bytes, sizeof(transcript.bytes), handshake->identity->key);
 }
 
+enum seal_kind handshake_seals(const struct handshake *handshake)
+{
+    assert(handshake->state == HANDSHAKE_PROVEN);
+    return handshake->checksums ? SEAL_CHECKSUMS : SEAL_AUTHENTICATED;
+}
+
+static uint64_t offer_of(const struct handshake *handshake)
+{
+    return handshake->identity->checksums ? OFFERED_CHECKSUMS : 0;
+}
+
+static bool agrees(const struct handshake *handshake, const struct frame *frame)
+{
+    return handshake->identity->checksums && frame->tag == OFFERED_CHECKSUMS;
+}
+
 void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[SEAL_KEY_SIZE],
                     uint8_t ret_key_in[SEAL_KEY_SIZE])
 {
@@ -108,7 +127,7 @@ void handshake_connect(struct handshake *handshake, const struct handshake_ident
         .generation = identity->generation,
     };
     memcpy(handshake->connector_challenge, challenge, HANDSHAKE_CHALLENGE_SIZE);
-    reply_make(handshake, FRAME_HELLO, 0, FRAME_HELLO_SIZE, ret_reply);
+    reply_make(handshake, FRAME_HELLO, offer_of(handshake), FRAME_HELLO_SIZE, ret_reply);
     memset(ret_reply->payload, 0, FRAME_HELLO_SIZE);
     memcpy(ret_reply->payload, challenge, HANDSHAKE_CHALLENGE_SIZE);
     bytes_put_u32(ret_reply->payload + HANDSHAKE_CHALLENGE_SIZE, peer_rank);
@@ -146,8 +165,9 @@ static int step_hello(struct handshake *handshake, const struct frame *frame,
     handshake->generation = frame->generation;
     handshake->peer_rank = frame->source;
     handshake->mismatch = mismatch_of(handshake, frame, payload);
+    handshake->checksums = agrees(handshake, frame);
     memcpy(handshake->connector_challenge, payload, HANDSHAKE_CHALLENGE_SIZE);
-    reply_make(handshake, FRAME_CHALLENGE, 0, FRAME_CHALLENGE_SIZE, ret_reply);
+    reply_make(handshake, FRAME_CHALLENGE, offer_of(handshake), FRAME_CHALLENGE_SIZE, ret_reply);
     memcpy(ret_reply->payload, handshake->acceptor_challenge, HANDSHAKE_CHALLENGE_SIZE);
     handshake->state = HANDSHAKE_WANTS_PROOF;
     return 0;
@@ -190,6 +210,7 @@ int handshake_step(struct handshake *handshake, const struct frame *frame, const
         return fail(handshake, -EPROTO);
     if (handshake->state == HANDSHAKE_WANTS_CHALLENGE && frame->type == FRAME_CHALLENGE) {
         memcpy(handshake->acceptor_challenge, payload, HANDSHAKE_CHALLENGE_SIZE);
+        handshake->checksums = agrees(handshake, frame);
         reply_proof(handshake, ret_reply);
         handshake->state = HANDSHAKE_WANTS_PROOF;
         return 0;

@@ -14,6 +14,10 @@
  * each direction (comm/seal.h). It is not encrypted: the network between the nodes may read the
  * data, but cannot change it unnoticed.
  *
+ * HELLO and CHALLENGE say in their tag whether checksums will do instead of authentication. They do
+ * where both ends are set so, and what is agreed on is part of the transcript: whoever sits on the
+ * way cannot change it.
+ *
  * A refusal tells a stranger nothing: each well-formed HELLO gets a challenge, whatever job, rank
  * and generation it names, and each wrong proof the same refusal. So nobody without the key learns
  * which job runs here, or at which generation. A refused connector comes again until its deadline:
@@ -43,6 +47,7 @@ struct handshake_identity {
     uint64_t generation;
     uint8_t key[MESH_KEY_SIZE];
     unsigned rank;
+    bool checksums; /* will do for the seals of a link whose other end says so, too */
     bool (*expects)(void *context,
                     unsigned rank); /* acceptor: is that a peer which connects to me */
     void *context;
@@ -63,6 +68,7 @@ struct handshake {
     unsigned peer_rank;   /* acceptor: known after HELLO, proven in HANDSHAKE_PROVEN */
     uint64_t generation;  /* that the connector names */
     unsigned wanted_rank; /* acceptor: that the connector names */
+    bool checksums;       /* both said that they will do */
     int mismatch;         /* acceptor: why no proof will do; 0: HELLO names me and my generation */
     uint8_t connector_challenge[HANDSHAKE_CHALLENGE_SIZE];
     uint8_t acceptor_challenge[HANDSHAKE_CHALLENGE_SIZE];
@@ -87,6 +93,8 @@ void handshake_accept(struct handshake *handshake, const struct handshake_identi
  * peer, and its proof is awaited */
 bool handshake_fits(const struct handshake *handshake);
 
+/** handshake_seals() - in HANDSHAKE_PROVEN: what both ends agree on */
+enum seal_kind handshake_seals(const struct handshake *handshake);
 /** handshake_keys() - in HANDSHAKE_PROVEN: of the seals of what leaves here, and of what comes */
 void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[SEAL_KEY_SIZE],
                     uint8_t ret_key_in[SEAL_KEY_SIZE]);

@@ -211,6 +211,7 @@ int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_
     memcpy(mesh->identity.key, options->key, sizeof(mesh->identity.key));
     mesh->identity.generation = options->generation;
     mesh->identity.rank = options->rank;
+    mesh->identity.checksums = options->checksums;
     mesh->listener = options->listener;
     mesh->cancel = cancel;
     mesh->failure_timeout_ns = options->failure_timeout_ns;

@@ -320,7 +320,8 @@ static int seal_stream(struct connection *connection)
 {
     uint8_t key_out[SEAL_KEY_SIZE], key_in[SEAL_KEY_SIZE];
     handshake_keys(&connection->handshake, key_out, key_in);
-    int code = stream_seal(&connection->stream, key_out, key_in);
+    int code =
+        stream_seal(&connection->stream, handshake_seals(&connection->handshake), key_out, key_in);
     sodium_memzero(key_out, sizeof(key_out));
     sodium_memzero(key_in, sizeof(key_in));
     return code;

@@ -28,12 +28,12 @@ void stream_done(struct stream *stream)
     stream->seal_in = stream->seal_out = NULL;
 }
 
-int stream_seal(struct stream *stream, const uint8_t key_out[SEAL_KEY_SIZE],
+int stream_seal(struct stream *stream, enum seal_kind kind, const uint8_t key_out[SEAL_KEY_SIZE],
                 const uint8_t key_in[SEAL_KEY_SIZE])
 {
     assert(!stream->seal_in && !stream->seal_out && TAILQ_EMPTY(&stream->items));
-    int code = seal_new(key_out, &stream->seal_out);
-    return code < 0 ? code : seal_new(key_in, &stream->seal_in);
+    int code = seal_new(kind, key_out, &stream->seal_out);
+    return code < 0 ? code : seal_new(kind, key_in, &stream->seal_in);
 }
 
 /* ---- out ---- */

@@ -95,7 +95,7 @@ void stream_done(struct stream *stream);
  * @key_out, @key_in: the peer has them the other way round
  * Return: 0; -ENOMEM, -ENOTSUP
  */
-int stream_seal(struct stream *stream, const uint8_t key_out[SEAL_KEY_SIZE],
+int stream_seal(struct stream *stream, enum seal_kind kind, const uint8_t key_out[SEAL_KEY_SIZE],
                 const uint8_t key_in[SEAL_KEY_SIZE]) CHECK_RESULT;
 
 /** stream_put() - queue a small frame; generation and source are filled in; 0 or -ENOMEM */

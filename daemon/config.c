@@ -61,6 +61,7 @@ enum {
     KEY_FAILURE_TIMEOUT,
     KEY_DRAIN_TIMEOUT,
     KEY_KEEP_FINISHED,
+    KEY_LINK_SEALS,
     KEY_LOG,
     KEY_COUNT
 };
@@ -120,6 +121,10 @@ static const struct key keys[KEY_COUNT] = {
                            "how long SIGTERM waits for work to be handed over (default: 60)"},
     [KEY_KEEP_FINISHED] = {"keep_finished_days", NUMBER, 0, 3650,
                            "how long jobs that are over stay listed; 0: for ever (default: 7)"},
+    [KEY_LINK_SEALS] =
+        {"link_seals", TEXT, 0, 0,
+         "authenticated or checksums: what every frame between workers carries; checksums, on a "
+         "network that you trust, find damage alone (default: authenticated)"},
     [KEY_LOG] = {"log", TEXT, 0, 0,
                  "journal or stderr (default: the journal when systemd started firnd)"},
 };
@@ -156,6 +161,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("failure_timeout_ms", KEY_FAILURE_TIMEOUT),
     FILE_FIELD("drain_timeout_s", KEY_DRAIN_TIMEOUT),
     FILE_FIELD("keep_finished_days", KEY_KEEP_FINISHED),
+    FILE_FIELD("link_seals", KEY_LINK_SEALS),
     FILE_FIELD("log", KEY_LOG),
     CYAML_FIELD_END,
 };
@@ -534,6 +540,19 @@ static int take_numbers(const struct source *source, struct config *config, stru
     return status;
 }
 
+static int take_link_seals(const struct source *source, struct config *config, struct error *error)
+{
+    const char *said = source->said->values[KEY_LINK_SEALS];
+
+    if (!said)
+        return 0;
+    config->link_checksums = !strcmp(said, "checksums");
+    return config->link_checksums || !strcmp(said, "authenticated")
+               ? 0
+               : refuse(source, KEY_LINK_SEALS, error,
+                        "\"%.64s\" is neither authenticated nor checksums", said);
+}
+
 static int take_device(const struct source *source, struct config *config, struct error *error)
 {
     static const char *const words[] = {
@@ -558,6 +577,7 @@ static int take_all(const struct source *source, struct config *config, struct e
 
     status = MIN(status, take_numbers(source, config, error));
     status = MIN(status, take_device(source, config, error));
+    status = MIN(status, take_link_seals(source, config, error));
     if (log && strcmp(log, "journal") && strcmp(log, "stderr"))
         status = refuse(source, KEY_LOG, error, "\"%.64s\" is neither journal nor stderr", log);
     if (!status && log)

@@ -424,10 +424,20 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
         digests,
         "--failure-timeout-ms",
         timeout,
-        options->device[0] ? "--device" : NULL, /* the end, for a CPU slot */
-        "cuda",
+        NULL, /* what only some have */
+        NULL,
+        NULL,
         NULL,
     };
+    size_t count = 0;
+    while (arguments[count])
+        count++;
+    if (config->link_checksums)
+        arguments[count++] = "--link-checksums";
+    if (options->device[0]) {
+        arguments[count++] = "--device";
+        arguments[count++] = "cuda";
+    }
     pid_t self = getpid();
     process->pid = fork();
     if (process->pid < 0)

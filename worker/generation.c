@@ -240,6 +240,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .listener = trainer->listener,
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
         .patient = plan->patient,
+        .checksums = trainer->options->link_checksums,
         .unreached = &trainer->unreached,
         .unexpected_max_bytes = PROCESS_LINK_BYTES,
         .connect_deadline_ns =

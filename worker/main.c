@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -26,6 +27,7 @@ static void begin_with_better_core(char **argv)
 {
     const char *core = openblas_core_better();
 
+    (void)prctl(PR_SET_NAME, "firn-worker"); /* what is run again below would be called "exe" */
     if (!core || setenv(OPENBLAS_CORE_VARIABLE, core, 1))
         return;
     execv("/proc/self/exe", argv);

@@ -21,6 +21,7 @@ enum flag {
     FLAG_CHECKPOINT_DIR,
     FLAG_DIGESTS_DIR,
     FLAG_FAILURE_TIMEOUT,
+    FLAG_LINK_CHECKSUMS,
     FLAG_HELP,
     FLAG_VERSION,
 };
@@ -38,6 +39,7 @@ static const struct option flags[] = {
     {"checkpoint-dir", required_argument, NULL, FLAG_CHECKPOINT_DIR},
     {"data-digests-dir", required_argument, NULL, FLAG_DIGESTS_DIR},
     {"failure-timeout-ms", required_argument, NULL, FLAG_FAILURE_TIMEOUT},
+    {"link-checksums", no_argument, NULL, FLAG_LINK_CHECKSUMS},
     {"help", no_argument, NULL, FLAG_HELP},
     {"version", no_argument, NULL, FLAG_VERSION},
     {NULL, 0, NULL, 0},
@@ -116,6 +118,9 @@ static int take_flag(int flag, const char *name, struct worker_options *options,
         status = take_number(name, optarg, 3600000, &number, error);
         options->failure_timeout_ns = number * NS_PER_MS;
         return status;
+    case FLAG_LINK_CHECKSUMS:
+        options->link_checksums = true;
+        return 0;
     default:
         assert(false && "a flag of the table");
         return -EINVAL;

@@ -27,6 +27,8 @@
 #define WORLD_OPEN_NS   (20 * NS_PER_SECOND)
 #define WORLD_SILENT_NS (10 * NS_PER_SECOND) /* nobody is silent by accident on a busy machine */
 
+static bool world_checksums; /* of all worlds from now on: links do with checksums */
+
 struct world {
     unsigned count;
     bool chain; /* links between neighbours only; else between all */
@@ -74,6 +76,7 @@ static inline struct mesh_options world_options(const struct world *world, unsig
         .listener = world->listeners[rank],
         .failure_timeout_ns = world->failure_timeout_ns,
         .unexpected_max_bytes = world->unexpected_max_bytes,
+        .checksums = world_checksums,
         .connect_deadline_ns = clock_monotonic_ns() + world->open_ns,
     };
     memcpy(options.key, world->key, sizeof(options.key));
@@ -266,8 +269,8 @@ static inline void raw_seal(int descriptor, const struct handshake *handshake)
 {
     uint8_t key_out[SEAL_KEY_SIZE], key_in[SEAL_KEY_SIZE];
     handshake_keys(handshake, key_out, key_in);
-    assert_int_equal(seal_new(key_out, &raw_seals[descriptor].out), 0);
-    assert_int_equal(seal_new(key_in, &raw_seals[descriptor].in), 0);
+    assert_int_equal(seal_new(handshake_seals(handshake), key_out, &raw_seals[descriptor].out), 0);
+    assert_int_equal(seal_new(handshake_seals(handshake), key_in, &raw_seals[descriptor].in), 0);
 }
 
 /* Skips heartbeats and credit; false at the end of the stream. */
@@ -309,8 +312,10 @@ static inline bool raw_is_open(int descriptor)
 static inline int raw_join(const struct world *world, unsigned self, unsigned to,
                            int *ret_descriptor)
 {
-    struct handshake_identity identity = {
-        .job = "exact", .generation = world->generation, .rank = self};
+    struct handshake_identity identity = {.job = "exact",
+                                          .generation = world->generation,
+                                          .rank = self,
+                                          .checksums = world_checksums};
     struct handshake handshake;
     struct handshake_reply reply;
     const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE] = {1, 2, 3};

@@ -104,6 +104,49 @@ static void each_direction_has_a_key_of_this_conversation(void **state)
     assert_memory_not_equal(again[0], keys[0][0], SEAL_KEY_SIZE);
 }
 
+/* What both agree on; @offers: of the connector and the acceptor. */
+static enum seal_kind seals_of(bool connector, bool acceptor)
+{
+    struct both both;
+    struct handshake_reply none;
+    both_init(&both);
+    both.connector_identity.checksums = connector;
+    both.acceptor_identity.checksums = acceptor;
+    up_to_proof(&both);
+    assert_int_equal(feed(&both.acceptor, &both.proof, &both.answer), 0);
+    assert_int_equal(feed(&both.connector, &both.answer, &none), 0);
+    assert_int_equal(handshake_seals(&both.acceptor), handshake_seals(&both.connector));
+    return handshake_seals(&both.connector);
+}
+
+static void checksums_will_do_where_both_say_so(void **state)
+{
+    (void)state;
+    assert_int_equal(seals_of(true, true), SEAL_CHECKSUMS);
+    assert_int_equal(seals_of(true, false), SEAL_AUTHENTICATED);
+    assert_int_equal(seals_of(false, true), SEAL_AUTHENTICATED);
+    assert_int_equal(seals_of(false, false), SEAL_AUTHENTICATED);
+}
+
+/* Whoever sits on the way makes one end believe what the other did not say. */
+static void nobody_else_can_agree_on_checksums(void **state)
+{
+    (void)state;
+    for (unsigned offers = 0; offers < 4; offers++) {
+        struct both both;
+        both_init(&both);
+        both.connector_identity.checksums = offers & 1;
+        both.acceptor_identity.checksums = offers & 2;
+        both_start(&both);
+        both.hello.frame.tag ^= 1;
+        assert_int_equal(feed(&both.acceptor, &both.hello, &both.challenge), 0);
+        assert_int_equal(feed(&both.connector, &both.challenge, &both.proof), 0);
+        bool differ = both.acceptor.checksums != both.connector.checksums;
+        assert_int_equal(differ, (offers & 2) != 0);
+        assert_int_equal(feed(&both.acceptor, &both.proof, &both.answer), differ ? -EPERM : 0);
+    }
+}
+
 /* The acceptor ends with @acceptor_code, and what it says is the same whatever the reason. */
 static void expect_refused(struct both *both, int acceptor_code)
 {
@@ -274,6 +317,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_prove_themselves),
         cmocka_unit_test(each_direction_has_a_key_of_this_conversation),
+        cmocka_unit_test(checksums_will_do_where_both_say_so),
+        cmocka_unit_test(nobody_else_can_agree_on_checksums),
         cmocka_unit_test(generations_fence),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(another_key_is_refused_like_a_stranger),

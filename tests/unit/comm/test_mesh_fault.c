@@ -491,6 +491,13 @@ static void no_changed_dropped_or_repeated_byte_arrives(void **state)
         }
 }
 
+static void nor_does_any_with_checksums(void **state)
+{
+    world_checksums = true;
+    no_changed_dropped_or_repeated_byte_arrives(state);
+    world_checksums = false;
+}
+
 static void a_peer_that_overdraws_its_credit_ends_the_link(void **state)
 {
     (void)state;
@@ -707,6 +714,7 @@ int main(void)
         cmocka_unit_test(a_word_or_a_fault_ends_a_wait_for_it),
         cmocka_unit_test(frames_that_are_not_allowed_end_the_link),
         cmocka_unit_test(no_changed_dropped_or_repeated_byte_arrives),
+        cmocka_unit_test(nor_does_any_with_checksums),
         cmocka_unit_test(a_peer_that_overdraws_its_credit_ends_the_link),
         cmocka_unit_test(a_peer_that_offers_without_end_ends_the_link),
         cmocka_unit_test(the_text_of_a_fault_is_made_printable),

@@ -12,10 +12,26 @@
 static const uint8_t key[SEAL_KEY_SIZE] = {3, 1, 4};
 static const char text[] = "the gradient of a unit";
 
+static enum seal_kind kind;
+
+static int use_authentication(void **state)
+{
+    (void)state;
+    kind = SEAL_AUTHENTICATED;
+    return 0;
+}
+
+static int use_checksums(void **state)
+{
+    (void)state;
+    kind = SEAL_CHECKSUMS;
+    return 0;
+}
+
 static struct seal *open_seal(const uint8_t *its_key)
 {
     struct seal *seal;
-    assert_int_equal(seal_new(its_key, &seal), 0);
+    assert_int_equal(seal_new(kind, its_key, &seal), 0);
     return seal;
 }
 
@@ -71,12 +87,33 @@ static void test_repeated_dropped_and_foreign_ones_are_wrong(void **state)
     seal_free(sender);
 }
 
+static void test_no_bit_of_text_or_tag_may_change(void **state)
+{
+    (void)state;
+    uint8_t bytes[sizeof(text) + SEAL_TAG_SIZE];
+    struct seal *sender = open_seal(key);
+    memcpy(bytes, text, sizeof(text));
+    assert_int_equal(seal_make(sender, text, sizeof(text), bytes + sizeof(text)), 0);
+    for (unsigned bit = 0; bit < 8 * sizeof(bytes); bit++) {
+        struct seal *receiver = open_seal(key);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(seal_check(receiver, bytes, sizeof(text), bytes + sizeof(text)), -EBADMSG);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        seal_free(receiver);
+    }
+    seal_free(sender);
+}
+
+#define BOTH(test)                                                                                 \
+    cmocka_unit_test_setup(test, use_authentication), cmocka_unit_test_setup(test, use_checksums)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_in_order_are_right),
-        cmocka_unit_test(test_the_known_answer),
-        cmocka_unit_test(test_repeated_dropped_and_foreign_ones_are_wrong),
+        BOTH(test_parts_in_order_are_right),
+        cmocka_unit_test_setup(test_the_known_answer, use_authentication),
+        BOTH(test_repeated_dropped_and_foreign_ones_are_wrong),
+        BOTH(test_no_bit_of_text_or_tag_may_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

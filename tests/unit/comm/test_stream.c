@@ -145,8 +145,8 @@ static struct fixture *fixture_new(size_t chunk_max)
     stream_init(&fixture->sender, &fixture->pipe.link, &events, &fixture->seen, 3, 1);
     stream_init(&fixture->receiver, &fixture->pipe.link, &events, &fixture->seen, 3, 2);
     if (sealed) {
-        assert_int_equal(stream_seal(&fixture->sender, there, back), 0);
-        assert_int_equal(stream_seal(&fixture->receiver, back, there), 0);
+        assert_int_equal(stream_seal(&fixture->sender, SEAL_AUTHENTICATED, there, back), 0);
+        assert_int_equal(stream_seal(&fixture->receiver, SEAL_AUTHENTICATED, back, there), 0);
     }
     return fixture;
 }

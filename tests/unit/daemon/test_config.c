@@ -265,6 +265,8 @@ static void test_mistakes_in_the_file(void **state)
          "firnd.yaml:2: endpoints: \"http://b\" says no port; write http://b:2379"},
         {"endpoints:\n", "firnd.yaml:1: endpoints: no etcd endpoint is given"},
         {"log: syslog\n", "firnd.yaml:1: log: \"syslog\" is neither journal nor stderr"},
+        {"link_seals: none\n",
+         "firnd.yaml:1: link_seals: \"none\" is neither authenticated nor checksums"},
         {"link_port: 65530\nslots: 8\n", "link_port: 65530 and 8 slots go past port 65535"},
         {"- slots\n", "firnd.yaml:"},
         {"slots: 1\n\tthreads: 2\n", "firnd.yaml:"},
@@ -379,7 +381,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 26); /* all keys there are */
+    assert_int_equal(settings, 27); /* all keys there are */
     write_file((const char *)text.data);
     if (load(&config, &error, NULL))
         fail_msg("%s", error.text);
