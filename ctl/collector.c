@@ -100,6 +100,7 @@ static int ask_round(struct collector *collector, const struct cluster *cluster,
         bool first = !source->asked;
         source->asked = true;
         source->more = false;
+        fetch_refused(collector->store, &fetches[i], source->node, &collector->refused);
         collector->answered += first && !fetches[i].status;
         collector->silent += first && fetches[i].status;
         if (first && fetches[i].status)
@@ -121,6 +122,7 @@ static int collect(struct collector *collector, const struct cluster *cluster, e
 
     collector->answered = collector->silent = 0;
     collector->silent_names[0] = '\0';
+    error_clear(&collector->refused);
     for (size_t i = 0; i < cluster->node_count; i++)
         if (!find_or_add(collector, cluster->nodes[i].name))
             return error_set(error, -ENOMEM, "no memory for what the nodes tell");
@@ -131,6 +133,13 @@ static int collect(struct collector *collector, const struct cluster *cluster, e
     for (unsigned round = 0; round < ROUNDS_MAX && more > 0; round++)
         more = ask_round(collector, cluster, what, error);
     return MIN(more, 0);
+}
+
+int collector_check(const struct collector *collector, struct error *error)
+{
+    if (collector->refused.code)
+        *error = collector->refused;
+    return collector->refused.code;
 }
 
 int collector_metrics(struct collector *collector, const struct cluster *cluster,

@@ -22,6 +22,7 @@ struct collector {
     size_t source_count;
     unsigned answered, silent;         /* nodes, in the last round */
     char silent_names[NAME_LIST_SIZE]; /* the latter */
+    struct error refused;              /* of the first node that wants a token; code 0: none */
 };
 
 void collector_init(struct collector *collector, struct store *store, const char *job,
@@ -35,3 +36,6 @@ int collector_metrics(struct collector *collector, const struct cluster *cluster
                       struct error *error) CHECK_RESULT;
 int collector_events(struct collector *collector, const struct cluster *cluster,
                      struct error *error) CHECK_RESULT;
+
+/** collector_check() - 0; -EACCES: in the last round a node wanted a token that was not shown */
+int collector_check(const struct collector *collector, struct error *error) CHECK_RESULT;

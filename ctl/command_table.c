@@ -12,7 +12,15 @@ static const struct flag cluster = {
 static const struct flag timeout = {
     "timeout", "SECONDS", FLAG_NUMBER,
     1,         86400,     "give up after this long (10; local commands: 60)"};
-const struct flag *const command_global_flags[] = {&endpoints, &cluster, &timeout, NULL};
+static const struct flag token_file = {
+    "token-file",
+    "FILE",
+    FLAG_TEXT,
+    0,
+    0,
+    "the token that nodes want to be shown (else FIRN_TOKEN_FILE)"};
+const struct flag *const command_global_flags[] = {&endpoints, &cluster, &timeout, &token_file,
+                                                   NULL};
 
 static const struct flag json = {"json", NULL, FLAG_SWITCH, 0, 0, "JSON, for programs"};
 static const struct flag dir = {"dir", "DIR", FLAG_TEXT,

@@ -59,3 +59,21 @@ bool fetch_good(const struct fetch *fetch)
 {
     return !fetch->status && fetch->code == 200;
 }
+
+bool fetch_refused(const struct store *store, const struct fetch *fetch, const char *node,
+                   struct error *error)
+{
+    if (fetch->status || fetch->code != 401)
+        return false;
+    if (!error->code && store->token_file[0])
+        error_set(error, -EACCES,
+                  "node %s does not take the token of %.200s: it wants that of http_token in its "
+                  "firnd.yaml",
+                  node, store->token_file);
+    else if (!error->code)
+        error_set(error, -EACCES,
+                  "node %s tells only those who show the cluster's token: --token-file or "
+                  "FIRN_TOKEN_FILE names a file that holds it (http_token in its firnd.yaml)",
+                  node);
+    return true;
+}

@@ -21,3 +21,10 @@ void fetch_all(struct store *store, struct fetch *fetches, unsigned count, uint6
 
 /** fetch_good() - it answered 200 */
 bool fetch_good(const struct fetch *fetch);
+
+/**
+ * fetch_refused() - whether @node wants a token that @store has not, or another one
+ * @error: keeps what it says already; else it says which node refuses, and what to do
+ */
+bool fetch_refused(const struct store *store, const struct fetch *fetch, const char *node,
+                   struct error *error);

@@ -38,6 +38,8 @@ static int round_of(struct collector *collector, bool json, bool *ret_over, stru
         return -ENOENT;
     *ret_over = cluster_job_over(job);
     status = collector_events(collector, &cluster, error);
+    if (!status)
+        status = collector_check(collector, error);
     return status ? status : print_new(&collector->events, json, error);
 }
 

@@ -267,6 +267,8 @@ static int ask_nodes(struct store *store, const struct cluster *cluster,
     status = worker_list_load_job(store, cluster, job, &list, error);
     if (status)
         return status;
+    if (list.refused.code)
+        fprintf(stderr, "firnctl: %s\n", list.refused.text);
     if (job_memory_of(cluster, job, &list, &told->memory))
         return error_set(error, -ENOMEM, "no memory for the workers");
     told->worker_count = job->plan->worker_count;

@@ -28,6 +28,7 @@ struct logs {
     struct fetch *fetches;
     unsigned count;
     const struct log_source *last; /* whose lines were printed last */
+    struct error refused;          /* of the first node that wants a token; code 0: none */
 };
 
 static void logs_done(struct logs *logs)
@@ -112,6 +113,7 @@ static unsigned print_round(struct logs *logs)
             source->seen = fetch->body;
             found++;
         } else {
+            fetch_refused(logs->store, fetch, source->node, &logs->refused);
             bytes_done(&fetch->body);
         }
         fetch->body = (struct bytes){0};
@@ -153,7 +155,12 @@ int run_job_logs(const struct arguments *arguments, struct error *error)
         status = open_logs(&logs, arguments, error);
     if (status)
         return status;
-    if (!print_round(&logs) && !follow)
+    unsigned found = print_round(&logs);
+    if (logs.refused.code) {
+        *error = logs.refused;
+        return error->code;
+    }
+    if (!found && !follow)
         return error_set(error, -ENOENT, "no node that answers has a log of job %s there",
                          logs.job);
     for (bool over = false; follow && !over && !ferror(stdout);) {
@@ -161,5 +168,7 @@ int run_job_logs(const struct arguments *arguments, struct error *error)
         store_pause(&store, PERIOD_NS);
         print_round(&logs);
     }
-    return 0;
+    if (logs.refused.code)
+        *error = logs.refused;
+    return logs.refused.code;
 }

@@ -75,7 +75,8 @@ static int round_of(struct collector *collector, bool *ret_over, uint64_t *ret_c
         return -ENOENT;
     *ret_over = cluster_job_over(job);
     *ret_committed = job->progress.step;
-    return collector_metrics(collector, &cluster, error);
+    status = collector_metrics(collector, &cluster, error);
+    return status ? status : collector_check(collector, error);
 }
 
 static int follow(struct collector *collector, struct printer *printer, uint64_t *ret_committed,

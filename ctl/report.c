@@ -198,6 +198,8 @@ int run_report(const struct arguments *arguments, struct error *error)
     if (!status)
         status = collector_events(&collector, &cluster, error);
     if (!status)
+        status = collector_check(&collector, error);
+    if (!status)
         status = tell(arguments, job, &collector, error);
     if (!status && collector.history.conflict.code) {
         *error = collector.history.conflict;

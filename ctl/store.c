@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/secrecy.h"
 #include "membership/endpoints.h"
 #include "membership/password.h"
 
@@ -96,6 +97,29 @@ static const char *told(const struct arguments *arguments, const char *flag, con
     return value ? value : standard;
 }
 
+/* Nodes are shown the token of the file that --token-file or FIRN_TOKEN_FILE names. */
+static int take_token(const struct arguments *arguments, struct store *store, struct error *error)
+{
+    const char *source;
+    const char *path = told(arguments, "--token-file", "FIRN_TOKEN_FILE", "", &source);
+    char token[HTTP_TOKEN_SIZE];
+
+    if (!path[0])
+        return 0;
+    if (strlen(path) >= sizeof(store->token_file))
+        return error_set(error, COMMAND_USAGE, "%s: the path is longer than %zu characters", source,
+                         sizeof(store->token_file) - 1);
+    strcpy(store->token_file, path);
+    secrecy_warn_of_file(path, "the token of firnd's HTTP");
+    int status = http_token_read(path, token, error);
+    if (status)
+        error_prefix(error, "%s: ", source);
+    else
+        http_client_set_token(store->http, token);
+    explicit_bzero(token, sizeof(token));
+    return status;
+}
+
 int store_open(const struct arguments *arguments, struct store *ret_store, struct error *error)
 {
     struct endpoints parsed;
@@ -115,6 +139,11 @@ int store_open(const struct arguments *arguments, struct store *ret_store, struc
     int status = store_open_at(
         endpoints, cluster, arguments_number(arguments, "timeout", STORE_TIMEOUT_S) * NS_PER_SECOND,
         ret_store, error);
+    if (!status) {
+        status = take_token(arguments, ret_store, error);
+        if (status)
+            store_close(ret_store);
+    }
     ret_store->asks_nodes = !status && arguments->command && arguments->command->asks_nodes;
     return status;
 }

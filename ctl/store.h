@@ -3,9 +3,9 @@
  * its nodes, on one small loop.
  *
  * Where it is comes from flags, then the environment (FIRN_ENDPOINTS, FIRN_CLUSTER, FIRN_ETCD_USER,
- * FIRN_ETCD_PASSWORD_FILE, FIRN_ETCD_CA, FIRN_ETCD_CERTIFICATE, FIRN_ETCD_KEY), then defaults. An
- * etcd that does not answer is asked again until the deadline, which is said once on standard
- * error.
+ * FIRN_ETCD_PASSWORD_FILE, FIRN_ETCD_CA, FIRN_ETCD_CERTIFICATE, FIRN_ETCD_KEY, FIRN_TOKEN_FILE),
+ * then defaults. An etcd that does not answer is asked again until the deadline, which is said once
+ * on standard error.
  */
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "membership/poll_loop.h"
 
 #define STORE_ENDPOINTS_SIZE 1024
+#define STORE_PATH_SIZE      1024
 #define STORE_TIMEOUT_S      10
 
 struct store {
@@ -26,18 +27,19 @@ struct store {
     struct http_client *http;
     char endpoints[STORE_ENDPOINTS_SIZE];
     char cluster[NAME_SIZE];
-    uint64_t timeout_ns; /* of one call */
-    bool quiet;          /* does not say that it is waiting */
-    bool asks_nodes;     /* the command can do without etcd (ctl/remembered.h) */
-    bool away;           /* it does so now, and has said so */
-    uint64_t saved_ns;   /* when what etcd says was kept last; monotonic */
+    char token_file[STORE_PATH_SIZE]; /* of the token that nodes are shown; "": none */
+    uint64_t timeout_ns;              /* of one call */
+    bool quiet;                       /* does not say that it is waiting */
+    bool asks_nodes;                  /* the command can do without etcd (ctl/remembered.h) */
+    bool away;                        /* it does so now, and has said so */
+    uint64_t saved_ns;                /* when what etcd says was kept last; monotonic */
 };
 
 /** store_open() - by flags and environment; asks nothing yet. Return: 0; COMMAND_USAGE: they do not
  * say a place; negative */
 int store_open(const struct arguments *arguments, struct store *ret_store,
                struct error *error) CHECK_RESULT;
-/** store_open_at() - a cluster whose place is known */
+/** store_open_at() - a cluster whose place is known; its nodes are shown no token */
 int store_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
                   struct store *ret_store, struct error *error) CHECK_RESULT;
 void store_close(struct store *store);

@@ -166,6 +166,10 @@ static int look(struct store *store, bool json, struct terminal_picture *picture
 
     if (!status)
         status = worker_list_load(store, &cluster, &list, error);
+    if (!status && list.refused.code) {
+        *error = list.refused;
+        status = error->code;
+    }
     if (status)
         return status;
     if (json)

@@ -23,7 +23,7 @@ struct watch {
     struct collector collector;
     struct collector steps; /* while etcd is away: from the nodes, since what it said last */
     struct terminal_picture picture;
-    bool live, store_away, looked;
+    bool live, store_away, looked, refused;
     uint64_t since_ns;
     uint64_t said_step, said_generation, said_ns;
     char said_state[sizeof(((struct state_record *)0)->state)];
@@ -143,6 +143,19 @@ static int ask_for_progress(struct watch *watch, const struct cluster *cluster,
     return 0;
 }
 
+/* States and progress come from etcd as before. */
+static void say_refusal(struct watch *watch)
+{
+    struct error error = {0};
+
+    if (watch->refused || !collector_check(&watch->collector, &error))
+        return;
+    watch->refused = true;
+    terminal_erase(&watch->picture);
+    fflush(stdout);
+    fprintf(stderr, "firnctl: %s\nIts events are missing here\n", error.text);
+}
+
 /* One look. *ret_end: the exit code, once the job is over. */
 static int look(struct watch *watch, const struct cluster *cluster, int *ret_end,
                 struct error *error)
@@ -154,6 +167,7 @@ static int look(struct watch *watch, const struct cluster *cluster, int *ret_end
     if (!job)
         return -ENOENT;
     int status = collector_events(&watch->collector, cluster, error);
+    say_refusal(watch);
     if (!status && watch->store->away)
         status = ask_for_progress(watch, cluster, job, error);
     if (!watch->looked)

@@ -154,11 +154,12 @@ static void ask(struct fetch *fetch, const struct cluster_node *node, const char
 }
 
 /* What was answered, if anything. */
-static int take(struct worker_list *list, const struct cluster_job *job, const char *node,
-                const struct fetch *fetch, struct error *error)
+static int take(const struct store *store, struct worker_list *list, const struct cluster_job *job,
+                const char *node, const struct fetch *fetch, struct error *error)
 {
     if (fetch->status != 0)
         name_list_add(list->silent, node);
+    fetch_refused(store, fetch, node, &list->refused);
     return fetch_good(fetch)
                ? worker_list_add(list, job->name, node, job_spec_unit_count(job->spec),
                                  (const char *)fetch->body.data, fetch->body.size_bytes, error)
@@ -173,7 +174,7 @@ int worker_list_load_node(struct store *store, const struct cluster_node *node,
 
     ask(&fetch, node, job->name);
     fetch_all(store, &fetch, 1, FETCH_QUICK_NS);
-    int status = take(list, job, node->name, &fetch, error);
+    int status = take(store, list, job, node->name, &fetch, error);
     bytes_done(&fetch.body);
     return status;
 }
@@ -214,7 +215,7 @@ static int load_job(struct store *store, const struct cluster *cluster,
     fetch_all(store, fetches, count, FETCH_QUICK_NS);
     for (unsigned i = 0; i < count; i++) {
         if (!status)
-            status = take(list, job, nodes[i]->name, &fetches[i], error);
+            status = take(store, list, job, nodes[i]->name, &fetches[i], error);
         bytes_done(&fetches[i].body);
     }
     return status;

@@ -23,6 +23,7 @@ struct worker_list {
     struct worker_info *workers; /* by job, stage, replica */
     size_t count, capacity;
     char silent[NAME_LIST_SIZE]; /* nodes that did not answer */
+    struct error refused;        /* of the first node that wants a token; code 0: none */
 };
 
 void worker_list_done(struct worker_list *list);

@@ -17,6 +17,7 @@
 #include "daemon/node_address.h"
 #include "elastic/nearest.h"
 #include "membership/endpoints.h"
+#include "membership/http_token.h"
 
 #define CONFIG_FILE_MAX  ((size_t)1 << 20)
 #define FIRST_FLAG       256
@@ -48,6 +49,7 @@ enum {
     KEY_LINK_PORT,
     KEY_HTTP,
     KEY_HTTP_NAMES,
+    KEY_HTTP_TOKEN,
     KEY_DOMAIN,
     KEY_DATA_DIR,
     KEY_RUN_DIR,
@@ -91,6 +93,9 @@ static const struct key keys[KEY_COUNT] = {
         {"http_names", TEXT, 0, 0,
          "names, besides the node's own, that HTTP requests may use for it, separated "
          "by commas; .example.org: all below (default: none)"},
+    [KEY_HTTP_TOKEN] = {"http_token", TEXT, 0, 0,
+                        "file that holds the token that HTTP requests must show, the same on every "
+                        "node (default: none, everybody may read)"},
     [KEY_DOMAIN] =
         {"domain", TEXT, 0, 0,
          "rack, zone or host that this node fails together with: copies of checkpoints go "
@@ -148,6 +153,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("link_port", KEY_LINK_PORT),
     FILE_FIELD("http", KEY_HTTP),
     FILE_FIELD("http_names", KEY_HTTP_NAMES),
+    FILE_FIELD("http_token", KEY_HTTP_TOKEN),
     FILE_FIELD("domain", KEY_DOMAIN),
     FILE_FIELD("data_dir", KEY_DATA_DIR),
     FILE_FIELD("run_dir", KEY_RUN_DIR),
@@ -502,6 +508,7 @@ static int take_texts(const struct source *source, struct config *config, struct
         {KEY_ADDRESS, config->address, ADDRESS_SIZE - 8},
         {KEY_HTTP, config->http, ADDRESS_SIZE},
         {KEY_HTTP_NAMES, config->http_names, CONFIG_TEXT_SIZE},
+        {KEY_HTTP_TOKEN, config->http_token, CONFIG_TEXT_SIZE},
         {KEY_DOMAIN, config->domain, NAME_SIZE},
         {KEY_DATA_DIR, config->data_dir, FOLDER_TEXT_SIZE},
         {KEY_RUN_DIR, config->run_dir, FOLDER_TEXT_SIZE},
@@ -634,6 +641,20 @@ static void find_object_store(struct config *config)
         strcpy(config->object_store, path);
 }
 
+/* A token that cannot be read shows now, not when the first request comes. */
+static int check_token(const struct config *config, struct error *error)
+{
+    char token[HTTP_TOKEN_SIZE];
+
+    if (!config->http_token[0])
+        return 0;
+    int status = http_token_read(config->http_token, token, error);
+    explicit_bzero(token, sizeof(token));
+    if (status)
+        error_prefix(error, "http_token: ");
+    return status;
+}
+
 static int check(struct config *config, struct error *error)
 {
     if (!name_valid(config->node)) /* nobody has said it */
@@ -648,7 +669,8 @@ static int check(struct config *config, struct error *error)
         snprintf(config->checkpoint_dir, sizeof(config->checkpoint_dir), "%.*s/checkpoints",
                  FOLDER_TEXT_SIZE, config->data_dir);
     find_object_store(config);
-    return find_worker(config, error);
+    int status = check_token(config, error);
+    return status ? status : find_worker(config, error);
 }
 
 static int take_file(const char *path, struct config *config, struct error *error)

@@ -2,7 +2,7 @@
  * firnd's configuration: /etc/firn/firnd.yaml (or --config FILE), then flags of the same names.
  *
  * Every key has a flag ("link_port: 7600" is --link-port 7600); a flag wins over the file. Secrets
- * are never flags: the etcd password is read from a file.
+ * are never flags: the etcd password and the HTTP token are read from files.
  */
 #pragma once
 
@@ -29,6 +29,7 @@ struct config {
     unsigned link_port;
     char http[ADDRESS_SIZE];           /* "host:port" */
     char http_names[CONFIG_TEXT_SIZE]; /* daemon/http_host.h */
+    char http_token[CONFIG_TEXT_SIZE]; /* file; empty: everybody may read */
     char domain[NAME_SIZE];            /* of failure; empty: the node itself */
     char data_dir[CONFIG_TEXT_SIZE];   /* metrics, events, logs of jobs; checkpoints unless set
                                           elsewhere */

@@ -192,6 +192,19 @@ static int lock_run_dir(const struct config *config, int *ret_lock, struct error
     return 0;
 }
 
+static int read_token(struct daemon *daemon, struct error *error)
+{
+    const char *path = daemon->config->http_token;
+
+    if (!path[0])
+        return 0;
+    secrecy_warn_of_file(path, "the HTTP token");
+    int status = http_token_read(path, daemon->http_token, error);
+    if (status)
+        error_prefix(error, "http_token: ");
+    return status;
+}
+
 static int daemon_open(struct daemon *daemon, int *ret_data_lock, int *ret_run_lock,
                        struct error *error)
 {
@@ -214,7 +227,9 @@ static int daemon_open(struct daemon *daemon, int *ret_data_lock, int *ret_run_l
     if (status < 0)
         return error->code ? status : error_set(error, status, "starting: %s", strerror(-status));
     sd_event_set_watchdog(daemon->loop.event, true);
-    status = http_server_start(daemon, &daemon->http, error);
+    status = read_token(daemon, error);
+    if (!status)
+        status = http_server_start(daemon, &daemon->http, error);
     if (!status)
         status = cluster_join(daemon, takeover, error);
     return status ? status : link_ports_check(daemon->config, daemon->self.slot_count, error);
@@ -232,6 +247,7 @@ static void daemon_done(struct daemon *daemon)
     reconcile_done(daemon);
     sd_event_source_disable_unref(daemon->drain_deadline);
     event_loop_done(&daemon->loop);
+    explicit_bzero(daemon->http_token, sizeof(daemon->http_token));
 }
 
 int daemon_run(const struct config *config)

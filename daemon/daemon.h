@@ -15,6 +15,7 @@
 #include "daemon/outbox.h"
 #include "membership/election.h"
 #include "membership/etcd.h"
+#include "membership/http_token.h"
 #include "membership/keys.h"
 #include "membership/records.h"
 #include "membership/registry.h"
@@ -33,6 +34,8 @@ struct http_server;
 
 struct daemon {
     const struct config *config;
+    char http_token[HTTP_TOKEN_SIZE]; /* that readers must show, and this node shows to others; "":
+                                         none */
     struct event_loop loop;
     struct etcd *etcd;
     const struct kv *kv; /* etcd's */

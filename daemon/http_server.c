@@ -82,6 +82,8 @@ static enum MHD_Result reply(struct http_server *server, struct MHD_Connection *
         result = MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (result == MHD_YES && code == MHD_HTTP_SERVICE_UNAVAILABLE)
         result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    if (result == MHD_YES && code == MHD_HTTP_UNAUTHORIZED)
+        result = MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (result == MHD_YES)
         result = MHD_queue_response(connection, code, response);
     MHD_destroy_response(response);
@@ -95,6 +97,8 @@ static unsigned code_of(int status)
         return MHD_HTTP_NOT_FOUND;
     case -EINVAL:
         return MHD_HTTP_BAD_REQUEST;
+    case -EPERM:
+        return MHD_HTTP_UNAUTHORIZED;
     case -EACCES:
         return MHD_HTTP_FORBIDDEN;
     case -EXDEV:
@@ -305,6 +309,21 @@ static int check_request(const struct http_server *server, struct MHD_Connection
         error);
 }
 
+static int check_token(const char *token, struct MHD_Connection *connection, struct error *error)
+{
+    const char *header =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    if (!token[0] || http_token_accepts(token, header))
+        return 0;
+    return error_set(error, -EPERM,
+                     "%s; firnctl takes it from --token-file FILE or FIRN_TOKEN_FILE, Prometheus "
+                     "from authorization: credentials_file, others send \"Authorization: Bearer "
+                     "TOKEN\"",
+                     header ? "this is not the token of this node"
+                            : "this node tells only those who show its token");
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **request)
@@ -324,6 +343,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return answer_transfer(server, *request);
     int status = check_request(server, connection, method, &error);
     const char *rest = status ? NULL : checkpoint_page(server->daemon, url, &job);
+    if (!status && !rest) /* workers ask for checkpoints, and prove that they know the job's key */
+        status = check_token(server->daemon->http_token, connection, &error);
     if (!status)
         status = rest ? allow_checkpoint(job, rest, connection, &file, &error)
                       : answer(server->daemon, connection, url, &body, &type, &file, &error);

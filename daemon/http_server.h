@@ -1,7 +1,8 @@
 /*
  * What firnd tells over HTTP: the node, its workers, and the files of its jobs (metrics, events,
  * logs). Reading only; on the daemon's own loop (libmicrohttpd with its epoll descriptor watched by
- * sd-event).
+ * sd-event). Where the daemon has a token, every page but the last wants it (Authorization:
+ * Bearer).
  *
  *   GET /metrics                          numbers for Prometheus (daemon/exposition.h)
  *   GET /v1/node                          the node as JSON

@@ -38,6 +38,7 @@ struct neighbours {
     unsigned open_count;                     /* of the round that is under way; 0: none is */
     unsigned counted_reaching, counted_away; /* in it so far */
     unsigned reaching, away;                 /* in the one before */
+    bool refused;                            /* one does not take our token: said */
 };
 
 static uint64_t now_ns(const struct neighbours *neighbours)
@@ -156,6 +157,18 @@ static void count_answer(const struct question *question, const struct http_answ
     neighbours->counted_away += !strcmp(lease, "doubt");
 }
 
+/* Neighbours that do not understand each other cannot say that etcd is away for all of them. */
+static void note_refusal(struct neighbours *neighbours, const struct question *question,
+                         const struct http_answer *answer)
+{
+    if (answer->status || answer->code != 401 || neighbours->refused)
+        return;
+    neighbours->refused = true;
+    log_warning("node %s does not take this node's HTTP token: http_token must name the same token "
+                "in every firnd.yaml of the cluster",
+                question->name);
+}
+
 static void end_round(struct neighbours *neighbours)
 {
     neighbours->reaching = neighbours->counted_reaching;
@@ -170,6 +183,7 @@ static void on_answer(void *context, const struct http_answer *answer)
 
     question->request = NULL;
     count_answer(question, answer);
+    note_refusal(neighbours, question, answer);
     if (--neighbours->open_count == 0)
         end_round(neighbours);
 }
@@ -249,11 +263,13 @@ int neighbours_new(struct daemon *daemon, void (*told)(void *context), void *con
     neighbours->context = context;
     neighbours->total = neighbours_load(daemon->config, neighbours->list);
     status = http_client_new(&daemon->loop.loop, &neighbours->client);
-    if (status)
+    if (status) {
         free(neighbours);
-    else
-        *ret_neighbours = neighbours;
-    return status;
+        return status;
+    }
+    http_client_set_token(neighbours->client, daemon->http_token);
+    *ret_neighbours = neighbours;
+    return 0;
 }
 
 void neighbours_free(struct neighbours *neighbours)

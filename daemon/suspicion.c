@@ -83,11 +83,13 @@ int suspicion_new(struct daemon *daemon, struct suspicion **ret_suspicion)
         return -ENOMEM;
     suspicion->daemon = daemon;
     status = http_client_new(&daemon->loop.loop, &suspicion->client);
-    if (status)
+    if (status) {
         free(suspicion);
-    else
-        *ret_suspicion = suspicion;
-    return status;
+        return status;
+    }
+    http_client_set_token(suspicion->client, daemon->http_token);
+    *ret_suspicion = suspicion;
+    return 0;
 }
 
 void suspicion_free(struct suspicion *suspicion)

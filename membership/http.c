@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ struct http_client {
     const struct loop *loop;
     struct curl_loop *curl; /* NULL until something is asked: most nodes never ask another */
     struct http_request *requests;
+    char token[HTTP_TOKEN_SIZE]; /* "": none */
 };
 
 struct http_request {
@@ -48,7 +50,14 @@ void http_client_free(struct http_client *client)
     while (client->requests != NULL)
         http_cancel(client->requests);
     curl_loop_free(client->curl);
+    explicit_bzero(client->token, sizeof(client->token));
     free(client);
+}
+
+void http_client_set_token(struct http_client *client, const char *token)
+{
+    assert(strlen(token) < sizeof(client->token));
+    strcpy(client->token, token);
 }
 
 static void request_free(struct http_request *request)
@@ -149,12 +158,24 @@ static int add_header(struct http_request *request, const char *header)
     return 0;
 }
 
+static int add_token(struct http_request *request)
+{
+    char header[HTTP_TOKEN_SIZE + 32];
+    if (request->client->token[0] == '\0')
+        return 0;
+    snprintf(header, sizeof(header), "Authorization: " HTTP_TOKEN_SCHEME "%s",
+             request->client->token);
+    int r = add_header(request, header);
+    explicit_bzero(header, sizeof(header));
+    return r;
+}
+
 static int set_headers(struct http_request *request, const struct http_order *order)
 {
     int r = add_header(request, "Expect:"); /* no round trip before a large body */
     for (size_t i = 0; r == 0 && order->headers != NULL && order->headers[i] != NULL; i++)
         r = add_header(request, order->headers[i]);
-    return r;
+    return r == 0 ? add_token(request) : r;
 }
 
 static void set_body(struct http_request *request, const struct http_order *order)

@@ -15,6 +15,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "membership/http_token.h"
 #include "membership/loop.h"
 
 struct http_client;
@@ -49,6 +50,12 @@ int http_client_new(const struct loop *loop, struct http_client **ret_client) CH
 /** http_client_free() - cancels what is in flight. Not from inside a callback of this client; NULL
  * allowed */
 void http_client_free(struct http_client *client);
+/**
+ * http_client_set_token() - show the cluster's token (membership/http_token.h) with every request
+ * from now on; those of this client go to firnds only
+ * @token: copied; "": none
+ */
+void http_client_set_token(struct http_client *client, const char *token);
 
 /**
  * http_start() - send a request

@@ -44,6 +44,13 @@ def tail(path, lines=25):
         return f"{error}\n"
 
 
+def make_secret(path, text):
+    """A file that nobody else may read; returns its path."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+        file.write(text + "\n")
+    return path
+
+
 @functools.lru_cache(maxsize=None)
 def usual_rates():
     """What a node keeps of its measured speed: a slow processor's, so that every machine gets the same layouts."""
@@ -133,7 +140,8 @@ class Node:
     def ask(self, path):
         """What firnd says over HTTP; None when it does not."""
         try:
-            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=2) as answer:
+            request = urllib.request.Request(f"http://{self.http}{path}", headers=self.cluster.headers)
+            with urllib.request.urlopen(request, timeout=2) as answer:
                 return answer.read().decode()
         except OSError:
             return None
@@ -158,15 +166,20 @@ class Cluster:
     """with Cluster(self.id(), nodes=3, slots=2) as cluster: ...
 
     @members: of etcd; @network: a Network, else all nodes share 127.0.0.1; @clock: a Clock that all go by;
-    @own_disks: each node has a folder of its own for checkpoints
+    @own_disks: each node has a folder of its own for checkpoints; @token: that nodes want to be shown over HTTP
     """
 
-    def __init__(self, purpose, nodes=3, slots=2, flags=(), members=1, network=None, clock=None, own_disks=False):
+    def __init__(self, purpose, nodes=3, slots=2, flags=(), members=1, network=None, clock=None, own_disks=False,
+                 token=None):
         self.purpose, self.began, self.timeline = purpose, time.monotonic(), []
         self.folder = tempfile.mkdtemp(prefix="firn-test-")
         self.checkpoints = self.folder + "/checkpoints"
         self.name = "t" + os.path.basename(self.folder).replace("_", "-").lower()
         self.heir = None
+        self.headers, self.token_file = {}, self.folder + "/token"
+        if token:
+            self.headers["Authorization"] = f"Bearer {token}"
+            flags = [*flags, "--http-token", make_secret(self.token_file, token)]
         self.clock, self.network, self.own_disks, self.ports = clock, network, own_disks, Ports()
         self.environment = clock.environment if clock else {}
         self.etcd = Etcd(self.folder, self.ports, members, network.host if network else "127.0.0.1")

@@ -279,6 +279,31 @@ static void test_mistakes_in_the_file(void **state)
         check_refused(mistakes[i].text, NULL, mistakes[i].words);
 }
 
+static void make_token(char path_of_it[128])
+{
+    snprintf(path_of_it, 128, "%s/token", folder);
+    assert_int_equal(file_replace(path_of_it, "0123456789abcdef\n", 17, 0600, NULL), 0);
+}
+
+static void test_a_token_that_cannot_be_used(void **state)
+{
+    char token[128];
+    struct config config;
+    struct error error;
+
+    (void)state;
+    write_file("http_token: /nowhere/token\n");
+    assert_int_equal(load(&config, &error, NULL), -ENOENT);
+    assert_memory_equal(error.text, "http_token: ", 12);
+    snprintf(token, sizeof(token), "%s/token", folder);
+    assert_int_equal(file_replace(token, "short\n", 6, 0600, NULL), 0);
+    check_refused("", FLAGS("--http-token", token), "token does not hold a token: one line of 16");
+    make_token(token);
+    assert_int_equal(load(&config, &error, FLAGS("--http-token", token)), 0);
+    assert_string_equal(config.http_token, token);
+    unlink(token);
+}
+
 static void test_mistakes_in_flags(void **state)
 {
     (void)state;
@@ -372,6 +397,7 @@ static void test_example_with_everything_set(void **state)
     struct bytes text = {0};
     struct config config;
     struct error error;
+    char token[128];
     unsigned settings = 0;
 
     (void)state;
@@ -381,10 +407,12 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 27); /* all keys there are */
+    assert_int_equal(settings, 28); /* all keys there are */
     write_file((const char *)text.data);
-    if (load(&config, &error, NULL))
+    make_token(token); /* the file of the example is not there */
+    if (load(&config, &error, FLAGS("--http-token", token)))
         fail_msg("%s", error.text);
+    unlink(token);
     assert_string_equal(config.cluster, "default");
     assert_string_equal(config.node, "node1");
     assert_int_equal(config.failure_timeout_ns, 1500 * NS_PER_MS);
@@ -411,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_object_store_from_systemd),
         cmocka_unit_test(test_flags_over_file),
         cmocka_unit_test(test_mistakes_in_the_file),
+        cmocka_unit_test(test_a_token_that_cannot_be_used),
         cmocka_unit_test(test_mistakes_in_flags),
         cmocka_unit_test(test_all_mistakes_at_once),
         cmocka_unit_test(test_too_long),

@@ -164,12 +164,56 @@ static void test_a_file_is_read_and_sent(void **state)
     assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
 }
 
+static void ask_with(struct node *node, const char *path, const char *authorization)
+{
+    char request[512];
+
+    snprintf(request, sizeof(request),
+             "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s%sConnection: close\r\n\r\n", path,
+             authorization, authorization[0] ? "\r\n" : "");
+    hear(node, dial(node, request));
+}
+
+static void test_a_token_is_wanted_where_there_is_one(void **state)
+{
+    static const char *const pages[] = {"/metrics",
+                                        "/v1/node",
+                                        "/v1/jobs/demo/metrics",
+                                        "/v1/jobs/demo/events",
+                                        "/v1/jobs/demo/logs",
+                                        "/v1/jobs/demo/workers",
+                                        "/no-such-page"};
+    struct node *node = *state;
+
+    ask_with(node, "/metrics", "");
+    assert_memory_equal(node->answer, "HTTP/1.1 200", 12);
+    strcpy(node->daemon.http_token, "0123456789abcdef");
+    for (size_t i = 0; i < ARRAY_COUNT(pages); i++) {
+        ask_with(node, pages[i], "");
+        assert_memory_equal(node->answer, "HTTP/1.1 401", 12);
+        assert_non_null(strstr(node->answer, "WWW-Authenticate: Bearer\r\n"));
+        assert_non_null(strstr(node->answer, "FIRN_TOKEN_FILE"));
+        assert_null(strstr(node->answer, "0123456789abcdef"));
+        ask_with(node, pages[i], "Authorization: Bearer 0123456789abcdeF");
+        assert_memory_equal(node->answer, "HTTP/1.1 401", 12);
+        assert_non_null(strstr(node->answer, "this is not the token"));
+    }
+    ask_with(node, "/metrics", "Authorization: Bearer 0123456789abcdef");
+    assert_memory_equal(node->answer, "HTTP/1.1 200", 12);
+    ask_with(node, "/no-such-page", "Authorization: Bearer 0123456789abcdef");
+    assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
+    /* A worker has no token; without the job's key it gets nothing either. */
+    ask_with(node, "/v1/jobs/demo/checkpoints/step-0000000001/manifest.json?at=0&bytes=1", "");
+    assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_half_requests_keep_nobody_out, begin, end),
         cmocka_unit_test_setup_teardown(test_names_of_others_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_file_is_read_and_sent, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_token_is_wanted_where_there_is_one, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,22 @@ static void test_whole_answer(void **state)
     assert_non_null(strstr(server.last, "\r\n\r\nping"));
 }
 
+static void test_the_token_goes_with_every_request(void **state)
+{
+    (void)state;
+    const struct script script = {.connections = {{OK_PONG}}};
+    struct server server;
+    struct client client;
+    server_start(&server, &script);
+    client_start(&client, server.port);
+    http_client_set_token(client.http, "0123456789abcdef");
+    struct exchange exchange = get(&client, false, WAIT_NS);
+    assert_int_equal(exchange.code, 200);
+    client_stop(&client);
+    server_stop(&server);
+    assert_non_null(strstr(server.last, "\r\nAuthorization: Bearer 0123456789abcdef\r\n"));
+}
+
 static void test_streamed_answer(void **state)
 {
     (void)state;
@@ -347,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_answer),
+        cmocka_unit_test(test_the_token_goes_with_every_request),
         cmocka_unit_test(test_streamed_answer),
         cmocka_unit_test(test_stream_that_is_refused_gives_the_reason),
         cmocka_unit_test(test_stream_that_breaks_off),
