@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/http_url.h"
 #include "checkpoint/remote_state.h"
 
 #define URL_SIZE 512
@@ -155,8 +156,11 @@ static bool prepare(const struct checkpoint_remote *remote, CURL *handle, const 
     if (curl_easy_setopt(handle, CURLOPT_URL, url) != CURLE_OK ||
         curl_easy_setopt(handle, CURLOPT_PROXY, "") != CURLE_OK) /* whatever http_proxy says */
         return false;
+    if (http_url_authorities() != NULL &&
+        curl_easy_setopt(handle, CURLOPT_CAINFO, http_url_authorities()) != CURLE_OK)
+        return false;
     curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http");
+    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, remote->timeout_ms);
     curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -193,6 +197,12 @@ static int judge(const struct checkpoint_range *range, const struct checkpoint_r
                          range->folder, range->file, node->name);
     if (result == CURLE_OUT_OF_MEMORY)
         return error_set(error, -ENOMEM, "no memory to ask node %s", node->name);
+    if (result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE)
+        return error_set(error, -EHOSTUNREACH,
+                         "node %s (http %s) shows a certificate that is not trusted here (%s): "
+                         "http_authorities of firnd.yaml, or FIRN_AUTHORITIES, names the file of "
+                         "its authority",
+                         node->name, node->http, curl_easy_strerror(result));
     if (result != CURLE_OK)
         return error_set(error, -EHOSTUNREACH, "node %s (http %s) cannot be asked for %s/%s: %s",
                          node->name, node->http, range->folder, range->file,
@@ -215,8 +225,8 @@ static int ask(struct checkpoint_remote *remote, const struct checkpoint_remote_
     checkpoint_proof(remote->key, range, proof);
     snprintf(header, sizeof(header), "%s: %s", CHECKPOINT_PROOF_HEADER, proof);
     int length =
-        snprintf(url, sizeof(url), "http://%s/v1/jobs/%s/checkpoints/%s/%s?at=%llu&bytes=%llu",
-                 node->http, range->job, range->folder, range->file,
+        snprintf(url, sizeof(url), "%s%s/v1/jobs/%s/checkpoints/%s/%s?at=%llu&bytes=%llu",
+                 http_url_scheme(node->http), node->http, range->job, range->folder, range->file,
                  (unsigned long long)range->offset, (unsigned long long)range->size_bytes);
     struct curl_slist *headers = curl_slist_append(NULL, header);
     answer->handle = take_handle(remote);

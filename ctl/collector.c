@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/http_url.h"
+
 #define ROUNDS_MAX 1024 /* of one node's answers, each at most 8 MiB: firnd bounds them */
 
 struct collector_source {
@@ -51,11 +53,13 @@ static void make_url(const struct collector *collector, enum what what,
                      const struct collector_source *source, const struct cluster_node *node,
                      struct fetch *fetch)
 {
+    const char *scheme = http_url_scheme(node->record.http);
+
     if (what == METRICS)
-        snprintf(fetch->url, sizeof(fetch->url), "http://%s/v1/jobs/%s/metrics?from=%" PRIu64,
+        snprintf(fetch->url, sizeof(fetch->url), "%s%s/v1/jobs/%s/metrics?from=%" PRIu64, scheme,
                  node->record.http, collector->job, source->last_step + 1);
     else
-        snprintf(fetch->url, sizeof(fetch->url), "http://%s/v1/jobs/%s/events?from=%" PRIu64,
+        snprintf(fetch->url, sizeof(fetch->url), "%s%s/v1/jobs/%s/events?from=%" PRIu64, scheme,
                  node->record.http, collector->job, source->last_event_ns + 1);
 }
 

@@ -19,8 +19,15 @@ static const struct flag token_file = {
     0,
     0,
     "the token that nodes want to be shown (else FIRN_TOKEN_FILE)"};
-const struct flag *const command_global_flags[] = {&endpoints, &cluster, &timeout, &token_file,
-                                                   NULL};
+static const struct flag authorities = {
+    "authorities",
+    "FILE",
+    FLAG_TEXT,
+    0,
+    0,
+    "who signs the nodes' certificates (else FIRN_AUTHORITIES)"};
+const struct flag *const command_global_flags[] = {&endpoints,  &cluster,     &timeout,
+                                                   &token_file, &authorities, NULL};
 
 static const struct flag json = {"json", NULL, FLAG_SWITCH, 0, 0, "JSON, for programs"};
 static const struct flag dir = {"dir", "DIR", FLAG_TEXT,

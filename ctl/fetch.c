@@ -1,6 +1,7 @@
 #include "ctl/fetch.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 
@@ -23,6 +24,8 @@ static void on_done(void *context, const struct http_answer *answer)
     started->request = NULL;
     fetch->status = answer->status;
     fetch->code = answer->code;
+    if (answer->status == -EKEYREJECTED)
+        snprintf(fetch->problem, sizeof(fetch->problem), "%s", answer->text);
     if (!answer->status && (bytes_append(&fetch->body, answer->body, answer->body_bytes) ||
                             bytes_append(&fetch->body, "", 1)))
         fetch->status = -ENOMEM;
@@ -63,9 +66,16 @@ bool fetch_good(const struct fetch *fetch)
 bool fetch_refused(const struct store *store, const struct fetch *fetch, const char *node,
                    struct error *error)
 {
-    if (fetch->status || fetch->code != 401)
+    bool untrusted = fetch->status == -EKEYREJECTED;
+
+    if (!untrusted && (fetch->status || fetch->code != 401))
         return false;
-    if (!error->code && store->token_file[0])
+    if (!error->code && untrusted)
+        error_set(error, -EACCES,
+                  "node %s: %s. --authorities or FIRN_AUTHORITIES names the file of the authority "
+                  "that signs the nodes' certificates (http_authorities in their firnd.yaml)",
+                  node, fetch->problem);
+    else if (!error->code && store->token_file[0])
         error_set(error, -EACCES,
                   "node %s does not take the token of %.200s: it wants that of http_token in its "
                   "firnd.yaml",

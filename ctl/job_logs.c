@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/http_url.h"
 #include "ctl/cluster.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
@@ -64,8 +65,9 @@ static int list_sources(struct logs *logs, const struct arguments *arguments,
             snprintf(source->node, sizeof(source->node), "%s", node->name);
             source->slot = slot;
             snprintf(logs->fetches[logs->count++].url, FETCH_URL_SIZE,
-                     "http://%s/v1/jobs/%s/logs?slot=%u&bytes=%" PRIu64, node->record.http,
-                     logs->job, slot, logs->size_bytes);
+                     "%s%s/v1/jobs/%s/logs?slot=%u&bytes=%" PRIu64,
+                     http_url_scheme(node->record.http), node->record.http, logs->job, slot,
+                     logs->size_bytes);
         }
     }
     return 0;

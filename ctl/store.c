@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/http_url.h"
 #include "base/secrecy.h"
 #include "membership/endpoints.h"
 #include "membership/password.h"
@@ -120,6 +122,19 @@ static int take_token(const struct arguments *arguments, struct store *store, st
     return status;
 }
 
+/* Also for firn-worker, which reads checkpoints for some commands. */
+static int take_authorities(const struct arguments *arguments, struct error *error)
+{
+    const char *source;
+    const char *path = told(arguments, "--authorities", HTTP_AUTHORITIES, "", &source);
+
+    if (!path[0])
+        return 0;
+    if (access(path, R_OK))
+        return error_set(error, -errno, "%s: %s: %s", source, path, strerror(errno));
+    return setenv(HTTP_AUTHORITIES, path, 1) ? error_set(error, -ENOMEM, "no memory") : 0;
+}
+
 int store_open(const struct arguments *arguments, struct store *ret_store, struct error *error)
 {
     struct endpoints parsed;
@@ -141,6 +156,8 @@ int store_open(const struct arguments *arguments, struct store *ret_store, struc
         ret_store, error);
     if (!status) {
         status = take_token(arguments, ret_store, error);
+        if (!status)
+            status = take_authorities(arguments, error);
         if (status)
             store_close(ret_store);
     }

@@ -3,9 +3,9 @@
  * its nodes, on one small loop.
  *
  * Where it is comes from flags, then the environment (FIRN_ENDPOINTS, FIRN_CLUSTER, FIRN_ETCD_USER,
- * FIRN_ETCD_PASSWORD_FILE, FIRN_ETCD_CA, FIRN_ETCD_CERTIFICATE, FIRN_ETCD_KEY, FIRN_TOKEN_FILE),
- * then defaults. An etcd that does not answer is asked again until the deadline, which is said once
- * on standard error.
+ * FIRN_ETCD_PASSWORD_FILE, FIRN_ETCD_CA, FIRN_ETCD_CERTIFICATE, FIRN_ETCD_KEY, FIRN_TOKEN_FILE,
+ * FIRN_AUTHORITIES), then defaults. An etcd that does not answer is asked again until the deadline,
+ * which is said once on standard error.
  */
 #pragma once
 

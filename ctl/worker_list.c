@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/http_url.h"
 #include "base/json.h"
 #include "ctl/fetch.h"
 
@@ -149,8 +150,8 @@ void worker_list_finish(struct worker_list *list)
 
 static void ask(struct fetch *fetch, const struct cluster_node *node, const char *job)
 {
-    snprintf(fetch->url, sizeof(fetch->url), "http://%s/v1/jobs/%s/workers", node->record.http,
-             job);
+    snprintf(fetch->url, sizeof(fetch->url), "%s%s/v1/jobs/%s/workers",
+             http_url_scheme(node->record.http), node->record.http, job);
 }
 
 /* What was answered, if anything. */

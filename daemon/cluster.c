@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/http_url.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/earlier_report.h"
@@ -42,7 +43,11 @@ static void describe_self(struct daemon *daemon)
     struct node_record *self = &daemon->self;
 
     snprintf(self->host, sizeof(self->host), "%s", config->address);
-    snprintf(self->http, sizeof(self->http), "%s", config->http);
+    if (config->http_certificate[0])
+        snprintf(self->http, sizeof(self->http), HTTP_URL_TLS "%.*s",
+                 (int)(sizeof(self->http) - sizeof(HTTP_URL_TLS)), config->http);
+    else
+        snprintf(self->http, sizeof(self->http), "%s", config->http);
     snprintf(self->domain, sizeof(self->domain), "%s", config->domain);
     self->incarnation = daemon->incarnation;
     snprintf(self->version, sizeof(self->version), "%s", FIRN_VERSION);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/flag_value.h"
 #include "checkpoint/object_settings.h"
+#include "daemon/http_certificate.h"
 #include "daemon/http_host.h"
 #include "daemon/node_address.h"
 #include "elastic/nearest.h"
@@ -50,6 +51,9 @@ enum {
     KEY_HTTP,
     KEY_HTTP_NAMES,
     KEY_HTTP_TOKEN,
+    KEY_HTTP_CERTIFICATE,
+    KEY_HTTP_KEY,
+    KEY_HTTP_AUTHORITIES,
     KEY_DOMAIN,
     KEY_DATA_DIR,
     KEY_RUN_DIR,
@@ -96,6 +100,12 @@ static const struct key keys[KEY_COUNT] = {
     [KEY_HTTP_TOKEN] = {"http_token", TEXT, 0, 0,
                         "file that holds the token that HTTP requests must show, the same on every "
                         "node (default: none, everybody may read)"},
+    [KEY_HTTP_CERTIFICATE] = {"http_certificate", TEXT, 0, 0,
+                              "certificate that the HTTP interface shows (default: none, no TLS)"},
+    [KEY_HTTP_KEY] = {"http_key", TEXT, 0, 0, "key of that certificate"},
+    [KEY_HTTP_AUTHORITIES] = {"http_authorities", TEXT, 0, 0,
+                              "certificate authority of the other nodes' HTTP (default: the "
+                              "system's)"},
     [KEY_DOMAIN] =
         {"domain", TEXT, 0, 0,
          "rack, zone or host that this node fails together with: copies of checkpoints go "
@@ -154,6 +164,9 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("http", KEY_HTTP),
     FILE_FIELD("http_names", KEY_HTTP_NAMES),
     FILE_FIELD("http_token", KEY_HTTP_TOKEN),
+    FILE_FIELD("http_certificate", KEY_HTTP_CERTIFICATE),
+    FILE_FIELD("http_key", KEY_HTTP_KEY),
+    FILE_FIELD("http_authorities", KEY_HTTP_AUTHORITIES),
     FILE_FIELD("domain", KEY_DOMAIN),
     FILE_FIELD("data_dir", KEY_DATA_DIR),
     FILE_FIELD("run_dir", KEY_RUN_DIR),
@@ -509,6 +522,9 @@ static int take_texts(const struct source *source, struct config *config, struct
         {KEY_HTTP, config->http, ADDRESS_SIZE},
         {KEY_HTTP_NAMES, config->http_names, CONFIG_TEXT_SIZE},
         {KEY_HTTP_TOKEN, config->http_token, CONFIG_TEXT_SIZE},
+        {KEY_HTTP_CERTIFICATE, config->http_certificate, CONFIG_TEXT_SIZE},
+        {KEY_HTTP_KEY, config->http_key, CONFIG_TEXT_SIZE},
+        {KEY_HTTP_AUTHORITIES, config->http_authorities, CONFIG_TEXT_SIZE},
         {KEY_DOMAIN, config->domain, NAME_SIZE},
         {KEY_DATA_DIR, config->data_dir, FOLDER_TEXT_SIZE},
         {KEY_RUN_DIR, config->run_dir, FOLDER_TEXT_SIZE},
@@ -655,6 +671,21 @@ static int check_token(const struct config *config, struct error *error)
     return status;
 }
 
+static int check_tls(const struct config *config, struct error *error)
+{
+    int status = 0;
+
+    if (!config->http_certificate[0] != !config->http_key[0])
+        return error_set(error, -EINVAL, "http_certificate and http_key go together: set %s too",
+                         config->http_key[0] ? "http_certificate" : "http_key");
+    if (config->http_certificate[0])
+        status =
+            http_certificate_check(config->http_certificate, config->http_key, config->http, error);
+    if (!status && config->http_authorities[0])
+        status = http_authorities_check(config->http_authorities, error);
+    return status;
+}
+
 static int check(struct config *config, struct error *error)
 {
     if (!name_valid(config->node)) /* nobody has said it */
@@ -670,6 +701,8 @@ static int check(struct config *config, struct error *error)
                  FOLDER_TEXT_SIZE, config->data_dir);
     find_object_store(config);
     int status = check_token(config, error);
+    if (!status)
+        status = check_tls(config, error);
     return status ? status : find_worker(config, error);
 }
 

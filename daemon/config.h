@@ -30,10 +30,12 @@ struct config {
     char http[ADDRESS_SIZE];           /* "host:port" */
     char http_names[CONFIG_TEXT_SIZE]; /* daemon/http_host.h */
     char http_token[CONFIG_TEXT_SIZE]; /* file; empty: everybody may read */
-    char domain[NAME_SIZE];            /* of failure; empty: the node itself */
-    char data_dir[CONFIG_TEXT_SIZE];   /* metrics, events, logs of jobs; checkpoints unless set
-                                          elsewhere */
-    char run_dir[CONFIG_TEXT_SIZE];    /* sockets of workers */
+    char http_certificate[CONFIG_TEXT_SIZE], http_key[CONFIG_TEXT_SIZE]; /* empty: no TLS */
+    char http_authorities[CONFIG_TEXT_SIZE]; /* of other nodes' certificates */
+    char domain[NAME_SIZE];                  /* of failure; empty: the node itself */
+    char data_dir[CONFIG_TEXT_SIZE]; /* metrics, events, logs of jobs; checkpoints unless set
+                                        elsewhere */
+    char run_dir[CONFIG_TEXT_SIZE];  /* sockets of workers */
     char checkpoint_dir[CONFIG_TEXT_SIZE];
     char object_store[CONFIG_TEXT_SIZE]; /* checkpoint/object_settings.h; empty: there is none */
     char worker[CONFIG_TEXT_SIZE];       /* the firn-worker program */

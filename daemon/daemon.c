@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/http_url.h"
 #include "base/log.h"
 #include "base/secrecy.h"
 #include "daemon/cluster.h"
@@ -192,6 +193,14 @@ static int lock_run_dir(const struct config *config, int *ret_lock, struct error
     return 0;
 }
 
+/* For what firnd asks other nodes, and for its workers. */
+static int name_authorities(const struct config *config, struct error *error)
+{
+    if (config->http_authorities[0] && setenv(HTTP_AUTHORITIES, config->http_authorities, 1))
+        return error_set(error, -ENOMEM, "no memory for the environment");
+    return 0;
+}
+
 static int read_token(struct daemon *daemon, struct error *error)
 {
     const char *path = daemon->config->http_token;
@@ -227,7 +236,9 @@ static int daemon_open(struct daemon *daemon, int *ret_data_lock, int *ret_run_l
     if (status < 0)
         return error->code ? status : error_set(error, status, "starting: %s", strerror(-status));
     sd_event_set_watchdog(daemon->loop.event, true);
-    status = read_token(daemon, error);
+    status = name_authorities(daemon->config, error);
+    if (!status)
+        status = read_token(daemon, error);
     if (!status)
         status = http_server_start(daemon, &daemon->http, error);
     if (!status)
@@ -267,6 +278,8 @@ int daemon_run(const struct config *config)
     } else {
         if (config->etcd_key[0])
             secrecy_warn_of_file(config->etcd_key, "the key of a certificate");
+        if (config->http_key[0])
+            secrecy_warn_of_file(config->http_key, "the key of a certificate");
         log_info("firnd %s starts: node %s, cluster %s, etcd %s", FIRN_VERSION, config->node,
                  config->cluster, config->endpoints);
         if (event_loop_run(&daemon->loop) < 0)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "daemon/checkpoint_files.h"
 #include "daemon/exposition.h"
@@ -27,6 +28,10 @@ static const struct http_guard_limits limits = {
     .answer_ns = 30 * NS_PER_SECOND,
     .bytes_per_second = 64 << 10,
 };
+
+#define PEM_BYTES_MAX ((size_t)1 << 20)
+/* GnuTLS's, without versions that are out of use (RFC 8996). */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct http_server {
     struct daemon *daemon;
@@ -458,10 +463,42 @@ static int watch(struct http_server *server)
     return status < 0 ? status : 0;
 }
 
-static struct MHD_Daemon *start(struct http_server *server, const struct node_address *address)
+/* A certificate of this node, with what it takes to show it. */
+struct identity {
+    struct bytes certificate, key;
+};
+
+static void identity_done(struct identity *identity)
+{
+    bytes_done(&identity->certificate);
+    bytes_forget(&identity->key);
+}
+
+static int read_identity(const struct config *config, struct identity *identity,
+                         struct error *error)
+{
+    if (!config->http_certificate[0])
+        return 0;
+    if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return error_set(error, -ENOTSUP,
+                         "http_certificate: this machine's libmicrohttpd does not speak TLS");
+    int status = file_read(config->http_certificate, PEM_BYTES_MAX, &identity->certificate, error);
+    return status ? status : file_read(config->http_key, PEM_BYTES_MAX, &identity->key, error);
+}
+
+static struct MHD_Daemon *start(struct http_server *server, const struct node_address *address,
+                                const struct identity *identity)
 {
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-                     (address->socket.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
+                     (address->socket.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0) |
+                     (identity->key.data ? MHD_USE_TLS : 0);
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, identity->certificate.data},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, identity->key.data},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
     return MHD_start_daemon(flags, /* nobody else may listen there: no address reuse */
                             0, NULL, NULL, on_request, server, MHD_OPTION_SOCK_ADDR,
@@ -469,15 +506,19 @@ static struct MHD_Daemon *start(struct http_server *server, const struct node_ad
                             (unsigned)HTTP_VISITORS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
                             (unsigned)(limits.answer_ns / NS_PER_SECOND),
                             MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_ARRAY,
+                            identity->key.data ? tls : none, MHD_OPTION_END);
 }
 
 int http_server_start(struct daemon *daemon, struct http_server **ret_server, struct error *error)
 {
     struct http_server *server = calloc(1, sizeof(*server));
+    struct identity identity CLEANUP(identity_done) = {0};
     struct node_address address;
     int status = server ? node_address_http(daemon->config->http, &address) : -ENOMEM;
 
+    if (!status)
+        status = read_identity(daemon->config, &identity, error);
     if (!status)
         status = file_reader_start(&daemon->loop, on_read, server, &server->files, error);
     if (status) {
@@ -488,7 +529,7 @@ int http_server_start(struct daemon *daemon, struct http_server **ret_server, st
     gethostname(server->host, sizeof(server->host) - 1);
     http_guard_init(&server->guard, &limits, dismiss);
     errno = 0;
-    server->mhd = start(server, &address);
+    server->mhd = start(server, &address, &identity);
     if (!server->mhd) {
         int cause = errno ? errno : EIO;
         file_reader_stop(server->files);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/http_url.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/neighbours_file.h"
@@ -38,7 +39,7 @@ struct neighbours {
     unsigned open_count;                     /* of the round that is under way; 0: none is */
     unsigned counted_reaching, counted_away; /* in it so far */
     unsigned reaching, away;                 /* in the one before */
-    bool refused;                            /* one does not take our token: said */
+    bool refused;                            /* one and this node do not trust each other: said */
 };
 
 static uint64_t now_ns(const struct neighbours *neighbours)
@@ -161,12 +162,19 @@ static void count_answer(const struct question *question, const struct http_answ
 static void note_refusal(struct neighbours *neighbours, const struct question *question,
                          const struct http_answer *answer)
 {
-    if (answer->status || answer->code != 401 || neighbours->refused)
+    bool token = !answer->status && answer->code == 401;
+
+    if (neighbours->refused || (!token && answer->status != -EKEYREJECTED))
         return;
     neighbours->refused = true;
-    log_warning("node %s does not take this node's HTTP token: http_token must name the same token "
-                "in every firnd.yaml of the cluster",
-                question->name);
+    if (token)
+        log_warning("node %s does not take this node's HTTP token: http_token must name the same "
+                    "token in every firnd.yaml of the cluster",
+                    question->name);
+    else
+        log_warning("node %s shows a certificate that this node does not take: %s; is "
+                    "http_authorities of firnd.yaml the nodes' authority?",
+                    question->name, answer->text);
 }
 
 static void end_round(struct neighbours *neighbours)
@@ -203,7 +211,7 @@ static bool put_question(struct neighbours *neighbours, unsigned place)
     struct question *question = &neighbours->questions[place];
     char url[ADDRESS_SIZE + 32];
 
-    snprintf(url, sizeof(url), "http://%s/v1/node", neighbour->http);
+    snprintf(url, sizeof(url), "%s%s/v1/node", http_url_scheme(neighbour->http), neighbour->http);
     snprintf(question->name, sizeof(question->name), "%s", neighbour->name);
     question->neighbours = neighbours;
     return http_get(neighbours->client, url, ANSWER_NS, NULL, on_answer, question,

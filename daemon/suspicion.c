@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/http_url.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "membership/http.h"
@@ -22,7 +23,11 @@ static void on_answer(void *context, const struct http_answer *answer)
     struct daemon *daemon = suspicion->daemon;
 
     suspicion->question = NULL;
-    if (answer->status == 0 || !daemon->election ||
+    if (answer->status == -EKEYREJECTED) /* but it lives */
+        log_warning("the leader %s shows a certificate that this node does not take: %s; is "
+                    "http_authorities of firnd.yaml the nodes' authority?",
+                    suspicion->node, answer->text);
+    if (answer->status == 0 || answer->status == -EKEYREJECTED || !daemon->election ||
         strcmp(election_leader(daemon->election), suspicion->node))
         return;
     log_warning("the leader %s lost its links and does not answer (%s): it is deposed",
@@ -35,7 +40,7 @@ static void put_question(struct suspicion *suspicion, const char *address)
     struct daemon *daemon = suspicion->daemon;
     char url[ADDRESS_SIZE + 32];
 
-    snprintf(url, sizeof(url), "http://%s/v1/node", address);
+    snprintf(url, sizeof(url), "%s%s/v1/node", http_url_scheme(address), address);
     if (http_get(suspicion->client, url, daemon->config->failure_timeout_ns / 4, NULL, on_answer,
                  suspicion, &suspicion->question))
         log_warning("the leader %s cannot be asked whether it lives", suspicion->node);

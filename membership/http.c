@@ -8,7 +8,9 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/http_url.h"
 #include "membership/curl_loop.h"
+#include "membership/tls_words.h"
 
 struct http_client {
     const struct loop *loop;
@@ -129,14 +131,22 @@ static void deliver(struct curl_transfer *transfer)
     bytes_done(&data);
 }
 
+static bool is_untrusted(CURLcode code)
+{
+    return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+}
+
 static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
 {
     struct http_request *request = (struct http_request *)transfer;
+    char words[TLS_WORDS_SIZE];
     struct http_answer answer = {
-        .status = request->too_large ? -EFBIG : curl_transfer_status(transfer, code),
+        .status = request->too_large   ? -EFBIG
+                  : is_untrusted(code) ? -EKEYREJECTED
+                                       : curl_transfer_status(transfer, code),
         .code = answer_code(request),
         .text = request->too_large         ? "the answer is too large"
-                : request->text[0] != '\0' ? request->text
+                : request->text[0] != '\0' ? tls_words_connect(code, request->text, words)
                                            : curl_easy_strerror(code),
         .body_bytes = request->answer.size_bytes,
     };
@@ -207,9 +217,11 @@ static void set_options(struct http_request *request, const struct http_order *o
 {
     CURL *easy = request->transfer.easy;
     curl_easy_setopt(easy, CURLOPT_URL, order->url);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    if (http_url_authorities() != NULL)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, http_url_authorities());
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->text);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);

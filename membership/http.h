@@ -5,7 +5,7 @@
  * A client is a pool of kept-alive connections. Single-threaded. A request that starts (0) ends in
  * exactly one of: its `done`, or http_cancel(). Nothing calls back from inside a call of this
  * header. Proxies of the environment are not used and redirects are not followed: the peers are our
- * own.
+ * own. Over TLS their certificates are checked with the authorities that base/http_url.h names.
  */
 #pragma once
 
@@ -34,7 +34,8 @@ struct http_order {
 
 struct http_answer {
     int status; /* 0: an answer came, whatever its code. -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT,
-                   -ECONNRESET, -EFBIG (over answer_bytes_max), -EPROTO (not HTTP), -EINVAL (the
+                   -ECONNRESET, -EKEYREJECTED (its certificate cannot be trusted), -EFBIG (over
+                   answer_bytes_max), -EPROTO (not HTTP), -EINVAL (the
                    URL), ... */
     long code;  /* 200 */
     const char *text; /* of a failure, without the URL */

@@ -13,7 +13,7 @@ static const struct meaning untrusted[] = {
     {"not yet valid", "its certificate is not valid yet: are both clocks right?"},
     {"subject name",
      "its certificate is not for this name: ask for a name or address that it is for"},
-    {"", "its certificate is of no authority that we trust: is the CA file etcd's?"},
+    {"", "its certificate is of no authority that we trust: is the CA file the right one?"},
 };
 
 static const struct meaning refused[] = {

@@ -94,13 +94,13 @@ _firnctl_operand()
 _firnctl()
 {
     local first_words='local job node watch top metrics report checkpoint plan sample version help'
-    local global_flags='--endpoints --cluster --timeout --token-file --help'
+    local global_flags='--endpoints --cluster --timeout --token-file --authorities --help'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local second_words flags command plain
 
     case $previous in
     --dir) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    --svg|--token-file) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    --svg|--token-file|--authorities) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     --dtype) mapfile -t COMPREPLY < <(compgen -W 'f32 bf16' -- "$current"); return ;;
     --node) mapfile -t COMPREPLY < <(compgen -W "$(_firnctl_names node list)" -- "$current"); return ;;
     esac

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
@@ -49,6 +50,18 @@ def make_secret(path, text):
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
         file.write(text + "\n")
     return path
+
+
+def make_certificates(folder):
+    """An authority of its own, and a certificate for nodes at 127.0.0.1; returns firnd's flags."""
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    for command in (["req", "-x509", *curve, "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem"],
+                    ["req", "-x509", *curve, "-subj", "/CN=node", "-addext", "subjectAltName=IP:127.0.0.1",
+                     "-addext", "basicConstraints=critical,CA:FALSE", "-CA", "ca.pem", "-CAkey", "ca.key",
+                     "-keyout", "node.key", "-out", "node.pem"]):
+        subprocess.run(["openssl", *command], cwd=folder, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    return ("--http-certificate", folder + "/node.pem", "--http-key", folder + "/node.key",
+            "--http-authorities", folder + "/ca.pem")
 
 
 @functools.lru_cache(maxsize=None)
@@ -140,8 +153,9 @@ class Node:
     def ask(self, path):
         """What firnd says over HTTP; None when it does not."""
         try:
-            request = urllib.request.Request(f"http://{self.http}{path}", headers=self.cluster.headers)
-            with urllib.request.urlopen(request, timeout=2) as answer:
+            scheme = "https" if self.cluster.tls else "http"
+            request = urllib.request.Request(f"{scheme}://{self.http}{path}", headers=self.cluster.headers)
+            with urllib.request.urlopen(request, timeout=2, context=self.cluster.tls) as answer:
                 return answer.read().decode()
         except OSError:
             return None
@@ -166,17 +180,22 @@ class Cluster:
     """with Cluster(self.id(), nodes=3, slots=2) as cluster: ...
 
     @members: of etcd; @network: a Network, else all nodes share 127.0.0.1; @clock: a Clock that all go by;
-    @own_disks: each node has a folder of its own for checkpoints; @token: that nodes want to be shown over HTTP
+    @own_disks: each node has a folder of its own for checkpoints; @token: that nodes want to be shown over HTTP;
+    @tls: which they speak over TLS, with certificates of an authority of this cluster
     """
 
     def __init__(self, purpose, nodes=3, slots=2, flags=(), members=1, network=None, clock=None, own_disks=False,
-                 token=None):
+                 token=None, tls=False):
         self.purpose, self.began, self.timeline = purpose, time.monotonic(), []
         self.folder = tempfile.mkdtemp(prefix="firn-test-")
         self.checkpoints = self.folder + "/checkpoints"
         self.name = "t" + os.path.basename(self.folder).replace("_", "-").lower()
         self.heir = None
         self.headers, self.token_file = {}, self.folder + "/token"
+        self.tls, self.authorities = None, self.folder + "/ca.pem"
+        if tls:
+            flags = [*flags, *make_certificates(self.folder)]
+            self.tls = ssl.create_default_context(cafile=self.authorities)
         if token:
             self.headers["Authorization"] = f"Bearer {token}"
             flags = [*flags, "--http-token", make_secret(self.token_file, token)]

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Who may read what nodes tell over HTTP: those who show the token; and the cluster goes on with it."""
+"""Who may read what nodes tell over HTTP: those who show the token, over TLS where nodes have
+certificates; and the cluster goes on with both."""
 import json
 import os
+import shutil
 import subprocess
 import time
 import unittest
@@ -87,6 +89,31 @@ class Token(Access):
             self.assertIn("FIRN_TOKEN_FILE", problem)
             self.assert_told(cluster, "--token-file", cluster.token_file)
             self.assert_told(cluster, FIRN_TOKEN_FILE=cluster.token_file)
+            self.survive(cluster, job)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed, so there are no certificates")
+class Tls(Access):
+    def test_nodes_are_reached_over_tls_and_checked(self):
+        with Cluster(self.id(), nodes=2, slots=1, own_disks=True, token=TOKEN, tls=True) as cluster:
+            shown = {"FIRN_TOKEN_FILE": cluster.token_file}
+            trusted = {**shown, "FIRN_AUTHORITIES": cluster.authorities}
+            job = SpreadJob(cluster, checkpoint__copies=2).submit(stages=2, replicas=1)
+            job.wait_running(2)
+            job.wait_copies(2)
+            code, text, _ = firnctl(cluster, "node", "list")
+            self.assertEqual((code, text.count("https://127.0.0.1:")), (0, 2), text)
+            with self.assertRaises(OSError):  # in plain nothing is told
+                urllib.request.urlopen(f"http://{cluster.nodes['a'].http}/metrics", timeout=10)
+            self.assert_refused(cluster, "of no authority that we trust", **shown)
+            self.assert_refused(cluster, "--authorities or FIRN_AUTHORITIES names the file", **shown)
+            self.assert_refused(cluster, "--token-file or FIRN_TOKEN_FILE", FIRN_AUTHORITIES=cluster.authorities)
+            self.assert_refused(cluster, "--authorities: /nowhere/ca.pem", "--authorities", "/nowhere/ca.pem")
+            self.assert_told(cluster, **trusted)
+            self.assert_told(cluster, "--token-file", cluster.token_file, "--authorities", cluster.authorities)
+            code, text, problem = firnctl(cluster, "checkpoint", "export", "job", cluster.folder + "/kept",
+                                          "--authorities", cluster.authorities)
+            self.assertEqual(code, 0, text + problem)
             self.survive(cluster, job)
 
 

@@ -304,6 +304,17 @@ static void test_a_token_that_cannot_be_used(void **state)
     unlink(token);
 }
 
+static void test_a_certificate_without_its_key(void **state)
+{
+    (void)state;
+    check_refused("http_certificate: /x/a.pem\n", NULL, "go together: set http_key too");
+    check_refused("http_key: /x/a.key\n", NULL, "go together: set http_certificate too");
+    check_refused("http_certificate: /x/a.pem\nhttp_key: /x/a.key\n", NULL,
+                  "http_certificate: /x/a.pem: No such file");
+    check_refused("http_authorities: /x/ca.pem\n", NULL,
+                  "http_authorities: /x/ca.pem: No such file");
+}
+
 static void test_mistakes_in_flags(void **state)
 {
     (void)state;
@@ -407,10 +418,12 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 28); /* all keys there are */
+    assert_int_equal(settings, 31); /* all keys there are */
     write_file((const char *)text.data);
-    make_token(token); /* the file of the example is not there */
-    if (load(&config, &error, FLAGS("--http-token", token)))
+    make_token(token); /* the files of the example are not there */
+    if (load(&config, &error,
+             FLAGS("--http-token", token, "--http-certificate", "", "--http-key", "",
+                   "--http-authorities", "")))
         fail_msg("%s", error.text);
     unlink(token);
     assert_string_equal(config.cluster, "default");
@@ -440,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_flags_over_file),
         cmocka_unit_test(test_mistakes_in_the_file),
         cmocka_unit_test(test_a_token_that_cannot_be_used),
+        cmocka_unit_test(test_a_certificate_without_its_key),
         cmocka_unit_test(test_mistakes_in_flags),
         cmocka_unit_test(test_all_mistakes_at_once),
         cmocka_unit_test(test_too_long),

@@ -17,7 +17,7 @@ static void test_connecting(void **state)
     } cases[] = {
         {CURLE_PEER_FAILED_VERIFICATION,
          "SSL certificate problem: unable to get local issuer certificate",
-         "its certificate is of no authority that we trust: is the CA file etcd's? (SSL certificate "
+         "its certificate is of no authority that we trust: is the CA file the right one? (SSL certificate "
          "problem: unable to get local issuer certificate)"},
         {CURLE_PEER_FAILED_VERIFICATION, "SSL certificate problem: certificate has expired",
          "its certificate has expired (SSL certificate problem: certificate has expired)"},
