@@ -29,6 +29,9 @@ static const struct http_guard_limits limits = {
     .bytes_per_second = 64 << 10,
 };
 
+/* libmicrohttpd wants to run again at once where TLS has decrypted more than was taken: sd-event's
+ * own accuracy is a quarter of a second. */
+#define TIMER_US      1
 #define PEM_BYTES_MAX ((size_t)1 << 20)
 /* GnuTLS's, without versions that are out of use (RFC 8996). */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -458,8 +461,8 @@ static int watch(struct http_server *server)
         return -ENOTSUP;
     status = sd_event_add_io(event, &server->ready, info->epoll_fd, EPOLLIN, on_ready, server);
     if (status >= 0)
-        status = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, 0, 0, on_timer,
-                                            server);
+        status = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, 0, TIMER_US,
+                                            on_timer, server);
     return status < 0 ? status : 0;
 }
 

@@ -28,6 +28,11 @@ def firnctl(cluster, *words, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
 class Access(JobTest):
     def assert_refused(self, cluster, words, *more, **environment):
         for command in READING:
@@ -69,7 +74,29 @@ class Access(JobTest):
         self.end(job)
 
 
+    def assert_distrust(self, cluster, flag, path, words):
+        """One node gets that @path for its @flag; as soon as they have to ask each other the log says @words."""
+        node = cluster.nodes["b"]
+        node.kill_daemon()
+        node.flags = list(node.flags)
+        node.flags[node.flags.index(flag) + 1] = path
+        cluster.note(f"node b gets {flag} {path}")
+        node.launch()
+        cluster.wait("b is back", lambda: read(node.log).count("is registered in cluster") == 2)
+        job = SpreadJob(cluster).submit(devices=1)
+        job.wait_running(1)
+        self.assertFalse(any(words in read(other.log) for other in cluster.nodes.values()))
+        cluster.note("etcd is killed")
+        cluster.etcd.kill()
+        cluster.wait("the log says so", lambda: any(words in read(other.log) for other in cluster.nodes.values()))
+
+
 class Token(Access):
+    def test_nodes_of_different_tokens_say_so(self):
+        with Cluster(self.id(), nodes=2, slots=1, token=TOKEN) as cluster:
+            other = make_secret(cluster.folder + "/other", TOKEN[::-1])
+            self.assert_distrust(cluster, "--http-token", other, "http_token must name the same token")
+
     def test_readers_show_it_and_nodes_each_other(self):
         with Cluster(self.id(), nodes=2, slots=1, own_disks=True, token=TOKEN) as cluster:
             job = SpreadJob(cluster, checkpoint__copies=2).submit(stages=2, replicas=1)
