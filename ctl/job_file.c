@@ -60,26 +60,36 @@ static char *folder_of(const char *path)
     return real;
 }
 
-/* All of a file's mistakes: an error has room for some. Each round reads the file anew, so a file
- * of nothing but mistakes is told its first ones. */
+/* How many mistakes the last line of @text says there are more, cut off; 0: it says nothing. */
+static unsigned cut_more(char *text)
+{
+    char *rest = strrchr(text, '\n');
+    if (rest == NULL || strncmp(rest, "\nand ", 5) != 0)
+        return 0;
+    *rest = '\0';
+    return (unsigned)strtoul(rest + 5, NULL, 10);
+}
+
+/* All of a file's mistakes: those that an error has no room for are written at once. Each round
+ * reads the file anew, so a file of nothing but mistakes is told its first ones. */
 static int decode(struct yaml_tree *tree, const char *where, struct job_spec *ret_spec,
                   struct error *error)
 {
-    unsigned told = 0, count = 0, more;
-    int r;
+    unsigned told = 0, count = 0;
     for (;;) {
-        r = job_spec_decode_from(yaml_tree_root(tree), where, yaml_tree_line, tree, told, ret_spec,
-                                 &count, error);
-        char *rest = r == -EINVAL ? strrchr(error->text, '\n') : NULL;
-        more = rest != NULL && strncmp(rest, "\nand ", 5) == 0
-                   ? (unsigned)strtoul(rest + 5, NULL, 10)
-                   : 0;
-        if (more == 0 || more >= count - told || count - more >= MISTAKES_TOLD_MAX)
+        int r = job_spec_decode_from(yaml_tree_root(tree), where, yaml_tree_line, tree, told,
+                                     ret_spec, &count, error);
+        unsigned more = r == -EINVAL ? cut_more(error->text) : 0;
+        if (more == 0 && told == 0)
             return r;
-        *rest = '\0';
         fprintf(stderr, "%s%s\n", told == 0 ? "firnctl: " : "", error->text);
         error_clear(error);
+        if (more == 0 || more >= count - told)
+            return error_set(error, -EINVAL, "%s has %u mistakes", where, count);
         told = count - more;
+        if (told >= MISTAKES_TOLD_MAX)
+            return error_set(error, -EINVAL, "%s has %u mistakes, of which these are the first %u",
+                             where, count, told);
     }
 }
 

@@ -378,8 +378,8 @@ static int read_all(struct reader *reader, json_t **ret_root)
     if (yaml_parser_initialize(&reader->parser) == 0)
         return out_of_memory(reader);
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)reader->text,
-                                 reader->size_bytes);
+    const char *text = reader->text != NULL ? reader->text : ""; /* libyaml asserts one */
+    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)text, reader->size_bytes);
     int r = read_stream(reader, ret_root);
     if (reader->has_event)
         yaml_event_delete(&reader->event);

@@ -75,8 +75,10 @@ static void test_a_file_of_mistakes_ends_with_their_number(void **state)
     for (unsigned i = 0; i < 19000; i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "no_such_key_%u: 1\n", i);
     assert_int_equal(load(text, &error), -EINVAL);
-    unsigned more = (unsigned)strtoul(strstr(error.text, "\nand ") + 5, NULL, 10);
-    assert_in_range(more, 18000, 19000);
+    const char *words = strstr(error.text, "job.yaml has ");
+    assert_non_null(words);
+    assert_in_range(strtoul(words + 13, NULL, 10), 19000, 19010);
+    assert_non_null(strstr(words, " mistakes, of which these are the first 1"));
 }
 
 static void test_empty_paths_stay_empty(void **state)
@@ -120,6 +122,66 @@ static void test_messages_have_file_and_line(void **state)
     assert_non_null(strstr(error.text, "job.yaml:2: name stands here a second time"));
     assert_int_equal(load("", &error), -EINVAL);
     assert_non_null(strstr(error.text, "job.yaml"));
+}
+
+/* load(), and what it writes to standard error. */
+static int load_telling(const char *yaml, char *ret_told, size_t told_size, struct error *error)
+{
+    FILE *told = tmpfile();
+    int before = dup(STDERR_FILENO);
+    assert_true(told != NULL && before >= 0);
+    fflush(stderr);
+    dup2(fileno(told), STDERR_FILENO);
+    int r = load(yaml, error);
+    fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    rewind(told);
+    ret_told[fread(ret_told, 1, told_size - 1, told)] = '\0';
+    fclose(told);
+    return r;
+}
+
+static unsigned count_of(const char *text, const char *words)
+{
+    unsigned count = 0;
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void test_many_mistakes_are_one_list(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"model.layers:",         "data.pth:",
+                                       "train.steps:",          "train.lanes:",
+                                       "train.micro_batch:",    "train.optimizer.lr:",
+                                       "train.optimizer.eps:",  "train.optimizer.betas:",
+                                       "train.optimizer.clip:", "evaluate.batches:",
+                                       "checkpoint.keep:",      "data.path:"};
+    struct error error;
+    char told[8192];
+    assert_int_equal(load_telling("name: x\nmodel: {layers: 0, width: 8, heads: 2, context: 16}\n"
+                                  "data: {pth: /a}\n"
+                                  "train: {steps: -1, lanes: 0, micro_batch: a,\n"
+                                  "  optimizer: {lr: 0, eps: 9, betas: [1, 2], clip: x}}\n"
+                                  "checkpoint: {keep: 0}\nevaluate: {batches: some}\n",
+                                  told, sizeof(told), &error),
+                     -EINVAL);
+    for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        assert_int_equal(count_of(told, keys[i]), 1);
+    assert_int_equal(count_of(told, "firnctl: "), 1); /* of the list, not of its parts */
+    assert_int_equal(count_of(told, "more"), 0);
+    assert_non_null(strstr(error.text, "job.yaml has 12 mistakes"));
+}
+
+static void test_standard_input_that_is_empty(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_non_null(freopen("/dev/null", "r", stdin));
+    assert_int_equal(job_file_load("-", &spec, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "standard input"));
 }
 
 static void test_a_path_that_becomes_too_long(void **state)
@@ -252,6 +314,8 @@ int main(void)
         cmocka_unit_test(test_a_file_of_mistakes_ends_with_their_number),
         cmocka_unit_test(test_empty_paths_stay_empty),
         cmocka_unit_test(test_messages_have_file_and_line),
+        cmocka_unit_test(test_many_mistakes_are_one_list),
+        cmocka_unit_test(test_standard_input_that_is_empty),
         cmocka_unit_test(test_a_path_that_becomes_too_long),
         cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_a_models_folder_says_what_the_file_does_not),
