@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/job_schema.h"
+
 #define PLACE_SIZE 512
 #define KEY_SIZE   256
 #define MORE_SIZE  32 /* of "and 12 more" */
@@ -59,6 +61,14 @@ void job_problem(struct job_problems *problems, const char *key_path, const char
         append(problems, text);
     }
     problems->count++;
+}
+
+bool job_problems_good(const struct job_problems *problems, const char *prefix)
+{
+    for (unsigned i = 0; i < job_schema_count; i++)
+        if (problems->bad[i] && strncmp(job_schema[i].path, prefix, strlen(prefix)) == 0)
+            return false;
+    return true;
 }
 
 int job_problems_result(struct job_problems *problems)

@@ -109,13 +109,16 @@ static void check_family(struct job_problems *problems, const struct job_spec *s
         check_gpt2(problems, spec);
 }
 
-static void check_model(struct job_problems *problems, const struct job_spec *spec)
+static void check_vocabulary(struct job_problems *problems, const struct job_spec *spec)
 {
-    check_family(problems, spec);
     if (spec->data.format == JOB_FORMAT_BYTES && spec->model.vocab < BYTE_VALUES)
         job_problem(problems, "model.vocab",
                     "%u tokens are too few for data.format bytes, which has %d", spec->model.vocab,
                     BYTE_VALUES);
+}
+
+static void check_freezing(struct job_problems *problems, const struct job_spec *spec)
+{
     if (spec->elastic.freeze.keep_active > spec->model.layers)
         job_problem(problems, "elastic.freeze.keep_active",
                     "%u is more than the %u of model.layers", spec->elastic.freeze.keep_active,
@@ -166,17 +169,47 @@ static void check_masks(struct job_problems *problems, const struct job_spec *sp
                     "that one's mask");
 }
 
-void job_rules_check(struct job_problems *problems, const struct job_spec *spec)
+static void check_devices(struct job_problems *problems, const struct job_spec *spec)
 {
-    check_model(problems, spec);
-    check_sizes(problems, spec);
-    check_eviction(problems, spec);
-    check_masks(problems, spec);
     if (spec->elastic.devices_min > spec->elastic.devices_max)
         job_problem(problems, "elastic.devices.min", "%u is more than elastic.devices.max %u",
                     spec->elastic.devices_min, spec->elastic.devices_max);
+}
+
+static void check_evaluation(struct job_problems *problems, const struct job_spec *spec)
+{
     if (spec->evaluate.every > 0 && spec->data.validation_share == 0 &&
         spec->data.validation_path[0] == '\0')
         job_problem(problems, "evaluate.every",
                     "nothing is held out to evaluate on: data.validation is 0");
+}
+
+/* The keys that a rule reads, as prefixes: without a value of each it says nothing. */
+static const struct rule {
+    void (*check)(struct job_problems *problems, const struct job_spec *spec);
+    const char *reads[3];
+} rules[] = {
+    {check_family, {"model."}},
+    {check_vocabulary, {"model.vocab", "data.format"}},
+    {check_freezing, {"elastic.freeze.keep_active", "model.layers"}},
+    {check_sizes, {"train.", "model.context"}},
+    {check_eviction, {"elastic.evict_stragglers."}},
+    {check_masks, {"data."}},
+    {check_devices, {"elastic.devices."}},
+    {check_evaluation, {"evaluate.every", "data.validation"}},
+};
+
+static bool can_be_asked(const struct rule *rule, const struct job_problems *problems)
+{
+    for (unsigned i = 0; i < sizeof(rule->reads) / sizeof(rule->reads[0]); i++)
+        if (rule->reads[i] != NULL && !job_problems_good(problems, rule->reads[i]))
+            return false;
+    return true;
+}
+
+void job_rules_check(struct job_problems *problems, const struct job_spec *spec)
+{
+    for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (can_be_asked(&rules[i], problems))
+            rules[i].check(problems, spec);
 }

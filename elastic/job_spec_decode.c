@@ -1,6 +1,7 @@
 /*
  * From a tree to a checked job_spec: every key of the schema is looked for, every key of the tree
- * must be in the schema, and only then the rules between keys are asked. All problems are listed.
+ * must be in the schema, and rules between keys are asked where all of them have values. All
+ * problems are listed.
  */
 #include "elastic/job_spec.h"
 
@@ -39,6 +40,7 @@ static void decode_key(struct job_problems *problems, const struct schema_key *k
         return;
     job_value_describe(value, found);
     schema_allowed(key, allowed);
+    problems->bad[key - job_schema] = true;
     job_problem(problems, key->path, "found %s; needs %s", found, allowed);
 }
 
@@ -46,6 +48,7 @@ static void missing_key(struct job_problems *problems, const struct schema_key *
 {
     char allowed[SCHEMA_TEXT_SIZE];
     schema_allowed(key, allowed);
+    problems->bad[key - job_schema] = true;
     job_problem(problems, key->path, "is missing; needs %s%s%s%s", allowed,
                 key->unit != NULL ? " (" : "", key->unit != NULL ? key->unit : "",
                 key->unit != NULL ? ")" : "");
@@ -63,6 +66,7 @@ static int decode_default(const struct schema_key *key, struct job_spec *spec)
 
 static int decode_keys(struct job_problems *problems, const json_t *tree, struct job_spec *spec)
 {
+    assert(job_schema_count <= JOB_KEYS_MAX);
     for (unsigned i = 0; i < job_schema_count; i++) {
         const struct schema_key *key = &job_schema[i];
         const json_t *value = find_value(tree, key->path);
@@ -144,8 +148,7 @@ int job_spec_decode_from(const json_t *tree, const char *where,
     int r = decode_keys(&problems, tree, spec);
     if (r < 0)
         return r;
-    if (problems.count == 0)
-        job_rules_check(&problems, spec);
+    job_rules_check(&problems, spec);
     r = job_problems_result(&problems);
     *ret_problem_count = problems.count;
     if (r == 0)

@@ -420,6 +420,18 @@ static void test_rules_between_keys(void **state)
                    "demo.yaml: train.steps: the whole job would read more than 2^53 samples");
 }
 
+static void test_rules_beside_other_mistakes(void **state)
+{
+    (void)state;
+    assert_refused("elastic", "{'devices':{'min':4,'max':2},'freeze':{'every':0}}",
+                   "demo.yaml: elastic.freeze.every: found 0; needs a whole number from 1 to "
+                   "1000000000000\n"
+                   "demo.yaml: elastic.devices.min: 4 is more than elastic.devices.max 2");
+    assert_refused("elastic.devices",
+                   "{'min':4,'max':0}", /* of what has no value nothing is said */
+                   "demo.yaml: elastic.devices.max: found 0; needs a whole number from 1 to 4096");
+}
+
 static void test_masks(void **state)
 {
     (void)state;
@@ -644,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_messages_say_where_what_and_what_is_allowed),
         cmocka_unit_test(test_unknown_keys_are_answered_with_the_meant_one),
         cmocka_unit_test(test_rules_between_keys),
+        cmocka_unit_test(test_rules_beside_other_mistakes),
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_evaluation_needs_data),
         cmocka_unit_test(test_all_problems_are_listed_up_to_a_bound),
