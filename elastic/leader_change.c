@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "base/size_words.h"
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
@@ -281,6 +282,16 @@ static int move_over(struct leader_context *context)
                              "checkpoint, then on with those that are there now");
 }
 
+/* Slots that another job waits for, because no layout does with fewer. */
+static void say_that_it_keeps_them(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    unsigned kept = view->plan->worker_count;
+    leader_add(context,
+               "; keeps its %u slot%s, of which job %s waits for %u: no layout of fewer works",
+               kept, plural(kept), view->queue.first, context->gives);
+}
+
 static int look_for_better(struct leader_context *context)
 {
     context->gives = context->view->queue.gives;
@@ -299,7 +310,8 @@ static int look_for_better(struct leader_context *context)
             leader_explain_wait(context, JOB_RUNNING, pool.count, NULL);
     } else if (r == 0) {
         r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
-        if (r == -ENOSPC && context->gives > 0) { /* it cannot do with fewer */
+        if (r == -ENOSPC && context->gives > 0) {
+            say_that_it_keeps_them(context);
             context->gives = 0;
             demand = find_demand(context);
             r = leader_layout(context, &pool, context->view->frozen_layers, &plan);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "elastic/leader_cuts.h"
 #include "elastic/leader_internal.h"
 #include "elastic/leader_reading.h"
@@ -357,6 +358,19 @@ static void explain_holders(struct leader_context *context)
         leader_add(context, ": firnctl job scale, pause or cancel frees slots");
 }
 
+/* For which jobs the next free slots are. */
+static void explain_queue(struct leader_context *context)
+{
+    const struct queue_place *queue = &context->view->queue;
+    if (queue->kept_before == 0)
+        return;
+    leader_add(context, "; %u of the next free slots %s for job %s", queue->kept_before,
+               queue->kept_before == 1 ? "is" : "are", queue->first);
+    if (queue->before > 1)
+        leader_add(context, " and %u other%s", queue->before - 1, plural(queue->before - 1));
+    leader_add(context, ", submitted before");
+}
+
 void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text)
 {
@@ -377,10 +391,7 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
     else
         leader_say(context, state, "waits for slots: wants at least %u, %u %s free%s",
                    leader_devices_min(view), usable_count, usable_count == 1 ? "is" : "are", why);
-    if (view->queue.kept_before > 0)
-        leader_add(context, "; %u of the next free slots %s for job %s, submitted before",
-                   view->queue.kept_before, view->queue.kept_before == 1 ? "is" : "are",
-                   view->queue.first);
+    explain_queue(context);
     explain_holders(context);
     leader_reading_say(context);
 }

@@ -45,6 +45,7 @@ static void keep_for_others(const struct queue_job *jobs, unsigned count, unsign
         place->kept += job->least;
         if (job->submitted > self->submitted)
             continue;
+        place->before++;
         place->kept_before += job->least;
         if (place->first == NULL)
             place->first = job->name;

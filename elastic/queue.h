@@ -24,7 +24,8 @@ struct queue_job {
 
 /* What follows for one job. */
 struct queue_place {
-    unsigned kept_before; /* free slots that are for jobs submitted before it, */
+    unsigned before;      /* jobs that wait and were submitted before it */
+    unsigned kept_before; /* free slots that are for them, */
     unsigned kept;        /* and for all that wait, itself left out */
     unsigned gives;       /* slots that it gives up */
     const char *first;    /* the job that it gives them to, or that is before it; NULL: nobody */

@@ -54,6 +54,11 @@ static void it_keeps_what_it_cannot_do_without(void **state)
     assert_int_equal(decision.action, LEADER_NOTHING);
     assert_int_equal(decision.state, JOB_RUNNING);
     assert_null(strstr(decision.text, "waits for slots"));
+    assert_non_null(strstr(decision.text, "keeps its 3 slots, of which job late waits for 2: "
+                                          "no layout of fewer works"));
+    view.queue = (struct queue_place){.kept = 0};
+    decide();
+    assert_null(strstr(decision.text, "keeps"));
 }
 
 static void it_leaves_a_node_that_drains_before_it_gives_way(void **state)
@@ -67,11 +72,27 @@ static void it_leaves_a_node_that_drains_before_it_gives_way(void **state)
     assert_non_null(strstr(decision.plan->reason_text, "node c drains"));
 }
 
+/* Without slots of its own it says for which jobs the free ones are kept. */
+static void it_names_those_before_it(void **state)
+{
+    (void)state;
+    view.plan = NULL;
+    view.spec = &spec;
+    view.queue = (struct queue_place){.before = 1, .kept_before = NODES, .first = "early"};
+    decide();
+    assert_non_null(strstr(decision.text, "3 of the next free slots are for job early, submitted"));
+    view.queue.before = 3;
+    decide();
+    assert_non_null(strstr(decision.text, "are for job early and 2 others, submitted before"));
+    view.plan = plan;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_names_those_before_it, setup, teardown),
         cmocka_unit_test_setup_teardown(it_gives_way_to_a_job_that_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(it_keeps_what_it_cannot_do_without, setup, teardown),
         cmocka_unit_test_setup_teardown(it_leaves_a_node_that_drains_before_it_gives_way, setup,

@@ -56,6 +56,8 @@ static void the_first_submitted_is_served_first(void **state)
     add("a", 1, 0);
     expect(0, 0, 1, 0);
     expect(1, 1, 1, 0);
+    assert_int_equal(queue_place(jobs, 2, 0, total, free_slots).before, 0);
+    assert_int_equal(queue_place(jobs, 2, 1, total, free_slots).before, 1);
     assert_string_equal(queue_place(jobs, 2, 1, total, free_slots).first, "z");
     jobs[1].submitted = 5; /* the order of submission counts, not that of the list */
     expect(0, 1, 1, 0);
