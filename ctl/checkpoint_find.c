@@ -128,6 +128,21 @@ int checkpoint_find_record(const struct cluster *cluster, const struct cluster_j
     return record->shares ? reach_copies(cluster, job, ret_place, error) : 0;
 }
 
+/* Nobody should take an older one for the newest. */
+static void warn_of_damaged(const struct cluster_job *job, const struct checkpoint_record *found)
+{
+    const struct checkpoint_record *newest = found;
+
+    for (size_t i = 0; i < job->checkpoint_count; i++)
+        if (job->checkpoints[i].step > newest->step)
+            newest = &job->checkpoints[i];
+    if (newest != found)
+        fprintf(stderr,
+                "firnctl: warning: the checkpoint of step %" PRIu64
+                " is known to be damaged; this is of step %" PRIu64 "\n",
+                newest->step, found->step);
+}
+
 static int find_by_job(const struct arguments *arguments, struct checkpoint_place *ret_place,
                        struct error *error)
 {
@@ -149,6 +164,8 @@ static int find_by_job(const struct arguments *arguments, struct checkpoint_plac
         const struct checkpoint_record *record = &job->checkpoints[i];
         if (one_step ? record->step != step : sound && record != sound)
             continue;
+        if (!one_step)
+            warn_of_damaged(job, record);
         return checkpoint_find_record(&cluster, job, record, ret_place, error);
     }
     if (one_step)

@@ -20,7 +20,8 @@ struct sample_request {
     const char *checkpoint;
     const char *prompt;
     unsigned long tokens, top_k, seed, threads;
-    unsigned long copies; /* descriptor of a text that says which nodes have it; 0: it is here */
+    unsigned long copies;  /* descriptor of a text that says which nodes have it; 0: it is here */
+    unsigned long failure; /* descriptor that a failure is written to; 0: standard error */
     double temperature;
 };
 
@@ -40,7 +41,7 @@ static int usage(const char *problem)
         stderr,
         "firn-worker sample: %s\n"
         "usage: firn-worker sample CHECKPOINT --prompt TEXT [--tokens N] [--temperature T] [--top-k K]\n"
-        "                   [--seed S] [--threads T] [--copies DESCRIPTOR]\n"
+        "                   [--seed S] [--threads T] [--copies DESCRIPTOR] [--failure DESCRIPTOR]\n"
         "A job on bytes takes text; other jobs take and print token numbers, separated by blanks.\n",
         problem);
     return 2;
@@ -66,10 +67,15 @@ static bool take_temperature(const char *text, double *ret)
 static const char *parse(int argc, char **argv, struct sample_request *request)
 {
     static const struct option flags[] = {
-        {"prompt", required_argument, NULL, 'p'},      {"tokens", required_argument, NULL, 'n'},
-        {"temperature", required_argument, NULL, 't'}, {"top-k", required_argument, NULL, 'k'},
-        {"seed", required_argument, NULL, 's'},        {"threads", required_argument, NULL, 'j'},
-        {"copies", required_argument, NULL, 'c'},      {NULL, 0, NULL, 0},
+        {"prompt", required_argument, NULL, 'p'},
+        {"tokens", required_argument, NULL, 'n'},
+        {"temperature", required_argument, NULL, 't'},
+        {"top-k", required_argument, NULL, 'k'},
+        {"seed", required_argument, NULL, 's'},
+        {"threads", required_argument, NULL, 'j'},
+        {"copies", required_argument, NULL, 'c'},
+        {"failure", required_argument, NULL, 'f'},
+        {NULL, 0, NULL, 0},
     };
     int flag;
 
@@ -83,6 +89,7 @@ static const char *parse(int argc, char **argv, struct sample_request *request)
                     : flag == 'k' ? take_number(optarg, MODEL_VOCAB_MAX, &request->top_k)
                     : flag == 's' ? take_number(optarg, INT64_MAX, &request->seed)
                     : flag == 'c' ? take_number(optarg, 1024, &request->copies)
+                    : flag == 'f' ? take_number(optarg, 1024, &request->failure)
                     : flag == 'j' ? take_number(optarg, 256, &request->threads) && request->threads
                                   : false;
         if (!good)
@@ -237,6 +244,13 @@ static int sample(struct sampler *sampler, const struct sample_request *request,
     return status;
 }
 
+/* For firnctl, which notes in the checkpoint's record that it is damaged. */
+static void tell_failure(const struct sample_request *request, int status, const char *text)
+{
+    if (!request->failure || dprintf((int)request->failure, "%d\n%s", -status, text) < 0)
+        fprintf(stderr, "firn-worker sample: %s\n", text);
+}
+
 int sample_main(int argc, char **argv)
 {
     struct sample_request request = {.tokens = 256, .temperature = 0.8, .threads = 1};
@@ -252,6 +266,6 @@ int sample_main(int argc, char **argv)
         status = sample(&sampler, &request, &error);
     sampler_done(&sampler);
     if (status)
-        fprintf(stderr, "firn-worker sample: %s\n", error.text[0] ? error.text : strerror(-status));
+        tell_failure(&request, status, error.text[0] ? error.text : strerror(-status));
     return status ? 1 : 0;
 }

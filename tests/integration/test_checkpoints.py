@@ -137,6 +137,22 @@ class Checkpoints(JobTest):
             job.wait_step(newest + 20)
             self.end(job)
 
+    def test_a_sample_that_meets_damage_is_remembered(self):
+        with Cluster(self.id(), flags=PIPELINE) as cluster:
+            job = self.paused(cluster, CHECKPOINT_EVERY + 10)
+            flip_last_byte(own_files(job.checkpoints()[-1]["path"], "model-")[-1])
+            words = ("sample", "job", "--prompt", "int ", "--tokens", "3")
+            status, text = firnctl(cluster, *words)
+            self.assertEqual(status, 1)
+            self.assertIn("is damaged", text)
+            self.assertIn("damaged", job.checkpoints()[-1])
+            status, text = firnctl(cluster, *words)
+            self.assertEqual(status, 0)
+            self.assertIn(f"this is of step {job.checkpoints()[-2]['step']}", text)
+            job.ask(state="running")
+            job.wait_step(job.checkpoints()[-1]["step"] + 20)
+            self.end(job)
+
     def test_a_job_that_etcd_has_forgotten_goes_on_from_its_folder(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
             job = self.paused(cluster, 2 * CHECKPOINT_EVERY + 10)
