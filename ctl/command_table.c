@@ -284,7 +284,7 @@ const struct command commands[] = {
      .summary = "follow a job: progress, layout and events as they happen",
      .details =
          "On a terminal a live display, elsewhere plain lines. Exits when the job is over: 0 "
-         "only when it\nhas completed. Stopping it (q, Ctrl-C) does not stop the job. While etcd is away the "
+         "only when it\nhas completed. Stopping it (q: exit status 1, Ctrl-C) does not stop the job. While etcd is away the "
          "nodes are asked.",
      .asks_nodes = true,
      .run = run_watch},

@@ -101,6 +101,18 @@ static bool runs(const struct cluster_job *job)
     return job->plan && job->plan->worker_count && !cluster_job_over(job);
 }
 
+/* @text without the @layout that it begins with, which has a column of its own. */
+static const char *without_layout(const char *text, const char *layout)
+{
+    size_t length = strlen(layout);
+
+    if (strncmp(text, layout, length))
+        return text;
+    if (!strncmp(text + length, ", ", 2) || !strncmp(text + length, "; ", 2))
+        return text + length + 2;
+    return text[length] ? text : "-";
+}
+
 static void add_row(struct text_table *table, const struct cluster_job *job)
 {
     const struct progress_record *progress = &job->progress;
@@ -118,9 +130,10 @@ static void add_row(struct text_table *table, const struct cluster_job *job)
         table, "%s",
         format_count(runs(job) && job->has_progress ? progress->tokens_per_second : NAN, rate));
     text_table_cell(table, "%u/%u", progress->frozen_layers, job->spec->model.layers);
-    text_table_cell(table, "%s", runs(job) ? layout_words(job->plan, layout) : "-");
+    snprintf(layout, sizeof(layout), "-");
+    text_table_cell(table, "%s", runs(job) ? layout_words(job->plan, layout) : layout);
     text_table_cell(table, "%s%s%s%s", progress->alarm[0] ? "ALARM: " : "", progress->alarm,
-                    progress->alarm[0] ? "" : job->state.text, listed);
+                    progress->alarm[0] ? "" : without_layout(job->state.text, layout), listed);
 }
 
 static int list_table(const struct cluster *cluster, struct error *error)

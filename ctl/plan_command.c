@@ -12,6 +12,7 @@
 #include "ctl/format.h"
 #include "ctl/job_data.h"
 #include "ctl/job_file.h"
+#include "ctl/job_wish.h"
 #include "ctl/layout.h"
 #include "ctl/output.h"
 #include "ctl/plan_slots.h"
@@ -193,6 +194,8 @@ static void tell_data(const struct job_spec *spec)
     char words[JOB_DATA_WORDS_SIZE];
     struct job_data data;
 
+    if (job_data_hint(spec, words))
+        printf("\nWarning: %s\n", words);
     if (job_data_look(spec, &data))
         printf("\nThe data here has %s.\n", job_data_words(spec, &data, words));
 }
@@ -246,6 +249,9 @@ int run_plan(const struct arguments *arguments, struct error *error)
     if (!status && run.frozen_layers >= run.spec->model.layers + 1)
         return error_set(error, COMMAND_USAGE, "--frozen: the model has only %u layers",
                          run.spec->model.layers);
+    struct desired_record asked = {.wish = RECORD_RUNNING};
+    if (!status)
+        status = job_wish_scale(arguments, run.spec, &asked, error);
     if (!status)
         status = arguments_has(arguments, "slots") ? imagine_slots(arguments, &run, error)
                                                    : ask_slots(arguments, &run, error);

@@ -202,8 +202,11 @@ static int follow(struct watch *watch, struct error *error)
             store_pause(watch->store, watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS);
         if (end < 0 && !status && ferror(stdout))
             status = -EPIPE;
-        if (end < 0 && watch->live && terminal_asked_to_leave())
-            end = COMMAND_DONE; /* the job goes on */
+        if (end < 0 && !status && watch->live && terminal_asked_to_leave()) {
+            end = COMMAND_FAILED; /* only a job that has completed is a success */
+            error_set(error, -ECANCELED, "job %s goes on; firnctl watch %s looks at it again",
+                      watch->job, watch->job);
+        }
     }
     return status ? status : end;
 }
