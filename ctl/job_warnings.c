@@ -8,7 +8,9 @@
 /* What could take part in the job now. */
 struct offer {
     unsigned nodes, slots;
-    bool knows_memory; /* of any slot */
+    unsigned draining;   /* nodes */
+    const char *drained; /* the first one of them */
+    bool knows_memory;   /* of any slot */
 };
 
 static struct offer offer_of(const struct cluster *cluster)
@@ -18,8 +20,10 @@ static struct offer offer_of(const struct cluster *cluster)
     for (size_t i = 0; i < cluster->node_count; i++) {
         const struct node_record *record = &cluster->nodes[i].record;
         unsigned good = 0;
-        if (cluster->nodes[i].drained || record->draining)
+        if (cluster->nodes[i].drained || record->draining) {
+            offer.drained = offer.draining++ ? offer.drained : cluster->nodes[i].name;
             continue;
+        }
         for (unsigned slot = 0; slot < record->slot_count; slot++)
             if (record->slots[slot].bad[0] == '\0') {
                 good++;
@@ -51,6 +55,13 @@ void job_warnings(const struct cluster *cluster, const struct job_spec *spec,
     const char *is = offer.nodes == 1 ? "node is" : "nodes are";
 
     *ret_warnings = (struct job_warnings){0};
+    if (offer.nodes == 0 && offer.draining > 0) {
+        add(ret_warnings,
+            "no node is there to train on but %u that %s: the job waits until firnctl node "
+            "resume %s, or another node",
+            offer.draining, offer.draining == 1 ? "drains" : "drain", offer.drained);
+        return;
+    }
     if (offer.nodes == 0) {
         add(ret_warnings, "no node is there to train on: the job waits until a firnd with this "
                           "etcd and this cluster's name is ready");

@@ -72,6 +72,16 @@ static void test_more_copies_than_nodes(void **state)
     expect("only 1 node is there");
 }
 
+static void test_nodes_that_drain(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++)
+        nodes[i].drained = true;
+    expect("but 3 that drain: the job waits until firnctl node resume a");
+    cluster.node_count = 0;
+    expect("no node is there to train on: the job waits until a firnd");
+}
+
 static void test_too_few_slots(void **state)
 {
     (void)state;
@@ -101,6 +111,7 @@ int main(void)
         cmocka_unit_test_setup(test_enough_of_everything, begin),
         cmocka_unit_test_setup(test_nobody_knows_how_much_memory_there_is, begin),
         cmocka_unit_test_setup(test_more_copies_than_nodes, begin),
+        cmocka_unit_test_setup(test_nodes_that_drain, begin),
         cmocka_unit_test_setup(test_too_few_slots, begin),
         cmocka_unit_test_setup(test_shadow_alone, begin),
         cmocka_unit_test_setup(test_nobody_is_there, begin),
