@@ -1,10 +1,15 @@
 #include "ctl/remembered.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -28,6 +33,54 @@ bool remembered_path(const char *endpoints, const char *cluster,
         return false;
     return snprintf(ret_path, REMEMBERED_PATH_SIZE, "%s/%s-%016" PRIx64 ".json", folder, cluster,
                     place.low) < REMEMBERED_PATH_SIZE;
+}
+
+static bool is_ours(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 5 && strcmp(name + length - 5, ".json") == 0;
+}
+
+/* Remove the file of @folder that was written longest ago, where there are too many. */
+static void forget_oldest(int folder)
+{
+    char oldest[NAME_MAX + 1] = "";
+    struct timespec when = {0};
+    unsigned count = 0;
+    struct dirent *entry;
+    DIR *list = fdopendir(dup(folder));
+
+    if (!list)
+        return;
+    rewinddir(list);
+    while ((entry = readdir(list)) != NULL) {
+        struct stat found;
+        if (!is_ours(entry->d_name) || fstatat(folder, entry->d_name, &found, AT_SYMLINK_NOFOLLOW))
+            continue;
+        bool older = found.st_mtim.tv_sec < when.tv_sec ||
+                     (found.st_mtim.tv_sec == when.tv_sec && found.st_mtim.tv_nsec < when.tv_nsec);
+        if (count++ == 0 || older) {
+            when = found.st_mtim;
+            snprintf(oldest, sizeof(oldest), "%s", entry->d_name);
+        }
+    }
+    closedir(list);
+    if (count > REMEMBERED_FILES_MAX)
+        unlinkat(folder, oldest, 0);
+}
+
+/* Another cluster's file is there now. Two go for one that comes: so many that gathered become few.
+ */
+static void make_room(const char *path)
+{
+    char text[REMEMBERED_PATH_SIZE];
+    snprintf(text, sizeof(text), "%s", path);
+    *strrchr(text, '/') = '\0';
+    AUTO_CLOSE int folder = open(text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (unsigned i = 0; folder >= 0 && i < 2; i++)
+        forget_oldest(folder);
 }
 
 /* A plan with another key of its links, of the same length. */
@@ -62,8 +115,9 @@ void remembered_save(const char *path, const struct kv_entry *entries, size_t co
                          (json_int_t)clock_real()->realtime_ns(clock_real()->context), "entries",
                          list);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-    if (text && file_replace(path, text, strlen(text), 0600, NULL))
-        return;
+    bool is_new = access(path, F_OK) != 0;
+    if (text && file_replace(path, text, strlen(text), 0600, NULL) == 0 && is_new)
+        make_room(path);
 }
 
 static int decode(const json_t *list, struct kv_entry *entries, char **values, size_t *ret_count)

@@ -8,11 +8,13 @@
 #include "membership/kv.h"
 
 #define REMEMBERED_PATH_SIZE 1024
+#define REMEMBERED_FILES_MAX 64 /* of clusters; the one that was asked longest ago goes */
 
 /** remembered_path() - of the file for @cluster at @endpoints; false: there is no cache folder */
 bool remembered_path(const char *endpoints, const char *cluster,
                      char ret_path[REMEMBERED_PATH_SIZE]);
-/** remembered_save() - best effort; the file is the user's alone */
+/** remembered_save() - best effort; the file is the user's alone, and one of REMEMBERED_FILES_MAX
+ */
 void remembered_save(const char *path, const struct kv_entry *entries, size_t count);
 /**
  * remembered_load() - tell @take about all that was saved; entries are borrowed

@@ -23,6 +23,8 @@ from processes import Heir, die_with_parent, kill, naming
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("FIRN_BIN", REPOSITORY + "/build/bin")
 SLOWNESS = float(os.environ.get("FIRN_SLOWNESS", "1"))  # of this build: 4 for one with sanitizers, say
+CACHE = tempfile.TemporaryDirectory(prefix="firn-cache-")  # firnctl remembers clusters in the user's
+os.environ["XDG_CACHE_HOME"] = CACHE.name
 FAILURE_TIMEOUT_MS = int(1500 * SLOWNESS)
 PIPELINE = ("--slot-memory-mb", "1")  # less than a replica of job.SPEC needs: two stages at first
 POLL_SECONDS = 0.02

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,10 +73,35 @@ static void test_what_is_saved_is_loaded_without_keys(void **state)
     assert_true(remembered_load(path, take, NULL, &unix_ns, &error) < 0);
 }
 
+static void path_of(unsigned i, char ret[REMEMBERED_PATH_SIZE])
+{
+    char name[16];
+    snprintf(name, sizeof(name), "c%u", i);
+    assert_true(remembered_path("http://127.0.0.1:1", name, ret));
+}
+
+static void test_clusters_of_long_ago_are_forgotten(void **state)
+{
+    char one[REMEMBERED_PATH_SIZE];
+    (void)state;
+    unlink(path); /* of the other test */
+    for (unsigned i = 0; i < REMEMBERED_FILES_MAX + 3; i++) {
+        const struct timespec times[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
+        path_of(i, one);
+        remembered_save(one, NULL, 0);
+        assert_int_equal(utimensat(AT_FDCWD, one, times, 0), 0);
+    }
+    for (unsigned i = 0; i < REMEMBERED_FILES_MAX + 3; i++) {
+        path_of(i, one);
+        assert_int_equal(unlink(one), i < 3 ? -1 : 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_saved_is_loaded_without_keys),
+        cmocka_unit_test(test_clusters_of_long_ago_are_forgotten),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
