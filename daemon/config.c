@@ -249,24 +249,45 @@ static const char *nearest_key(const char *written)
     return NULL;
 }
 
-/* The parser names the first of them only. */
-static int list_unknown_keys(const char *path, const char *text, struct error *error)
+/* What the parser would say of itself, or of the first mistake only. */
+static int check_line(const char *path, const char *text, unsigned line, const char *at,
+                      struct error *error)
 {
-    int status = 0;
+    char key[64];
+
+    if (*at == '\t')
+        return add_problem(error, "%s:%u: the line begins with a tab; YAML is indented with spaces",
+                           path, line);
+    if (sscanf(at, "%63[A-Za-z0-9_-]", key) != 1 || !strchr(" \t:", at[strlen(key)]))
+        return 0;
+    const char *value = at + strlen(key);
+    value += strspn(value, " \t:");
+    bool known = false;
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        known |= !strcmp(key, keys[i].name);
+    const char *near = known ? NULL : nearest_key(key);
+    if (!known)
+        return add_problem(error, "%s:%u: %s: no such key; %s%s%s", path, line, key,
+                           near ? "did you mean " : "firnd --help lists them", near ? near : "",
+                           near ? "?" : "");
+    if (line_of(text, key) < line)
+        return add_problem(error, "%s:%u: %s stands here a second time, first on line %u", path,
+                           line, key, line_of(text, key));
+    if (*value == '[' || *value == '{')
+        return add_problem(error,
+                           "%s:%u: %s: needs one value; %c begins a list or a map unless quoted",
+                           path, line, key, *value);
+    return 0;
+}
+
+static int check_lines(const char *path, const char *text, struct error *error)
+{
     unsigned line = 1;
+    int status = 0;
 
     for (const char *at = text; at && *at; line++) {
-        char key[64];
-        bool known = false;
-        if (sscanf(at, "%63[A-Za-z0-9_-]", key) == 1 && strchr(" \t:", at[strlen(key)])) {
-            for (size_t i = 0; i < KEY_COUNT; i++)
-                known |= !strcmp(key, keys[i].name);
-            const char *near = known ? NULL : nearest_key(key);
-            if (!known)
-                status = add_problem(error, "%s:%u: %s: no such key; %s%s%s", path, line, key,
-                                     near ? "did you mean " : "firnd --help lists them",
-                                     near ? near : "", near ? "?" : "");
-        }
+        int found = check_line(path, text, line, at, error);
+        status = found ? found : status;
         at = strchr(at, '\n');
         at = at ? at + 1 : NULL;
     }
@@ -290,8 +311,7 @@ static int load_file(const char *path, struct bytes *text, struct spoken **ret_s
         return status;
     cyaml_err_t result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
                                          (cyaml_data_t **)ret_spoken, NULL);
-    if (result == CYAML_ERR_INVALID_KEY &&
-        list_unknown_keys(path, (const char *)text->data, error)) {
+    if (result != CYAML_OK && check_lines(path, (const char *)text->data, error)) {
         options.flags |= CYAML_CFG_IGNORE_UNKNOWN_KEYS; /* and what is wrong with the others */
         result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
                                  (cyaml_data_t **)ret_spoken, NULL);
