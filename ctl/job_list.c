@@ -180,9 +180,11 @@ static void show_progress(const struct cluster_job *job)
     double steps_left =
         (double)(job->spec->train.steps - MIN(progress->step, job->spec->train.steps));
 
-    printf("progress    step %" PRIu64 " of %" PRIu64 ", loss %s, validation %s\n", progress->step,
+    printf("progress    step %" PRIu64 " of %" PRIu64 ", loss %s%s%s\n", progress->step,
            job->spec->train.steps, format_loss(progress->loss, loss),
-           format_loss(progress->validation_loss, validation));
+           isnan(progress->validation_loss) ? "" : ", validation ",
+           isnan(progress->validation_loss) ? ""
+                                            : format_loss(progress->validation_loss, validation));
     if (runs(job))
         printf("speed       %s a step, %s tokens/s, about %s left\n",
                format_duration(progress->step_seconds, step),
