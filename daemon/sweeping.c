@@ -7,6 +7,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/writer.h"
+#include "daemon/meanings.h"
+#include "daemon/view.h"
+#include "membership/keys.h"
 
 struct sweeping {
     pthread_t thread;
@@ -16,6 +19,7 @@ struct sweeping {
     struct checkpoint_sweep sweep;
     uint64_t written_ns; /* when the newest record was written */
     int64_t revision;    /* the newest of the records */
+    bool is_ours;        /* this node has recorded the newest */
 };
 
 static void *run(void *argument)
@@ -63,6 +67,7 @@ static struct sweeping *look(const struct job *job)
         if (record.unix_ns >= sweeping->written_ns) {
             sweeping->written_ns = record.unix_ns;
             sweeping->sweep.step = record.step;
+            sweeping->is_ours = strcmp(record.node, job->daemon->config->node) == 0;
         }
     }
     return sweeping;
@@ -78,14 +83,28 @@ static bool is_news(struct job *job, const struct sweeping *sweeping)
     return news;
 }
 
+static bool is_over(const struct job *job)
+{
+    const struct mirror *mirror = &job->daemon->mirror;
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry =
+        mirror_find(mirror, keys_said(key, job->daemon->config->cluster, job->name, "state"));
+    const struct state_record *state = entry ? meaning_of_state(mirror, entry) : NULL;
+
+    return state && view_job_over(state->state);
+}
+
 void sweeping_sync(struct job *job)
 {
-    if (job->spec.checkpoint.copies < 2 || !job->plan ||
+    bool own_folder = job->spec.checkpoint.copies >= 2;
+
+    if (!job->plan || !(own_folder || is_over(job)) ||
         (job->sweeping && !__atomic_load_n(&job->sweeping->done, __ATOMIC_ACQUIRE)))
         return;
     sweeping_stop(job);
     struct sweeping *sweeping = look(job);
-    if (!sweeping || !sweeping->steps || !is_news(job, sweeping)) {
+    if (!sweeping || !sweeping->steps || !is_news(job, sweeping) ||
+        !(own_folder || sweeping->is_ours)) {
         release(sweeping);
         return;
     }

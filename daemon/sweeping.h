@@ -3,6 +3,10 @@
  * record any more, whether the node still takes part in the job or not. On a thread of its own,
  * because removing large files takes long.
  *
+ * In a folder that all nodes share the workers do it (worker/retention.h). What they leave behind,
+ * such as checkpoints that were made while etcd was away, goes when the job is over: the node that
+ * has recorded its last checkpoint removes it.
+ *
  * The records decide (recording.c deletes those that need not stay, firnctl those that a person
  * wants gone), so no record ever promises files that are not there.
  */

@@ -171,6 +171,27 @@ class Checkpoints(JobTest):
             self.assertGreaterEqual(shown["risk"]["durable_step"], newest["step"])
             self.end(job)
 
+    def test_those_made_while_etcd_was_away_go_with_the_end(self):
+        """Of them only the newest is recorded, and no worker is there any more to remove the others."""
+        with Cluster(self.id()) as cluster:
+            job = Job(cluster, train__steps=6 * CHECKPOINT_EVERY).submit()
+            cluster.wait("one is recorded", job.checkpoints)
+            folder = os.path.dirname(job.checkpoints()[0]["path"])
+            cluster.etcd.kill()
+            last = f"{folder}/step-{job.steps:010}"
+            cluster.wait("the last one is there", lambda: os.path.isdir(last))
+            self.assertGreater(len(self.steps_in(folder)), 4)
+            cluster.etcd.launch()
+            job.wait_completed()
+            cluster.wait("only what is recorded is left", lambda: self.steps_in(folder) == {
+                record["step"] for record in job.checkpoints()})
+            self.assertIn(job.steps, self.steps_in(folder))
+            self.assert_exact(job)
+
+    @staticmethod
+    def steps_in(folder):
+        return {int(name[5:]) for name in os.listdir(folder) if name.startswith("step-") and name[5:].isdigit()}
+
     def test_pinned_ones_stay(self):
         with Cluster(self.id()) as cluster:
             job = Job(cluster).submit()
