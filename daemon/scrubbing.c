@@ -21,7 +21,7 @@
 #include "daemon/peers.h"
 #include "daemon/scrubbing_choice.h"
 
-#define LOOK_NS     (2 * NS_PER_SECOND)
+#define LOOK_NS     (4 * NS_PER_SECOND) /* each look decodes the records of all jobs */
 #define POLL_NS     (NS_PER_SECOND / 2)
 #define RETRY_NS    (10 * 60 * NS_PER_SECOND) /* of one that could not be read, for now */
 #define NICENESS    19
@@ -44,6 +44,7 @@ struct scrubbing {
     char folder[JOB_CHECKPOINT_DIR_SIZE];
     struct checkpoint_remote *remote; /* of one with copies, where other nodes are known */
     int status;
+    bool read;            /* else its mark is new enough */
     uint64_t verified_ns; /* Unix time */
     struct scrub_finding finding;
     unsigned repaired;
@@ -141,7 +142,8 @@ static void *run(void *argument)
     struct scrubbing *scrubbing = argument;
 
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
-    if (!was_verified(scrubbing)) {
+    scrubbing->read = !was_verified(scrubbing);
+    if (scrubbing->read) {
         scrubbing->status = read_back(scrubbing);
         scrubbing->verified_ns = scrubbing->status ? 0 : unix_ns();
         set_mark(scrubbing);
@@ -298,7 +300,7 @@ static void finish(struct scrubbing *scrubbing)
                         scrubbing->job);
     scrubbing_learned(&scrubbing->memory, sha256, scrubbing->verified_ns,
                       scrubbing->status ? unix_ns() + RETRY_NS : 0);
-    scrubbing->progress.verified += scrubbing->status == 0;
+    scrubbing->progress.verified += scrubbing->read && scrubbing->status == 0;
     if (damaged) {
         tell_damage(scrubbing);
         if (!scrubbing->task.record.shares && !scrubbing->finding.is_metrics)
