@@ -32,6 +32,7 @@ struct scrubbing {
     struct loop_timer *timer;
     struct kv_request *noting;
     struct scrubbing_memory memory;
+    bool oldest_first; /* the next time */
     struct scrubbing_progress progress;
     _Atomic uint64_t done_bytes, total_bytes;
     /* Of the thread; the rest is its alone until `done`. */
@@ -323,6 +324,7 @@ static const struct job *choose(struct scrubbing *scrubbing)
                                         .node = daemon->config->node,
                                         .leads =
                                             daemon->election && election_leads(daemon->election),
+                                        .oldest_first = scrubbing->oldest_first,
                                         .unix_ns = unix_ns(),
                                         .memory = &scrubbing->memory};
     enum scrubbing_urgency most = SCRUBBING_NOTHING;
@@ -358,6 +360,8 @@ static void on_timer(void *context)
         finish(scrubbing);
     const struct job *job =
         scrubbing->noting || scrubbing->daemon->stopping ? NULL : choose(scrubbing);
+    if (job)
+        scrubbing->oldest_first = !scrubbing->oldest_first;
     if (job && start(scrubbing, job)) {
         join(scrubbing);
         scrubbing_learned(&scrubbing->memory, scrubbing->task.record.manifest_sha256, 0,

@@ -144,10 +144,11 @@ enum scrubbing_urgency scrubbing_choose(const struct scrubbing_view *view, const
     size_t count =
         mirror_range(view->mirror, keys_job(prefix, view->cluster, job, "checkpoints/"), &entries);
 
-    /* Keys sort by step: the newest is the last. */
-    while (count-- > 0 && most != SCRUBBING_NEW) {
+    for (size_t i = 0; i < count && most != SCRUBBING_NEW; i++) {
+        /* Keys sort by step: the newest is the last. */
+        size_t place = view->oldest_first ? i : count - 1 - i;
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!decode(&entries[count], &record))
+        if (!decode(&entries[place], &record))
             continue;
         enum scrubbing_urgency urgency = urgency_of(view, &record);
         if (urgency <= most)
@@ -159,7 +160,7 @@ enum scrubbing_urgency scrubbing_choose(const struct scrubbing_view *view, const
         *ret_task = (struct scrubbing_task){
             .record = record,
             .doubted = known && known->doubted,
-            .seconds = seconds_of(&record, count > 0 ? &entries[count - 1] : NULL)};
+            .seconds = seconds_of(&record, place > 0 ? &entries[place - 1] : NULL)};
         record.shares = NULL; /* the task's now */
     }
     return most;

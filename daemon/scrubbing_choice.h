@@ -2,9 +2,11 @@
  * Which checkpoint this node reads back next: decided from the cluster's keys and from what this
  * daemon has read already. Does nothing itself.
  *
- * Each recorded checkpoint is read once soon after it was written, the newest first, and then again
- * every SCRUBBING_TERM_S for as long as it is kept. The node that recorded it does that, or whoever
- * leads when that node is gone; with copies every node reads what lies on it.
+ * Each recorded checkpoint is read once soon after it was written, and then again every
+ * SCRUBBING_TERM_S for as long as it is kept. Of those that have not been read the newest and the
+ * oldest come in turns: where checkpoints are written faster than they are read, the one that the
+ * job would go on from is read, and so is one that is kept for long. The node that recorded it does
+ * that, or whoever leads when that node is gone; with copies every node reads what lies on it.
  */
 #pragma once
 
@@ -33,7 +35,7 @@ struct scrubbing_memory {
 struct scrubbing_view {
     const struct mirror *mirror;
     const char *cluster, *node;
-    bool leads;
+    bool leads, oldest_first;
     uint64_t unix_ns;
     const struct scrubbing_memory *memory;
 };

@@ -21,12 +21,14 @@ static struct mirror mirror;
 static struct scrubbing_memory memory;
 static struct scrubbing_task task;
 static uint64_t now_ns;
+static bool oldest_first;
 
 static int set_up(void **state)
 {
     (void)state;
     memset(&memory, 0, sizeof(memory));
     now_ns = NOW;
+    oldest_first = false;
     put_registered(&mirror, "a");
     put_registered(&mirror, "b");
     return 0;
@@ -47,6 +49,7 @@ static enum scrubbing_urgency choose(const char *node, bool leads)
                                         .cluster = CLUSTER,
                                         .node = node,
                                         .leads = leads,
+                                        .oldest_first = oldest_first,
                                         .unix_ns = now_ns,
                                         .memory = &memory};
     checkpoint_record_done(&task.record);
@@ -78,6 +81,18 @@ static void the_newest_comes_first(void **state)
     expect(SCRUBBING_NEW, 40);
     learn(40, now_ns, 0);
     expect(SCRUBBING_NOTHING, 0);
+}
+
+/* Where new ones come faster than they are read. */
+static void in_turns_the_oldest(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 40, "a", "");
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    oldest_first = true;
+    expect(SCRUBBING_NEW, 40);
+    learn(40, now_ns, 0);
+    expect(SCRUBBING_NEW, 80);
 }
 
 static void every_week_again_and_new_ones_before(void **state)
@@ -203,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_newest_comes_first),
+        TEST(in_turns_the_oldest),
         TEST(every_week_again_and_new_ones_before),
         TEST(one_that_could_not_be_read_rests),
         TEST(each_node_reads_what_is_its_own),
