@@ -10,8 +10,12 @@ static const struct flag endpoints = {
 static const struct flag cluster = {
     "cluster", "NAME", FLAG_TEXT, 0, 0, "which cluster (else FIRN_CLUSTER, else \"default\")"};
 static const struct flag timeout = {
-    "timeout", "SECONDS", FLAG_NUMBER,
-    1,         86400,     "give up after this long (10; local commands: 60)"};
+    "timeout",
+    "SECONDS",
+    FLAG_NUMBER,
+    1,
+    86400,
+    "give up after this long (10; 3 where nodes can be asked instead; local commands: 60)"};
 static const struct flag token_file = {
     "token-file",
     "FILE",

@@ -151,9 +151,10 @@ int store_open(const struct arguments *arguments, struct store *ret_store, struc
         error_prefix(error, "%s: ", source);
         return COMMAND_USAGE;
     }
-    int status = store_open_at(
-        endpoints, cluster, arguments_number(arguments, "timeout", STORE_TIMEOUT_S) * NS_PER_SECOND,
-        ret_store, error);
+    bool asks_nodes = arguments->command && arguments->command->asks_nodes;
+    uint64_t timeout_s = arguments_number(arguments, "timeout",
+                                          asks_nodes ? STORE_NODES_TIMEOUT_S : STORE_TIMEOUT_S);
+    int status = store_open_at(endpoints, cluster, timeout_s * NS_PER_SECOND, ret_store, error);
     if (!status) {
         status = take_token(arguments, ret_store, error);
         if (!status)
@@ -161,7 +162,7 @@ int store_open(const struct arguments *arguments, struct store *ret_store, struc
         if (status)
             store_close(ret_store);
     }
-    ret_store->asks_nodes = !status && arguments->command && arguments->command->asks_nodes;
+    ret_store->asks_nodes = !status && asks_nodes;
     return status;
 }
 

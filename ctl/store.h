@@ -16,9 +16,10 @@
 #include "membership/keys.h"
 #include "membership/poll_loop.h"
 
-#define STORE_ENDPOINTS_SIZE 1024
-#define STORE_PATH_SIZE      1024
-#define STORE_TIMEOUT_S      10
+#define STORE_ENDPOINTS_SIZE  1024
+#define STORE_PATH_SIZE       1024
+#define STORE_TIMEOUT_S       10
+#define STORE_NODES_TIMEOUT_S 3 /* where the nodes can be asked instead */
 
 struct store {
     struct poll_loop *loop;

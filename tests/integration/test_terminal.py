@@ -158,6 +158,7 @@ class Terminal(unittest.TestCase):
         try:
             self.assertIn("STEP", followed.stdout.readline())
             os.kill(json.loads(self.firnctl("local", "status", "--json")[1])["etcd"]["pid"], signal.SIGKILL)
+            self.assertIn("trying for up to 3 s", self.firnctl("top", "--once")[1])
             for words, sign in ((("top", "--once"), "a/0"), (("metrics", "job"), "STEP"), (("job", "logs", "job"), "worker"),
                                 (("job", "events", "job"), "plan of generation 1")):
                 status, text = self.firnctl(*words, "--timeout", "1")
