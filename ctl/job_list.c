@@ -224,7 +224,7 @@ static int show_layout(const struct cluster_job *job, struct error *error)
     if (!job->plan)
         return 0;
     layout_words(job->plan, words);
-    if (strstr(job->plan->reason_text, words)) /* it says the layout itself */
+    if (plan_says_layout(job->plan))
         printf("generation  %" PRIu64 " (%s): %s\n", job->plan->generation,
                plan_reason_word(job->plan->reason), job->plan->reason_text);
     else

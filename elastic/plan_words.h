@@ -11,6 +11,9 @@
 const char *plan_layout_words(unsigned stages, unsigned replicas,
                               char ret_words[LAYOUT_WORDS_SIZE]);
 
+/** plan_says_layout() - the reason of @plan names its layout, in words or as "-> 3 x 1" */
+bool plan_says_layout(const struct plan *plan);
+
 /** plan_reason_parse(), plan_source_parse(), plan_recompute_parse() - false when @word is none of
  * them */
 bool plan_reason_parse(const char *word, enum plan_reason *ret_reason);

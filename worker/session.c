@@ -209,7 +209,7 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     if (trainer->engine->rank != 0)
         return;
     plan_layout_words(plan->stage_count, plan->replica_count, words);
-    if (!strstr(plan->reason_text, words)) /* most reasons say it */
+    if (!plan_says_layout(plan)) /* most reasons do */
         snprintf(layout, sizeof(layout), "%s, ", words);
     snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %spause %.0f ms", plan->generation,
              plan->reason_text, layout, trainer->pause_seconds * 1e3);

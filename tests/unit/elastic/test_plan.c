@@ -4,10 +4,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "elastic/plan_words.h"
 #include "unit/elastic/sample_plan.h"
 
 static void assert_same_json(const struct plan *a, const struct plan *b)
@@ -524,9 +526,34 @@ static void test_words_cover_every_value(void **state)
     assert_string_equal(plan_recompute_word(PLAN_RECOMPUTE_FULL), "full");
 }
 
+static void test_a_reason_that_says_the_layout(void **state)
+{
+    static const struct {
+        const char *reason;
+        bool says;
+    } cases[] = {
+        {"2 stages x 3 replicas from step 0", true},
+        {"free slots are put to use: 2 stages x 2 replicas -> 2 x 3, predicted step 24.9 ms", true},
+        {"another scale is asked for: 2 stages x 2 replicas -> 2 x 4, predicted step 1.0 ms",
+         false},
+        {"lost b/0: 6 slots -> 4, step 24 is replayed", false},
+    };
+    struct plan *plan = plan_new();
+    (void)state;
+    assert_non_null(plan);
+    plan->stage_count = 2;
+    plan->replica_count = 3;
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(plan->reason_text, sizeof(plan->reason_text), "%s", cases[i].reason);
+        assert_int_equal(plan_says_layout(plan), cases[i].says);
+    }
+    plan_free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_reason_that_says_the_layout),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_copy_is_its_own),
         cmocka_unit_test(test_shared_until_the_last_owner_lets_go),
