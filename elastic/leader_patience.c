@@ -73,14 +73,21 @@ static bool may_be_complete(const struct leader_context *context,
     return true;
 }
 
+/* Also without state: prepared for it, or stuck in the generation before, and told to come along.
+ */
+static bool opens_links(const struct leader_context *context, const struct roster_member *member)
+{
+    enum worker_phase phase = member->report->phase;
+    return roster_has_state(member) || (roster_is_worker(&context->roster, member) &&
+                                        (phase == WORKER_PREPARED || phase == WORKER_STUCK));
+}
+
 /* Somebody waits for links of the plan in force, perhaps with one that is dead. */
 static bool somebody_waits_for_links(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->node != NULL && member->seat == SEAT_JOINING &&
-            (roster_has_state(member) || (roster_is_worker(&context->roster, member) &&
-                                          member->report->phase == WORKER_PREPARED)))
+        if (member->node != NULL && member->seat == SEAT_JOINING && opens_links(context, member))
             return true;
     }
     return false;

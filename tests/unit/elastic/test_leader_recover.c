@@ -89,6 +89,27 @@ static void state_of_one_that_steps_aside_counts(void **state)
     assert_int_equal(decision.plan->workers[0].instance, 10);
 }
 
+/* a runs in 6, b waits for the link to c, who was to hand over and is dead: a hears of that when b
+ * gives up, and not before. */
+static void one_that_waits_for_links_gives_others_time_to_hear(void **state)
+{
+    (void)state;
+    plan->follows = 5;
+    say(0, WORKER_RUNNING, 6, 9);
+    say(1, WORKER_STUCK, 5, 0); /* what it said last, before it was told to come along */
+    reports[1].workers[0].held_unit_count = 0;
+    say(2, WORKER_DEAD, 6, 0);
+    decide();
+    view.now_ns += 12 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    say(0, WORKER_STUCK, 6, 9);
+    say(1, WORKER_STUCK, 6, 0);
+    reports[1].workers[0].held_unit_count = 0;
+    decide();
+    expect_published(9, 0);
+}
+
 /* Nobody of 6 is missing, and no failure either. */
 static void one_that_stands_aside_is_no_failure(void **state)
 {
@@ -734,6 +755,7 @@ int main(void)
         TEST(state_of_one_that_is_sent_away_does_not_count),
         TEST(state_of_one_that_steps_aside_counts),
         TEST(one_that_stands_aside_is_no_failure),
+        TEST(one_that_waits_for_links_gives_others_time_to_hear),
         TEST(whoever_has_state_is_not_scaled_away_in_a_recovery),
         TEST(a_plan_that_has_committed_does_not_fail_for_a_donor),
         TEST(a_checkpoint_that_was_passed_is_not_gone_back_to),
