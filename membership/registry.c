@@ -57,6 +57,7 @@ struct registry {
     int64_t revision;              /* of the key when it was last known to be ours; 0: it is free */
     bool must_look;                /* `revision` has turned out wrong, or may have */
     bool outdated;                 /* what is being written is not `value` any more */
+    bool unsure;                   /* a write has failed that the store may carry out yet */
     struct kv_request *step;       /* grant, read or write: one at a time */
     struct kv_request *keep_alive; /* besides, whatever `step` waits for */
     struct alarm retry, beat;
@@ -209,12 +210,14 @@ static void written(void *context, const struct kv_result *result)
     if (result->status == -ENOENT) { /* the store knows no such lease */
         lease_gone(registry);
     } else if (result->status < 0) {
+        registry->unsure = true;
         store_failed(registry, &result->error);
     } else if (!result->succeeded) {
         registry->must_look = true; /* the key is not as we thought */
         advance(registry);
     } else {
         registry->revision = result->revision;
+        registry->unsure = false; /* whatever comes late compares with an older one */
         if (registry->outdated)
             advance(registry);
         else
@@ -294,7 +297,8 @@ static void key_read(void *context, const struct kv_result *result)
     }
     registry->revision = ours ? entry->mod_revision : 0;
     registry->must_look = false;
-    if (registry->lease != 0 && ours && entry->lease == registry->lease &&
+    /* Where an earlier write is on its way yet it would take the place of this very revision. */
+    if (registry->lease != 0 && ours && !registry->unsure && entry->lease == registry->lease &&
         strcmp(entry->value, registry->value) == 0)
         mark_stored(registry);
     else

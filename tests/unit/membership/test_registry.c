@@ -314,7 +314,7 @@ static void test_foreign_value_is_not_overwritten(void **state)
 /* A store whose answers the test gives, in the order that it wants. */
 struct scripted {
     struct poll_loop *loop;
-    kv_callback grant, write, keep_alive;
+    kv_callback grant, write, keep_alive, read;
     void *user; /* the registry, of all of them */
     int64_t kept_alive;
     unsigned beats;
@@ -351,6 +351,16 @@ static int scripted_txn(void *context, const struct kv_compare *compares, size_t
     (void)compares, (void)compare_count, (void)operations, (void)operation_count, (void)user;
     scripted->write = done;
     *ret_request = (struct kv_request *)&scripted->write;
+    return 0;
+}
+
+static int scripted_range(void *context, const char *key, bool prefix, kv_callback done, void *user,
+                          struct kv_request **ret_request)
+{
+    struct scripted *scripted = context;
+    (void)key, (void)prefix, (void)user;
+    scripted->read = done;
+    *ret_request = (struct kv_request *)&scripted->read;
     return 0;
 }
 
@@ -420,6 +430,48 @@ static void test_late_word_of_an_old_lease_ends_no_new_one(void **state)
     poll_loop_free(scripted.loop);
 }
 
+/* A drain's write got no answer, and the drain is over: what is there is what should be. But the
+ * store may carry that write out yet, so a newer one has to take its chance away. */
+static void test_a_write_that_may_come_late_is_overtaken(void **state)
+{
+    (void)state;
+    struct scripted scripted = {.loop = poll_loop_new()};
+    const struct kv kv = {.context = &scripted,
+                          .lease_grant = scripted_grant,
+                          .lease_keep_alive = scripted_keep_alive,
+                          .range = scripted_range,
+                          .txn = scripted_txn,
+                          .cancel = scripted_cancel};
+    const struct registry_options options = {
+        .cluster = "alps", .node = "a", .ttl_seconds = TTL_SECONDS, .incarnation = 7};
+    struct daemon daemon = {0};
+    const char *ready = value_of(7, "ready");
+    assert_int_equal(registry_start(poll_loop_table(scripted.loop), &kv, &options, ready, changed,
+                                    &daemon, &daemon.registry),
+                     0);
+    SCRIPTED_UNTIL(scripted, scripted.grant != NULL);
+    scripted_answer(&scripted, &scripted.grant,
+                    &(struct kv_result){.lease = 4, .ttl_seconds = TTL_SECONDS});
+    scripted_answer(&scripted, &scripted.write,
+                    &(struct kv_result){.succeeded = true, .revision = 10});
+    assert_int_equal(registry_update(daemon.registry, value_of(7, "draining")), 0);
+    SCRIPTED_UNTIL(scripted, scripted.write != NULL);
+    scripted_answer(&scripted, &scripted.write, &(struct kv_result){.status = -ETIMEDOUT});
+    ready = value_of(7, "ready");
+    assert_int_equal(registry_update(daemon.registry, ready), 0);
+    SCRIPTED_UNTIL(scripted, scripted.read != NULL);
+    struct kv_entry entry = {
+        .value = ready, .value_bytes = strlen(ready), .mod_revision = 10, .lease = 4};
+    scripted_answer(&scripted, &scripted.read,
+                    &(struct kv_result){.entries = &entry, .entry_count = 1});
+    assert_non_null(scripted.write);
+    scripted_answer(&scripted, &scripted.write,
+                    &(struct kv_result){.succeeded = true, .revision = 11});
+    assert_int_equal(daemon.state, REGISTRY_REGISTERED);
+    registry_abandon(daemon.registry);
+    poll_loop_free(scripted.loop);
+}
+
 static void nothing_to_cancel(void *context, struct kv_request *request)
 {
     (void)context;
@@ -453,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_register_update_and_leave),
         cmocka_unit_test(test_free_name_is_not_read),
         cmocka_unit_test(test_late_word_of_an_old_lease_ends_no_new_one),
+        cmocka_unit_test(test_a_write_that_may_come_late_is_overtaken),
         cmocka_unit_test(test_lease_is_kept_alive),
         cmocka_unit_test(test_second_daemon_of_that_name_is_refused),
         cmocka_unit_test(test_key_of_a_dead_daemon_is_waited_for),
