@@ -175,6 +175,16 @@ static bool same_plan(const struct plan *a, const struct plan *b)
     return a != NULL && b != NULL && a->generation == b->generation && strcmp(a->key, b->key) == 0;
 }
 
+/* No link fences its root, which needs nobody of another node to commit. */
+static void note_lone(struct agent *agent)
+{
+    const struct plan *plan = agent->plan;
+    const char *node = plan != NULL ? plan_lone_node(plan) : NULL;
+    for (unsigned index = 0; node != NULL && index < REPORT_WORKERS_MAX; index++)
+        if (strcmp(node, agent->node) == 0 && agent->plan_ranks[index] == 0)
+            agent->slots[index].lone_generation = plan->generation;
+}
+
 /* @plan is taken. */
 static void take_plan(struct agent *agent, struct plan *plan)
 {
@@ -189,6 +199,7 @@ static void take_plan(struct agent *agent, struct plan *plan)
     plan_free(agent->plan);
     agent->plan = plan;
     find_ranks(agent, plan, agent->plan_ranks);
+    note_lone(agent);
     if (agent->next != NULL && (plan == NULL || agent->next->generation <= plan->generation)) {
         plan_free(agent->next);
         agent->next = NULL;
@@ -528,13 +539,33 @@ static void set_aside(struct agent *agent, unsigned index, uint64_t now_ns,
         wake(actions, slot->aside_due_ns);
 }
 
+/*
+ * Another generation takes the place of one that this node ran by itself, and does not wait for
+ * this worker to obey: one that stands still would commit once more when it wakes, before it has
+ * heard.
+ */
+static bool must_not_wake(const struct agent_slot *slot, const struct plan *plan)
+{
+    return !plan->planned && plan->worker_count > 0 && slot->lone_generation != 0 &&
+           slot->status.generation == slot->lone_generation &&
+           slot->status.phase == WORKER_RUNNING && plan->generation > slot->lone_generation;
+}
+
+static void put_down(struct agent_slot *slot, unsigned index, struct agent_actions *actions)
+{
+    slot->fenced = true;
+    kill_process(slot, index, actions);
+}
+
 /* A worker with state that the plan in force leaves out, or that leaves by an empty plan. */
 static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
                      struct agent_actions *actions)
 {
     struct agent_slot *slot = &agent->slots[index];
     const struct plan *plan = agent->plan;
-    if (may_step_aside(slot, plan) && !slot->wanted)
+    if (must_not_wake(slot, plan))
+        put_down(slot, index, actions);
+    else if (may_step_aside(slot, plan) && !slot->wanted)
         set_aside(agent, index, now_ns, actions);
     else if (!plan->planned || is_aside(slot) || is_outdated(slot, plan))
         stop(agent, index, now_ns, actions);

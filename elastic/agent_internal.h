@@ -28,6 +28,8 @@ struct agent_slot {
     uint64_t stop_sent_ns; /* 0: not told */
     uint64_t aside_due_ns; /* when one that was told to step aside has to have said so */
     bool killed;
+    uint64_t
+        lone_generation; /* that this node ran by itself, this one as its root; 0: none known */
     /* The last plan it was told on this connection. */
     uint64_t prepare_sent, switch_sent;
     char prepare_key[PLAN_KEY_HEX_SIZE];

@@ -247,6 +247,27 @@ static void one_that_is_left_out_after_a_failure_steps_aside(void **state)
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
 }
 
+/* It may stand still, and nobody of another node is needed for its next commit. */
+static void the_root_of_a_generation_of_this_node_alone_is_killed_at_once(void **state)
+{
+    (void)state;
+    for (unsigned source = 0; source < 2; source++) {
+        teardown(NULL);
+        setup(NULL);
+        run_two();
+        struct plan *plan = make_plan(2, false, 1, (unsigned[]){1}, (uint64_t[]){11});
+        plan->source = source == 0 ? PLAN_SOURCE_MEMORY : PLAN_SOURCE_CHECKPOINT;
+        plan->follows = 1;
+        feed_plan(AGENT_PLAN, plan);
+        assert_int_equal(count_of(AGENT_KILL, 0), 1);
+        assert_int_equal(count_of(AGENT_KILL, 1), 0);
+        feed_exit(0, -9);
+        assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+        feed_tick(now_ns + TIMEOUT_NS);
+        assert_int_equal(count_of(AGENT_KILL, 0) + count_of(AGENT_SPAWN, 0), 0);
+    }
+}
+
 /* It may be training on beside the others. */
 static void one_that_does_not_step_aside_is_stopped(void **state)
 {
@@ -600,6 +621,7 @@ int main(void)
         TEST(a_planned_plan_lets_workers_leave_by_themselves),
         TEST(going_back_stops_whom_it_leaves_out),
         TEST(one_that_is_left_out_after_a_failure_steps_aside),
+        TEST(the_root_of_a_generation_of_this_node_alone_is_killed_at_once),
         TEST(one_that_does_not_step_aside_is_stopped),
         TEST(one_aside_goes_after_a_while),
         TEST(one_aside_makes_room_for_a_new_worker),
