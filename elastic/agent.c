@@ -273,9 +273,14 @@ static void take_up(struct agent *agent, const struct agent_event *event)
 {
     struct agent_slot *slot = &agent->slots[event->slot];
     if (slot->process == PROCESS_NONE) { /* found running */
-        memset(&slot->status, 0, sizeof(slot->status));
+        /* Should it die before it says anything: it was in a generation if the last report says so.
+         */
+        slot->was_prepared = slot->end == END_DEAD;
+        if (!slot->was_prepared)
+            memset(&slot->status, 0, sizeof(slot->status));
+        slot->found = true;
         slot->end = END_NONE;
-        slot->was_prepared = slot->fenced = slot->killed = false;
+        slot->fenced = slot->killed = false;
         slot->wanted = false;
         slot->joined_at_ns = 0;
     }
@@ -296,6 +301,7 @@ static void take_status(struct agent *agent, const struct agent_event *event,
     slot->status = *event->status;
     slot->process = PROCESS_CONNECTED;
     slot->greeted = true;
+    slot->found = false;
     if (event->status->phase == WORKER_REFUSED) {
         slot->refused = true;
         memcpy(slot->text, event->status->text, sizeof(slot->text));
@@ -419,7 +425,7 @@ static void spawn(struct agent *agent, unsigned index, uint64_t now_ns,
 {
     struct agent_slot *slot = &agent->slots[index];
     slot->process = PROCESS_STARTING;
-    slot->greeted = slot->was_prepared = slot->fenced = slot->killed = false;
+    slot->greeted = slot->found = slot->was_prepared = slot->fenced = slot->killed = false;
     slot->wanted = false;
     slot->joined_at_ns = 0;
     slot->end = END_NONE;
@@ -676,7 +682,7 @@ static bool somebody_is_unknown(const struct agent *agent)
 {
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
         if (agent->slots[index].process == PROCESS_CONNECTED &&
-            agent->slots[index].status.instance == 0)
+            (agent->slots[index].status.instance == 0 || agent->slots[index].found))
             return true;
     return false;
 }

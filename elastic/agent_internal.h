@@ -9,6 +9,7 @@ enum agent_end { END_NONE, END_DEAD, END_LEFT };
 struct agent_slot {
     enum agent_process process;
     bool greeted;      /* has said its status on this connection */
+    bool found;        /* running, by a new firnd, and has not said who it is */
     bool was_prepared; /* this process has come past its start */
     bool fenced;       /* told to stop because no plan wants it: its end is no failure */
     bool wanted;       /* by another job, which has got this slot since */

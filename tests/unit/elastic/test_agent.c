@@ -426,6 +426,26 @@ static void a_new_daemon_misses_who_was_reported_and_is_not_found(void **state)
     assert_int_equal(entry_of(0)->held_unit_count, 0);
 }
 
+/* Found running, and dead before it has said who it is: it may have committed steps. */
+static void one_that_is_found_and_dies_unheard_is_missed(void **state)
+{
+    (void)state;
+    static struct node_report before;
+    before.generation = 5;
+    before.worker_count = 1;
+    before.workers[0] = (struct worker_report){
+        .slot = 0, .instance = 10, .phase = WORKER_RUNNING, .generation = 5, .held_unit_count = 4};
+    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    feed_up(0);
+    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, NULL));
+    assert_int_equal(last_report.generation, 0); /* nothing is said of it before it speaks */
+    feed_exit(0, -9);
+    feed_tick(now_ns + 100 * TIMEOUT_NS);
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_reported(0, WORKER_DEAD);
+    assert_int_equal(entry_of(0)->generation, 5);
+}
+
 /* Each on a slot of its own; one that never came into a generation is simply started again. */
 static void whoever_was_in_a_generation_is_missed(void **state)
 {
@@ -634,6 +654,7 @@ int main(void)
         TEST(an_empty_plan_reports_who_has_left),
         TEST(a_new_daemon_picks_up_running_workers),
         TEST(a_new_daemon_misses_who_was_reported_and_is_not_found),
+        TEST(one_that_is_found_and_dies_unheard_is_missed),
         TEST(whoever_was_in_a_generation_is_missed),
         TEST(a_stranger_on_the_slot_is_stopped),
         TEST(a_refusal_is_final_and_told),
