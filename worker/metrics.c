@@ -580,7 +580,7 @@ static int replace_file(struct metrics *metrics, off_t offset, const struct byte
 {
     struct metrics merged = {0};
     size_t valid_bytes;
-    int status = load_lines(&merged, text, false, &valid_bytes, error);
+    int status = load_lines(&merged, text, true, &valid_bytes, error);
 
     if (!status)
         status = replace_end(metrics, offset, text, error);
@@ -594,6 +594,21 @@ static int replace_file(struct metrics *metrics, off_t offset, const struct byte
         return open_file(metrics, error);
     }
     free(merged.steps);
+    return status;
+}
+
+/* What was only scanned, and becomes part of the file, is looked at closely. -EBADMSG */
+static int check_lines(const struct bytes *text, struct error *error)
+{
+    struct metrics parsed = {0};
+    size_t valid_bytes;
+    int status = load_lines(&parsed, text, true, &valid_bytes, error);
+
+    if (!status && valid_bytes != text->size_bytes)
+        status = error_set(error, -EBADMSG,
+                           "metrics received from another node are damaged after step %" PRIu64,
+                           metrics_last_step(&parsed));
+    free(parsed.steps);
     return status;
 }
 
@@ -646,7 +661,9 @@ static int take_as_they_are(struct metrics *metrics, const struct metrics *their
         return 1;
     if (after < size) /* they come before some of this node's */
         return 0;
-    status = append_lines(metrics, theirs, &fresh, error);
+    status = check_lines(&fresh, error);
+    if (!status)
+        status = append_lines(metrics, theirs, &fresh, error);
     return status ? status : 1;
 }
 
@@ -665,11 +682,13 @@ static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
 
     if (!status && metrics->descriptor >= 0)
         status = take_as_they_are(metrics, theirs, their_text, offset, error);
+    if (!status)
+        status = check_lines(their_text, error);
     if (status)
         return MIN(status, 0);
     status = read_lines(metrics, offset, &text, error);
     if (!status)
-        status = load_lines(&mine, &text, false, &valid_bytes, error);
+        status = load_lines(&mine, &text, true, &valid_bytes, error);
     bool wanted = !status && learns(&mine, theirs);
     if (wanted)
         status = merge_lines(&mine, &text, theirs, their_text, &merged);
