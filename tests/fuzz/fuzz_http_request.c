@@ -71,7 +71,7 @@ static int hear(int client, unsigned idle_turns_max)
         if (n > 0 && status == 0 && (n < 12 || memcmp(answer, "HTTP/1.", 7) != 0))
             abort();
         if (n > 0 && status == 0)
-            status = atoi(answer + 9);
+            status = (int)strtol(answer + 9, NULL, 10);
         if (n == 0 || (n < 0 && errno != EAGAIN))
             break;
         idle = n > 0 ? 0 : idle + 1;
