@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/copies.h"
+#include "daemon/checkpoint_entry.h"
 #include "daemon/copying_choice.h"
 #include "daemon/events.h"
 #include "daemon/peers.h"
@@ -129,11 +129,8 @@ static const struct mirror_entry *find_record(const struct copying *copying,
 static char *noted(const struct copying *copying, const struct mirror_entry *entry)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-    AUTO_JSON json_t *tree = NULL;
-    AUTO_JSON json_t *changed = NULL;
 
-    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
-        checkpoint_record_decode(tree, &record, NULL) ||
+    if (!checkpoint_entry_read(entry, &record) ||
         strcmp(record.manifest_sha256, copying->task.record.manifest_sha256) != 0)
         return NULL;
     for (unsigned i = 0; i < copying->copied; i++)
@@ -141,8 +138,7 @@ static char *noted(const struct copying *copying, const struct mirror_entry *ent
                        copying->job->plan))
             log_warning("job %s: the record of step %" PRIu64 " has no room for another copy",
                         copying->job->name, record.step);
-    changed = checkpoint_record_encode(&record);
-    return changed ? json_text(changed) : NULL;
+    return checkpoint_entry_text(&record);
 }
 
 static void on_noted(void *context, const struct kv_result *result)

@@ -2,17 +2,8 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "daemon/checkpoint_entry.h"
 #include "membership/keys.h"
-
-static bool decode(const struct mirror_entry *entry, struct checkpoint_record *ret_record)
-{
-    AUTO_JSON json_t *tree = NULL;
-
-    checkpoint_record_done(ret_record); /* of one that was looked at before */
-    return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
-           !checkpoint_record_decode(tree, ret_record, NULL) && !ret_record->damaged[0];
-}
 
 bool copying_choose(const struct mirror *mirror, const char *cluster, const char *job,
                     const struct plan *plan, unsigned copies, const char *node,
@@ -25,7 +16,8 @@ bool copying_choose(const struct mirror *mirror, const char *cluster, const char
 
     while (copies > 1 && count-- > 0) {
         struct checkpoint_record *record = &ret_task->record;
-        if (!decode(&entries[count], record) || !(newest || record->pinned))
+        if (!checkpoint_entry_read(&entries[count], record) || record->damaged[0] ||
+            !(newest || record->pinned))
             continue;
         newest = false;
         ret_task->writer_count = copies_missing(plan, copies, record->shares, node,

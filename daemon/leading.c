@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
+#include "daemon/checkpoint_entry.h"
 #include "daemon/events.h"
 #include "daemon/fetching.h"
 #include "daemon/queueing.h"
@@ -239,20 +240,6 @@ static void on_marked(void *context, const struct kv_result *result)
         wake_at(led, loop->now_ns(loop->context) + RETRY_NS);
 }
 
-static char *damaged_text(const struct mirror_entry *entry, const char *why)
-{
-    AUTO_JSON json_t *tree = NULL;
-    AUTO_JSON json_t *changed = NULL;
-    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-
-    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
-        checkpoint_record_decode(tree, &record, NULL))
-        return NULL;
-    snprintf(record.damaged, sizeof(record.damaged), "%s", why);
-    changed = checkpoint_record_encode(&record);
-    return changed ? json_text(changed) : NULL;
-}
-
 /* What was found damaged is noted in its record, one at a time, unless it has been written anew
  * meanwhile. */
 static void mark_damaged(struct led *led)
@@ -266,7 +253,7 @@ static void mark_damaged(struct led *led)
 
     for (size_t i = 0; i < count && !led->marking; i++) {
         const char *why = refused_damage(&led->refused, entries[i].mod_revision);
-        AUTO_FREE char *text = why ? damaged_text(&entries[i], why) : NULL;
+        AUTO_FREE char *text = why ? checkpoint_entry_damaged(&entries[i], why) : NULL;
         const struct kv_compare compares[] = {
             election_guard(daemon->election),
             {.key = entries[i].key, .target = KV_MOD_REVISION, .value = entries[i].mod_revision}};

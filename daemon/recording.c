@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/size_words.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/owner.h"
+#include "daemon/checkpoint_entry.h"
 #include "daemon/events.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
@@ -115,16 +115,7 @@ static char *record_text(const struct job *job, bool pinned)
     snprintf(record.node, sizeof(record.node), "%s", job->daemon->config->node);
     record.shares = job->unrecorded.shares; /* borrowed */
     record.pinned = pinned;
-    AUTO_JSON json_t *tree = checkpoint_record_encode(&record);
-    return tree ? json_text(tree) : NULL;
-}
-
-static bool decode_record(const struct mirror_entry *entry, struct checkpoint_record *ret_record)
-{
-    AUTO_JSON json_t *tree = NULL;
-
-    return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
-           !checkpoint_record_decode(tree, ret_record, NULL);
+    return checkpoint_entry_text(&record);
 }
 
 /*
@@ -145,8 +136,8 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
     count = mirror_range(&job->daemon->mirror, prefix, &entries);
     while (count-- > 0 && expired < capacity) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!decode_record(&entries[count], &record) || record.step >= job->unrecorded.step ||
-            record.pinned)
+        if (!checkpoint_entry_read(&entries[count], &record) ||
+            record.step >= job->unrecorded.step || record.pinned)
             continue;
         if (record.damaged[0]) { /* does not count, and is left for a person as long as it is new */
             if (rule.kept >= MAX(rule.keep, 1u))
@@ -177,7 +168,7 @@ static bool was_pinned(const struct mirror_entry *there)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
 
-    return there && decode_record(there, &record) && record.pinned;
+    return checkpoint_entry_read(there, &record) && record.pinned;
 }
 
 /* An earlier life of this run has recorded the very same folder. */
@@ -185,7 +176,7 @@ static bool is_recorded(const struct job *job, const struct mirror_entry *there)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
 
-    return there && decode_record(there, &record) && !record.damaged[0] &&
+    return checkpoint_entry_read(there, &record) && !record.damaged[0] &&
            !strcmp(record.manifest_sha256, job->unrecorded.manifest_sha256);
 }
 
@@ -204,7 +195,7 @@ static bool is_overtaken(const struct job *job, int64_t *ret_known_revision)
     while (count-- > 0) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (entries[count].mod_revision <= job->plan_revision ||
-            !decode_record(&entries[count], &record) || record.step <= job->unrecorded.step)
+            !checkpoint_entry_read(&entries[count], &record) || record.step <= job->unrecorded.step)
             continue;
         if (!record.damaged[0])
             return true;

@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/copies.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/keep.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/scrub.h"
+#include "daemon/checkpoint_entry.h"
 #include "daemon/events.h"
 #include "daemon/job.h"
 #include "daemon/peers.h"
@@ -216,21 +216,13 @@ static void tell(const struct scrubbing *scrubbing, const char *text)
     events_append(dir, &facts, "checkpoint", text);
 }
 
-/* As the record is now, with the damage; NULL: it is another checkpoint's by now. */
-static char *damaged_record(const struct scrubbing *scrubbing, const struct mirror_entry *entry)
+/* By now it may be another checkpoint's, or somebody else has found it out. */
+static bool is_news(const struct scrubbing *scrubbing, const struct mirror_entry *entry)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-    AUTO_JSON json_t *tree = NULL;
-    AUTO_JSON json_t *changed = NULL;
 
-    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
-        checkpoint_record_decode(tree, &record, NULL) || record.damaged[0] ||
-        strcmp(record.manifest_sha256, scrubbing->task.record.manifest_sha256) != 0)
-        return NULL;
-    snprintf(record.damaged, sizeof(record.damaged), "%.*s", RECORD_DAMAGED_SIZE - 1,
-             scrubbing->error.text);
-    changed = checkpoint_record_encode(&record);
-    return changed ? json_text(changed) : NULL;
+    return checkpoint_entry_read(entry, &record) && !record.damaged[0] &&
+           !strcmp(record.manifest_sha256, scrubbing->task.record.manifest_sha256);
 }
 
 static void on_noted(void *context, const struct kv_result *result)
@@ -251,7 +243,8 @@ static void note_damage(struct scrubbing *scrubbing)
     const struct mirror_entry *entry =
         mirror_find(&daemon->mirror, keys_checkpoint(key, daemon->config->cluster, scrubbing->job,
                                                      scrubbing->task.record.step));
-    AUTO_FREE char *text = entry ? damaged_record(scrubbing, entry) : NULL;
+    AUTO_FREE char *text =
+        is_news(scrubbing, entry) ? checkpoint_entry_damaged(entry, scrubbing->error.text) : NULL;
 
     if (!text)
         return;

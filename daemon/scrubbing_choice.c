@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "daemon/checkpoint_entry.h"
 #include "elastic/copies.h"
 #include "membership/keys.h"
 
@@ -48,14 +48,6 @@ void scrubbing_learned(struct scrubbing_memory *memory, const char *manifest_sha
 
 /* ---- records ---- */
 
-static bool decode(const struct mirror_entry *entry, struct checkpoint_record *ret_record)
-{
-    AUTO_JSON json_t *tree = NULL;
-
-    return !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
-           !checkpoint_record_decode(tree, ret_record, NULL);
-}
-
 void scrubbing_doubt(struct scrubbing_memory *memory, const struct mirror *mirror,
                      const char *cluster, const char *job)
 {
@@ -65,7 +57,7 @@ void scrubbing_doubt(struct scrubbing_memory *memory, const struct mirror *mirro
 
     for (size_t i = 0; i < count; i++) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!decode(&entries[i], &record) || record.damaged[0])
+        if (!checkpoint_entry_read(&entries[i], &record) || record.damaged[0])
             continue;
         struct scrubbing_known *known = take_place(memory, record.manifest_sha256);
         known->verified_ns = 0;
@@ -83,7 +75,7 @@ void scrubbing_notice(struct scrubbing_memory *memory, const struct mirror *mirr
 
     for (size_t i = 0; i < count; i++) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!decode(&entries[i], &record) || !record.damaged[0])
+        if (!checkpoint_entry_read(&entries[i], &record) || !record.damaged[0])
             continue;
         struct scrubbing_known *known = take_place(memory, record.manifest_sha256);
         news = news || !known->damaged;
@@ -122,7 +114,7 @@ static double interval_of(const struct checkpoint_record *record, const struct m
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record earlier = {0};
 
-    if (!before || !decode(before, &earlier) || earlier.unix_ns >= record->unix_ns)
+    if (!checkpoint_entry_read(before, &earlier) || earlier.unix_ns >= record->unix_ns)
         return USUAL_SECONDS;
     return (double)(record->unix_ns - earlier.unix_ns) / 1e9;
 }
@@ -148,7 +140,7 @@ enum scrubbing_urgency scrubbing_choose(const struct scrubbing_view *view, const
         /* Keys sort by step: the newest is the last. */
         size_t place = view->oldest_first ? i : count - 1 - i;
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!decode(&entries[place], &record))
+        if (!checkpoint_entry_read(&entries[place], &record))
             continue;
         enum scrubbing_urgency urgency = urgency_of(view, &record);
         if (urgency <= most)

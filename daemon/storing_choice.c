@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "daemon/checkpoint_entry.h"
 #include "elastic/copies.h"
 #include "membership/keys.h"
 
@@ -17,13 +18,9 @@ static bool read_object(const struct mirror_entry *entry, struct object_record *
            !object_record_decode(tree, ret_record, NULL);
 }
 
-static bool read_checkpoint(const struct mirror_entry *entry, struct checkpoint_record *ret_record)
+static bool read_sound(const struct mirror_entry *entry, struct checkpoint_record *ret_record)
 {
-    AUTO_JSON json_t *tree = NULL;
-
-    checkpoint_record_done(ret_record); /* of one that was looked at before */
-    return entry && !json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) &&
-           !checkpoint_record_decode(tree, ret_record, NULL) && !ret_record->damaged[0];
+    return checkpoint_entry_read(entry, ret_record) && !ret_record->damaged[0];
 }
 
 static bool is_registered(const struct storing_view *view, const char *node)
@@ -69,7 +66,7 @@ static bool newest(const struct storing_view *view, const char *job,
         mirror_range(view->mirror, keys_job(prefix, view->cluster, job, "checkpoints/"), &entries);
 
     while (count-- > 0)
-        if (read_checkpoint(&entries[count], ret_record))
+        if (read_sound(&entries[count], ret_record))
             return true;
     return false;
 }
@@ -104,7 +101,7 @@ static bool can_help(const struct storing_view *view, const char *job,
     return object->state == RECORD_UPLOADING && strcmp(object->node, view->node) != 0 &&
            !has_helped(view, job, object->manifest_sha256) &&
            !is_resting(view, job, object->manifest_sha256) &&
-           read_checkpoint(mirror_find(view->mirror, key), record) &&
+           read_sound(mirror_find(view->mirror, key), record) &&
            !strcmp(record->manifest_sha256, object->manifest_sha256) &&
            copies_has(record->shares, view->node);
 }
