@@ -200,14 +200,21 @@ static void a_planned_plan_lets_workers_leave_by_themselves(void **state)
     assert_null(entry_of(1));
 }
 
+/* The answer to a failure of the generation before: one process of this node goes on. */
+static void go_on_with(uint64_t generation, enum plan_source source, unsigned slot)
+{
+    struct plan *plan = make_plan(generation, false, 1, &slot, (uint64_t[]){10 + slot});
+    plan->source = source;
+    plan->follows = generation - 1;
+    feed_plan(AGENT_PLAN, plan);
+}
+
 static void going_back_stops_whom_it_leaves_out(void **state)
 {
     (void)state;
     run_two();
     feed_status(1, 11, WORKER_STUCK, 1);
-    struct plan *plan = make_plan(2, false, 1, (unsigned[]){0}, (uint64_t[]){10});
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    feed_plan(AGENT_PLAN, plan);
+    go_on_with(2, PLAN_SOURCE_CHECKPOINT, 0);
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
     feed_tick(now_ns + TIMEOUT_NS - 1);
     assert_int_equal(count_of(AGENT_KILL, 1), 0);
@@ -221,10 +228,7 @@ static void going_back_stops_whom_it_leaves_out(void **state)
 static void leave_out_one(void)
 {
     run_two();
-    struct plan *plan = make_plan(2, false, 1, (unsigned[]){0}, (uint64_t[]){10});
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->follows = 1;
-    feed_plan(AGENT_PLAN, plan);
+    go_on_with(2, PLAN_SOURCE_MEMORY, 0);
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 1), 1);
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
 }
@@ -239,10 +243,7 @@ static void one_that_is_left_out_after_a_failure_steps_aside(void **state)
     feed_tick(now_ns + TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
     /* Generation 2 has failed, too, and 3 goes on from what this one kept. */
-    struct plan *plan = make_plan(3, false, 1, (unsigned[]){1}, (uint64_t[]){11});
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->follows = 2;
-    feed_plan(AGENT_PLAN, plan);
+    go_on_with(3, PLAN_SOURCE_MEMORY, 1);
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 1), 1);
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
 }
@@ -255,10 +256,7 @@ static void the_root_of_a_generation_of_this_node_alone_is_killed_at_once(void *
         teardown(NULL);
         setup(NULL);
         run_two();
-        struct plan *plan = make_plan(2, false, 1, (unsigned[]){1}, (uint64_t[]){11});
-        plan->source = source == 0 ? PLAN_SOURCE_MEMORY : PLAN_SOURCE_CHECKPOINT;
-        plan->follows = 1;
-        feed_plan(AGENT_PLAN, plan);
+        go_on_with(2, source == 0 ? PLAN_SOURCE_MEMORY : PLAN_SOURCE_CHECKPOINT, 1);
         assert_int_equal(count_of(AGENT_KILL, 0), 1);
         assert_int_equal(count_of(AGENT_KILL, 1), 0);
         feed_exit(0, -9);
