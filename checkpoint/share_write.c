@@ -29,6 +29,21 @@ static int fail(struct error *error, int code, const char *action, const char *p
     return error_set(error, code, "cannot %s %s: %s", action, path, strerror(-code));
 }
 
+/*
+ * The folder was there when this share began. A worker whose own share fails removes the folder if
+ * nothing is in it, and rank 0 removes it whole, so one that has vanished is the consequence of a
+ * peer's failure. The peer reports the cause; an ENOENT from here would hide it.
+ */
+static int fail_in_folder(struct error *error, int code, const char *action, const char *path)
+{
+    if (code == -ENOENT)
+        return error_set(error, -ECANCELED,
+                         "cannot %s %s: the folder was removed, because another worker gave the "
+                         "checkpoint up",
+                         action, path);
+    return fail(error, code, action, path);
+}
+
 static int open_file(struct share_file *file, struct staging *staging, struct error *error)
 {
     const struct io *io = staging->io;
@@ -38,7 +53,7 @@ static int open_file(struct share_file *file, struct staging *staging, struct er
         return fail(error, r, "replace", file->path);
     r = io->create(staging->context, file->path, true);
     if (r < 0)
-        return fail(error, r, "create", file->path);
+        return fail_in_folder(error, r, "create", file->path);
     file->descriptor = r;
     file->created = true;
     r = io->reserve(staging->context, file->descriptor, size);
@@ -219,7 +234,7 @@ static int finish_files(struct share *share, struct staging *staging, struct err
     if (r != 0)
         return r;
     r = staging->io->sync_directory(staging->context, share->directory);
-    return r == 0 ? 0 : fail(error, r, "sync the folder", share->directory);
+    return r == 0 ? 0 : fail_in_folder(error, r, "sync the folder", share->directory);
 }
 
 /* Best effort: what cannot be removed is swept by checkpoint_retain(). */

@@ -7,8 +7,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/writer.h"
-#include "daemon/meanings.h"
-#include "daemon/view.h"
 #include "membership/keys.h"
 
 struct sweeping {
@@ -83,22 +81,11 @@ static bool is_news(struct job *job, const struct sweeping *sweeping)
     return news;
 }
 
-static bool is_over(const struct job *job)
-{
-    const struct mirror *mirror = &job->daemon->mirror;
-    char key[KV_KEY_MAX];
-    const struct mirror_entry *entry =
-        mirror_find(mirror, keys_said(key, job->daemon->config->cluster, job->name, "state"));
-    const struct state_record *state = entry ? meaning_of_state(mirror, entry) : NULL;
-
-    return state && view_job_over(state->state);
-}
-
 void sweeping_sync(struct job *job)
 {
     bool own_folder = job->spec.checkpoint.copies >= 2;
 
-    if (!job->plan || !(own_folder || is_over(job)) ||
+    if (!job->plan || !(own_folder || job->plan->worker_count == 0) ||
         (job->sweeping && !__atomic_load_n(&job->sweeping->done, __ATOMIC_ACQUIRE)))
         return;
     sweeping_stop(job);

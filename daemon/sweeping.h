@@ -4,8 +4,9 @@
  * because removing large files takes long.
  *
  * In a folder that all nodes share the workers do it (worker/retention.h). What they leave behind,
- * such as checkpoints that were made while etcd was away, goes when the job is over: the node that
- * has recorded its last checkpoint removes it.
+ * such as checkpoints that were made while etcd was away, goes when the plan has no workers any
+ * more (the job is over or paused): the node that has recorded the newest checkpoint removes it.
+ * The plan says so and not the job's state, because only the leader follows states.
  *
  * The records decide (recording.c deletes those that need not stay, firnctl those that a person
  * wants gone), so no record ever promises files that are not there.

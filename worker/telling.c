@@ -1,5 +1,6 @@
 #include "worker/telling.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +143,8 @@ void telling_checkpoint_alarm(struct trainer *trainer, const struct error *error
     char text[CONTROL_TEXT_SIZE];
 
     log_warning("%s", error->text); /* with step and file, which the alarm leaves out */
+    if (error->code == -ECANCELED)
+        return; /* a peer gave the checkpoint up, and reports why */
     alarms_of_checkpoint(trainer->options->checkpoint_dir, error, text);
     telling_alarm(trainer, ALARM_CHECKPOINT, text);
 }

@@ -11,7 +11,7 @@ from cluster import BIN, PIPELINE, Cluster
 from job import Job, JobTest
 from test_checkpoints import firnctl
 
-DISK_BYTES = 3 << 20  # room for a few checkpoints, less than the padding of the test
+DISK_BYTES = 6 << 20  # room for twice the checkpoints that are kept: neighbours share no file
 
 
 class Tmpfs:
@@ -271,7 +271,11 @@ class Input(JobTest):
             cluster.wait("it is over on all nodes", lambda: all(
                 alarms[-1] == "the alarm is over" for alarms in self.alarms(job).values()))
             for node, alarms in self.alarms(job).items():
-                self.assertEqual(len(alarms), len(set(alarms)), f"node {node} repeats itself: {alarms}")
+                # A node that sits checkpoints out while others write its part is tried again, so that two
+                # alarms may alternate; the same one twice in a row is no news.
+                self.assertFalse([text for text, after in zip(alarms, alarms[1:]) if text == after],
+                                 f"node {node} repeats itself: {alarms}")
+                self.assertFalse([text for text in alarms if "No such file" in text], alarms)
                 self.assertTrue(any("No space left on device; make room" in alarm for alarm in alarms), alarms)
             self.end(job)
 

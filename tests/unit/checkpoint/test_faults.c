@@ -133,6 +133,31 @@ static void the_disk_dies_at_every_operation(void **state)
     run(io_probe(&why), kinds, ARRAY_COUNT(kinds));
 }
 
+static int create_in_a_removed_folder(struct io_context *context, const char *path, bool direct)
+{
+    (void)context;
+    (void)path;
+    (void)direct;
+    return -ENOENT;
+}
+
+/* A peer that failed has removed the folder: its failure is the cause, and not a missing folder. */
+static void a_folder_that_a_peer_removed_is_no_trouble_of_its_own(void **state)
+{
+    (void)state;
+    char folder[64];
+    sample_folder(folder);
+    struct error error = {0};
+    struct io io = *io_threads_table();
+    io.create = create_in_a_removed_folder;
+    struct checkpoint_writer *writer = sample_writer(&io, 8192);
+    assert_int_equal(sample_save(writer, &io, folder, NEW, 2, &error), -ECANCELED);
+    assert_int_equal(error.code, -ECANCELED);
+    assert_non_null(strstr(error.text, "another worker gave the checkpoint up"));
+    checkpoint_writer_stop(writer);
+    sample_remove(folder);
+}
+
 /* A share that fails on a disk that still removes files leaves nothing at all. */
 static void a_failed_share_leaves_nothing(void **state)
 {
@@ -193,6 +218,7 @@ int main(void)
         cmocka_unit_test(every_operation_fails_once),
         cmocka_unit_test(every_operation_fails_with_frozen_units),
         cmocka_unit_test(the_disk_dies_at_every_operation),
+        cmocka_unit_test(a_folder_that_a_peer_removed_is_no_trouble_of_its_own),
         cmocka_unit_test(a_failed_share_leaves_nothing),
         cmocka_unit_test(a_full_disk_says_what_is_needed),
     };
