@@ -54,8 +54,8 @@ int retain_remove(const char *folder, uint64_t step, struct error *error)
     int r = retain_remove_folder(gone, error);
     if (r != 0)
         return r;
-    if (rename(path, gone) != 0)
-        return fail(error, path);
+    if (rename(path, gone) != 0) /* a worker and its firnd may both find it too old */
+        return errno == ENOENT ? 0 : fail(error, path);
     r = file_sync_directory(folder, error);
     return r != 0 ? r : retain_remove_folder(gone, error);
 }

@@ -519,13 +519,11 @@ static bool learns(const struct metrics *mine, const struct metrics *theirs)
     return false;
 }
 
-/* The first @size bytes of the file, in another one. */
-static int copy_prefix(const struct metrics *metrics, int to, off_t size)
+/* Append the bytes [@from, @end) of the file to another one. */
+static int copy_range(const struct metrics *metrics, int to, off_t from, off_t end)
 {
-    off_t from = 0;
-
-    while (from < size) {
-        ssize_t n = copy_file_range(metrics->descriptor, &from, to, NULL, (size_t)(size - from), 0);
+    while (from < end) {
+        ssize_t n = copy_file_range(metrics->descriptor, &from, to, NULL, (size_t)(end - from), 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -547,22 +545,28 @@ static int write_all(int descriptor, const struct bytes *text)
     return 0;
 }
 
-/* The file up to @offset and then @text, durable under its name, or as it was. */
-static int replace_end(const struct metrics *metrics, off_t offset, const struct bytes *text,
-                       struct error *error)
+/* Replace the bytes [@offset, @end) of the file by @text, durably; it stays as it was on errors. */
+static int replace_range(const struct metrics *metrics, off_t offset, off_t end,
+                         const struct bytes *text, struct error *error)
 {
     AUTO_FREE char *path = NULL;
+    off_t size = 0;
+    int status = metrics->descriptor < 0 ? 0 : file_size(metrics, &size, error);
 
-    if (offset == 0)
+    if (status)
+        return status;
+    if (offset == 0 && end >= size)
         return file_replace(metrics->path, text->data, text->size_bytes, 0644, error);
     if (asprintf(&path, "%s.new", metrics->path) < 0) {
         path = NULL;
         return error_set(error, -ENOMEM, "no memory to replace %s", metrics->path);
     }
     AUTO_CLOSE int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    int status = descriptor < 0 ? -errno : copy_prefix(metrics, descriptor, offset);
+    status = descriptor < 0 ? -errno : copy_range(metrics, descriptor, 0, offset);
     if (!status)
         status = write_all(descriptor, text);
+    if (!status)
+        status = copy_range(metrics, descriptor, end, size);
     if (!status && (fsync(descriptor) || rename(path, metrics->path)))
         status = -errno;
     if (!status)
@@ -572,18 +576,19 @@ static int replace_end(const struct metrics *metrics, off_t offset, const struct
 }
 
 /*
- * In place of the file from @offset on, durable before it counts; lines that the disk refused are
- * among them. What cannot be opened then is opened for the next line.
+ * Replace the end of the file from @offset on, durably; the lines that the disk refused are among
+ * @text. The steps in memory are those of @text afterwards. A file that could not be opened before
+ * is opened for the next line.
  */
-static int replace_file(struct metrics *metrics, off_t offset, const struct bytes *text,
-                        struct error *error)
+static int replace_end(struct metrics *metrics, off_t offset, const struct bytes *text,
+                       struct error *error)
 {
     struct metrics merged = {0};
     size_t valid_bytes;
     int status = load_lines(&merged, text, true, &valid_bytes, error);
 
     if (!status)
-        status = replace_end(metrics, offset, text, error);
+        status = replace_range(metrics, offset, INT64_MAX, text, error);
     if (!status) {
         free(metrics->steps);
         metrics->steps = merged.steps;
@@ -595,6 +600,17 @@ static int replace_file(struct metrics *metrics, off_t offset, const struct byte
     }
     free(merged.steps);
     return status;
+}
+
+/* Lines behind @end are copied as bytes: they may be those of millions of steps. */
+static int replace_middle(struct metrics *metrics, off_t offset, off_t end,
+                          const struct bytes *text, struct error *error)
+{
+    int status = replace_range(metrics, offset, end, text, error);
+
+    if (!status)
+        status = open_file(metrics, error);
+    return status ? status : load_file(metrics, error);
 }
 
 /* What was only scanned, and becomes part of the file, is looked at closely. -EBADMSG */
@@ -667,14 +683,51 @@ static int take_as_they_are(struct metrics *metrics, const struct metrics *their
     return status ? status : 1;
 }
 
-/* Lines of mine before their first are as they were; of the others there are no more than a history
- * has, and what this node wrote since. */
-static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
-                       const struct bytes *their_text, struct error *error)
+/* Read the lines of this node that theirs may change. *ret_end: where these end in the file, or
+ * INT64_MAX: with the file, and with the lines that the disk refused. */
+static int read_overlap(const struct metrics *metrics, const struct metrics *theirs, off_t offset,
+                        struct bytes *ret_text, off_t *ret_end, struct error *error)
+{
+    off_t end = 0, size = 0;
+
+    *ret_end = INT64_MAX;
+    if (metrics->descriptor < 0 || metrics->unwritten_count > 0)
+        return read_lines(metrics, offset, ret_text, error);
+    int status = find_offset(metrics, metrics_last_step(theirs) + 1, &end, error);
+    if (!status)
+        status = file_size(metrics, &size, error);
+    if (!status && end < size)
+        *ret_end = end;
+    return status ? status : read_range(metrics, offset, end, ret_text, error);
+}
+
+/* Merge their lines with this node's from @offset on, which are no more than a history has. */
+static int merge_into_file(struct metrics *metrics, const struct metrics *theirs,
+                           const struct bytes *their_text, off_t offset, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes text = {0}, merged = {0};
     struct metrics mine = {0};
     size_t valid_bytes;
+    off_t end;
+    int status = read_overlap(metrics, theirs, offset, &text, &end, error);
+
+    if (!status)
+        status = load_lines(&mine, &text, true, &valid_bytes, error);
+    bool wanted = !status && learns(&mine, theirs);
+    if (wanted)
+        status = merge_lines(&mine, &text, theirs, their_text, &merged);
+    if (status && error && !error->code)
+        error_set(error, status, "merging metrics into %s: %s", metrics->path, strerror(-status));
+    if (!status && wanted)
+        status = end == INT64_MAX ? replace_end(metrics, offset, &merged, error)
+                                  : replace_middle(metrics, offset, end, &merged, error);
+    free(mine.steps);
+    return status;
+}
+
+static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
+                       const struct bytes *their_text, struct error *error)
+{
     off_t offset = 0;
     int status = metrics->descriptor < 0
                      ? open_file(metrics, error)
@@ -686,18 +739,7 @@ static int adopt_lines(struct metrics *metrics, const struct metrics *theirs,
         status = check_lines(their_text, error);
     if (status)
         return MIN(status, 0);
-    status = read_lines(metrics, offset, &text, error);
-    if (!status)
-        status = load_lines(&mine, &text, true, &valid_bytes, error);
-    bool wanted = !status && learns(&mine, theirs);
-    if (wanted)
-        status = merge_lines(&mine, &text, theirs, their_text, &merged);
-    if (status && error && !error->code)
-        error_set(error, status, "merging metrics into %s: %s", metrics->path, strerror(-status));
-    if (!status && wanted)
-        status = replace_file(metrics, offset, &merged, error);
-    free(mine.steps);
-    return status;
+    return merge_into_file(metrics, theirs, their_text, offset, error);
 }
 
 int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes, struct error *error)

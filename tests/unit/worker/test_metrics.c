@@ -698,6 +698,36 @@ static void test_adopt_keeps_what_is_older(void **state)
     bytes_done(&foreign);
 }
 
+/* A gap long ago is filled where it is; the lines behind it stay, and replays are compared. */
+static void test_adopt_fills_an_old_gap(void **state)
+{
+    struct error error = {0};
+    struct bytes whole = {0}, text = {0};
+
+    (void)state;
+    write_long_file(100000);
+    read_text(&whole);
+    size_t known = metrics_cut(whole.data, whole.size_bytes, 400);
+    size_t gap = metrics_cut(whole.data, whole.size_bytes, 390);
+    struct bytes torn = {0};
+    assert_int_equal(bytes_append(&torn, whole.data, gap), 0);
+    assert_int_equal(bytes_append(&torn, whole.data + known, whole.size_bytes - known), 0);
+    assert_int_equal(file_replace(path, torn.data, torn.size_bytes, 0644, &error), 0);
+    struct metrics *metrics = open_metrics();
+    assert_int_equal(metrics_adopt(metrics, whole.data, known, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 100000);
+    read_text(&text);
+    assert_int_equal(text.size_bytes, whole.size_bytes);
+    assert_memory_equal(text.data, whole.data, text.size_bytes);
+    struct metrics_line other = line_of(395);
+    assert_int_equal(metrics_append(metrics, &other, &error), -EILSEQ);
+    append(metrics, 100001, 100001);
+    metrics_close(metrics);
+    bytes_done(&torn);
+    bytes_done(&text);
+    bytes_done(&whole);
+}
+
 /* What is there already, and what comes behind it: the file grows, and nothing of it is moved. */
 static void test_adopted_lines_are_appended(void **state)
 {
@@ -779,6 +809,7 @@ int main(void)
         cmocka_unit_test_setup(test_rewind_with_lines_unwritten, begin_without_file),
         cmocka_unit_test_setup(test_a_long_history_is_not_read, begin_without_file),
         cmocka_unit_test_setup(test_adopt_keeps_what_is_older, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_fills_an_old_gap, begin_without_file),
         cmocka_unit_test_setup(test_adopted_file_cannot_be_opened, begin_without_file),
         cmocka_unit_test(test_no_folder),
     };
