@@ -93,14 +93,17 @@ static int read_desired(struct view *view, const struct mirror *mirror, const ch
 }
 
 /*
- * Progress of the generation in force, or of the one whose state it took over. What was reached
- * before the job went back to a checkpoint says nothing any more: neither the step nor which layers
- * were frozen.
+ * Is @progress that of the generation in force, or of the one whose state it took over? Steps that
+ * were lost say nothing any more, neither the step nor which layers were frozen: those before the
+ * job went back to a checkpoint, and those that a lone node computed whose state died with it. Its
+ * word may come late, when a plan made after a failure has already resumed at an earlier step.
  */
 static bool speaks_of(const struct progress_record *progress, const struct plan *plan)
 {
-    return progress->generation >=
-           (plan->source == PLAN_SOURCE_MEMORY ? plan->follows : plan->generation);
+    if (progress->generation >= plan->generation)
+        return true;
+    return plan->source == PLAN_SOURCE_MEMORY && progress->generation >= plan->follows &&
+           (plan->planned || progress->step <= plan->resume_step);
 }
 
 /* What the leader says of it; NULL: nothing that is understood. */

@@ -291,11 +291,18 @@ static void test_wishes_and_words(void **state)
     mirror_done(&mirror);
 }
 
-/* The view of a plan of generation 7 that follows 6, with progress of @generation. */
-static void check_progress(enum plan_source source, uint64_t generation, bool counts)
+struct said {
+    enum plan_source source;
+    bool planned;
+    uint64_t generation, step;
+    bool counts;
+};
+
+/* The view of a plan of generation 7 that follows 6 and resumes at step 30. */
+static void check_progress(const struct said *said)
 {
     struct progress_record progress = {
-        .generation = generation, .step = 4000, .steps = STEPS, .frozen_layers = 5};
+        .generation = said->generation, .step = said->step, .steps = STEPS, .frozen_layers = 5};
     struct plan *plan = sample_plan();
     struct mirror mirror = {0};
     char key[KV_KEY_MAX];
@@ -305,19 +312,20 @@ static void check_progress(enum plan_source source, uint64_t generation, bool co
     plan->generation = 7;
     plan->follows = 6;
     plan->frozen_layers = 2;
-    if (source != PLAN_SOURCE_MEMORY) {
-        plan->source = source;
-        plan->has_commit = false;
+    plan->planned = said->planned;
+    plan->resume_step = 30;
+    plan->has_commit = false;
+    if (said->source != PLAN_SOURCE_MEMORY) {
+        plan->source = said->source;
         plan->move_count = plan->donor_count = plan->history_count = 0;
-        plan->resume_step = 30;
         snprintf(plan->restore_path, sizeof(plan->restore_path), "/checkpoints/demo/30");
     }
     put_tree(&mirror, keys_job(key, CLUSTER, "demo", "generation"), plan_encode(plan));
     put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
              progress_record_encode(&progress));
     struct view *view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.progress_step, counts ? 4000 : plan->resume_step);
-    assert_int_equal(view->view.frozen_layers, counts ? 5 : 2);
+    assert_int_equal(view->view.progress_step, said->counts ? said->step : plan->resume_step);
+    assert_int_equal(view->view.frozen_layers, said->counts ? 5 : 2);
     view_free(view);
     plan_free(plan);
     mirror_done(&mirror);
@@ -325,12 +333,20 @@ static void check_progress(enum plan_source source, uint64_t generation, bool co
 
 static void test_progress_of_a_life_that_is_over(void **state)
 {
+    static const struct said cases[] = {
+        {PLAN_SOURCE_MEMORY, true, 7, 40, true},
+        {PLAN_SOURCE_MEMORY, true, 6, 40, true},  /* which goes on until 7 takes over */
+        {PLAN_SOURCE_MEMORY, true, 5, 40, false}, /* 6 may have begun from a checkpoint */
+        {PLAN_SOURCE_MEMORY, false, 7, 40, true},
+        {PLAN_SOURCE_MEMORY, false, 6, 30, true},
+        {PLAN_SOURCE_MEMORY, false, 6, 40, false}, /* lost with the node that computed them */
+        {PLAN_SOURCE_CHECKPOINT, false, 7, 40, true},
+        {PLAN_SOURCE_CHECKPOINT, false, 6, 30, false},
+    };
+
     (void)state;
-    check_progress(PLAN_SOURCE_MEMORY, 7, true);
-    check_progress(PLAN_SOURCE_MEMORY, 6, true);
-    check_progress(PLAN_SOURCE_MEMORY, 5, false); /* 6 may have begun from a checkpoint */
-    check_progress(PLAN_SOURCE_CHECKPOINT, 7, true);
-    check_progress(PLAN_SOURCE_CHECKPOINT, 6, false);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        check_progress(&cases[i]);
 }
 
 static void test_damaged_keys_are_refused(void **state)
