@@ -1,6 +1,6 @@
 /*
  * What a checkpoint costs the training that it saves: GPT-2 124M with AdamW (1.5 GB), through the
- * worker's own step loop calls (worker/snapshot.h, worker/restore.h).
+ * worker's own step loop calls (worker/checkpoint/snapshot.h, worker/state/restore.h).
  *
  *   save       nothing else runs: from the beginning of a save to its commit on disk, beside fio
  *              writing files of the same sizes with O_DIRECT, the same blocks and depth, flush
@@ -28,12 +28,12 @@
 #include "bench/fio.h"
 #include "bench/peer.h"
 #include "bench/usage.h"
-#include "checkpoint/io.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/reader.h"
-#include "worker/restore.h"
+#include "checkpoint/io/io.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/read/reader.h"
+#include "worker/state/restore.h"
 
-/* What worker/snapshot.c and checkpoint/writer.c use. */
+/* What worker/checkpoint/snapshot.c and checkpoint/write/writer.c use. */
 #define DEPTH       8
 #define BLOCK_BYTES ((size_t)4 << 20)
 #define FILES_MAX   4

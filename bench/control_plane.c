@@ -34,11 +34,11 @@
 #include "bench/many_nodes.h"
 #include "bench/measure.h"
 #include "bench/usage.h"
-#include "elastic/job_spec.h"
-#include "membership/etcd.h"
-#include "membership/keys.h"
-#include "membership/poll_loop.h"
-#include "membership/records.h"
+#include "elastic/job/job_spec.h"
+#include "membership/etcd/etcd.h"
+#include "membership/kv/keys.h"
+#include "membership/transport/poll_loop.h"
+#include "membership/kv/records.h"
 
 #define PROCESSES   5
 #define ALONE       2 /* processes with one node each: n0000 and n0001 */

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "model/stage.h"
+#include "model/net/stage.h"
 
 struct device_rig {
     const struct kernel *kernel;

@@ -88,7 +88,7 @@ def product_flops(options):
 
 
 def step_flops(options):
-    """Forward and backward, attention's half that is masked left out; as model/unit_cost.c counts."""
+    """Forward and backward, attention's half that is masked left out; as model/net/unit_cost.c counts."""
     rows, width = options.batch * options.context, options.width
     layer = 2 * rows * 12 * width ** 2 + 2 * rows * options.context * width
     return 3 * (options.layers * layer + 2 * rows * width * options.vocab)

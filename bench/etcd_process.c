@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "bench/measure.h"
-#include "membership/http.h"
+#include "membership/transport/http.h"
 
 #define PROGRAM     "/usr/bin/etcd"
 #define ANSWER_NS   (10 * NS_PER_SECOND)

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "bench/scratch.h"
-#include "membership/poll_loop.h"
+#include "membership/transport/poll_loop.h"
 
 struct etcd_process {
     pid_t pid;

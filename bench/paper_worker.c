@@ -94,7 +94,7 @@ static void will_say(struct worker_process *process, unsigned what)
     sd_event_source_set_enabled(process->source, SD_EVENT_ONESHOT);
 }
 
-/* ---- daemon/worker_process.h ---- */
+/* ---- daemon/jobs/worker_process.h ---- */
 
 int worker_process_spawn(const struct worker_process_options *options,
                          struct worker_process **ret_process, struct error *error)

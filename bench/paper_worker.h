@@ -1,6 +1,6 @@
 /*
  * A worker on paper: says at once what a firn-worker would say to its firnd when it starts, is
- * prepared, switches, and loses a link. It stands in for daemon/worker_process.c in the program
+ * prepared, switches, and loses a link. It stands in for daemon/jobs/worker_process.c in the program
  * that links it.
  */
 #pragma once
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/worker_process.h"
+#include "daemon/jobs/worker_process.h"
 
 /** paper_workers_running() - of this process's workers, how many are in @generation */
 unsigned paper_workers_running(uint64_t generation);

@@ -10,7 +10,7 @@
 
 #include "bench/measure.h"
 #include "bench/usage.h"
-#include "elastic/planner.h"
+#include "elastic/planner/planner.h"
 
 #define SLOTS          1000
 #define SLOTS_PER_NODE 8

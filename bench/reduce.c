@@ -1,5 +1,5 @@
 /*
- * The cost of exactness: the reduction along the lane tree (comm/reduce.h) beside a plain ring
+ * The cost of exactness: the reduction along the lane tree (comm/reduce/reduce.h) beside a plain ring
  * all-reduce that adds in whatever order the ring gives, over the same links, with the same
  * additions, in the same rounds.
  *
@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "bench/measure.h"
 #include "bench/usage.h"
-#include "comm/mesh.h"
-#include "comm/reduce.h"
+#include "comm/mesh/mesh.h"
+#include "comm/reduce/reduce.h"
 #include "kernels/kernel.h"
 
 #define SEAL_TURNS   5u
@@ -282,7 +282,7 @@ static void measure_world(struct measure *measure, unsigned replicas, unsigned l
     measure_samples(measure, key, &world.exact);
 }
 
-/* What the tags of frames cost (comm/seal.h): the same reduction with either kind, in turns. */
+/* What the tags of frames cost (comm/mesh/frame_seal.h): the same reduction with either kind, in turns. */
 static void measure_seals(struct measure *measure, unsigned rounds)
 {
     static struct world world;

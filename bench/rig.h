@@ -8,9 +8,9 @@
 #pragma once
 
 #include "bench/scratch.h"
-#include "worker/engine.h"
-#include "worker/exchange.h"
-#include "worker/snapshot.h"
+#include "worker/step/engine.h"
+#include "worker/step/step_commit.h"
+#include "worker/checkpoint/snapshot.h"
 
 struct rig {
     struct job_spec spec;
@@ -46,7 +46,7 @@ void rig_close(struct rig *rig);
 /**
  * rig_step() - one training step, from the samples to the updated parameters
  * @snapshot: NULL, or a checkpoint that may be under way: its memory is waited for before the
- * optimizer runs, as worker/session.c does
+ * optimizer runs, as worker/session/session.c does
  * Return: the seconds of that wait
  */
 double rig_step(struct rig *rig, struct snapshot *snapshot);

@@ -1,8 +1,8 @@
-/* Checkpoints of a rig's state through the worker's own calls (worker/snapshot.h). */
+/* Checkpoints of a rig's state through the worker's own calls (worker/checkpoint/snapshot.h). */
 #pragma once
 
 #include "bench/rig.h"
-#include "worker/snapshot.h"
+#include "worker/checkpoint/snapshot.h"
 
 struct saving {
     struct rig *rig;

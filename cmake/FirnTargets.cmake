@@ -1,4 +1,4 @@
-# One static library a folder, one program a main file, one executable a test file.
+# One static library a room, one program a main file, one executable a test file.
 
 set(FIRN_WARNINGS
     -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes
@@ -39,22 +39,34 @@ if(FIRN_FUZZ)
     target_link_options(firn_options INTERFACE -fsanitize=address,undefined)
 endif()
 
-# firn_library(NAME DEPENDS other... LIBRARIES imported...): every .c file of the folder
+# firn_library(NAME ROOMS room... DEPENDS other... LIBRARIES imported...)
+# The library of a folder, of every .c file in it. Each room is a static library of its own (firn_<folder>_<room>), made of
+# its .c files, and so are the files beside the rooms. Their order is the dependency rule, which
+# tests/lint/rules.py holds includes to; the linker goes round a folder's rooms until all is found,
+# because what a room is given as a callback may be defined above it.
 function(firn_library name)
-    cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;SOURCES;EXCLUDE" ${ARGN})
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
-    list(FILTER sources EXCLUDE REGEX "/main\\.c$")
-    foreach(excluded ${ARG_EXCLUDE})
-        list(FILTER sources EXCLUDE REGEX "/${excluded}$")
+    cmake_parse_arguments(ARG "" "" "ROOMS;DEPENDS;LIBRARIES;SOURCES" ${ARGN})
+    set(libraries)
+    foreach(room . ${ARG_ROOMS})
+        file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.c)
+        list(FILTER sources EXCLUDE REGEX "/main\\.c$")
+        set(target firn_${name}_${room})
+        if(room STREQUAL ".")
+            list(APPEND sources ${ARG_SOURCES})
+            set(target firn_${name}_top)
+        endif()
+        if(sources)
+            add_library(${target} STATIC ${sources})
+            target_link_libraries(${target} PUBLIC firn_options ${ARG_DEPENDS} ${ARG_LIBRARIES})
+            list(APPEND libraries ${target})
+        endif()
     endforeach()
-    list(APPEND sources ${ARG_SOURCES})
-    if(sources)
-        add_library(firn_${name} STATIC ${sources})
-        target_link_libraries(firn_${name} PUBLIC firn_options ${ARG_DEPENDS} ${ARG_LIBRARIES})
-    else()
-        add_library(firn_${name} INTERFACE)
-        target_link_libraries(firn_${name} INTERFACE firn_options ${ARG_DEPENDS} ${ARG_LIBRARIES})
+    add_library(firn_${name} INTERFACE)
+    list(JOIN libraries "," group)
+    if(group)
+        target_link_libraries(firn_${name} INTERFACE "$<LINK_GROUP:RESCAN,${group}>")
     endif()
+    target_link_libraries(firn_${name} INTERFACE firn_options ${ARG_DEPENDS} ${ARG_LIBRARIES})
 endfunction()
 
 # firn_program(NAME folder): the folder's main.c linked with the folder's library
@@ -73,9 +85,11 @@ endif()
 # Every program of unit, parity and fuzz tests: the builds with sanitizers need nothing else.
 add_custom_target(firn_test_programs)
 
-# firn_tests(folder library...): every test_*.c of the folder is one cmocka program and one test
+# firn_tests(folder library...): every test_*.c of the folder and of its rooms is one cmocka program
+# and one test
 function(firn_tests folder)
-    file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/test_*.c)
+    file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/test_*.c
+                                      ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*/test_*.c)
     foreach(source ${tests})
         get_filename_component(name ${source} NAME_WE)
         string(REPLACE "/" "_" prefix ${folder})

@@ -1,7 +1,7 @@
 /*
  * The table of commands. Order is the order of `firnctl help`: what one does first comes first.
  */
-#include "ctl/commands.h"
+#include "ctl/command/commands.h"
 
 static const struct flag endpoints = {
     "endpoints", "URLS",

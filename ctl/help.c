@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/commands.h"
-#include "ctl/terminal.h"
+#include "ctl/command/commands.h"
+#include "ctl/view/terminal.h"
 
 #define NAME_COLUMNS 26
 #define FLAG_COLUMNS 22

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "ctl/arguments.h"
+#include "ctl/command/arguments.h"
 #include "ctl/help.h"
-#include "ctl/output.h"
-#include "ctl/terminal.h"
+#include "ctl/view/output.h"
+#include "ctl/view/terminal.h"
 
 #define OUTPUT_BYTES ((size_t)1 << 16)
 

@@ -1,10 +1,10 @@
 /*
  * This node in its cluster: the client of etcd, the registration, the election, and what follows
- * from them for the keys that it follows (daemon/following.h).
+ * from them for the keys that it follows (daemon/subscription.h).
  */
 #pragma once
 
-#include "daemon/daemon.h"
+#include "daemon/core/daemon.h"
 
 /**
  * cluster_join() - register, campaign, and follow the cluster's keys from now on

@@ -1,4 +1,4 @@
-#include "daemon/daemon.h"
+#include "daemon/core/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "base/secrecy.h"
 #include "daemon/cluster.h"
-#include "daemon/http_server.h"
-#include "daemon/job.h"
-#include "daemon/link_ports.h"
+#include "daemon/http/http_server.h"
+#include "daemon/jobs/job.h"
+#include "daemon/node/link_ports.h"
 #include "daemon/reconcile.h"
 
 #define GOODBYE_US 1000000

@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "base/mapped_blocks.h"
 #include "base/secrecy.h"
-#include "daemon/config.h"
-#include "daemon/daemon.h"
-#include "daemon/journal.h"
+#include "daemon/config/config.h"
+#include "daemon/core/daemon.h"
+#include "daemon/core/journal.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "daemon/daemon.h"
+#include "daemon/core/daemon.h"
 
 /** reconcile_init() - from now on daemon_wake() works */
 int reconcile_init(struct daemon *daemon) CHECK_RESULT;

@@ -10,12 +10,12 @@
 #include "base/log.h"
 #include "base/mapped_blocks.h"
 #include "base/secrecy.h"
-#include "comm/frame.h"
+#include "comm/mesh/frame.h"
 #include "kernels/backend.h"
 #include "kernels/openblas_core.h"
-#include "worker/rates.h"
-#include "worker/sample.h"
-#include "worker/trainer.h"
+#include "worker/device/slot_benchmark.h"
+#include "worker/session/sample.h"
+#include "worker/session/trainer.h"
 
 #define MAPPED_BYTES                                                                               \
     ((size_t)1 << 20) /* units, and messages that a copy costs more than their pages */

@@ -1,4 +1,4 @@
-# bash completion for firnctl. The words follow ctl/command_table.c; tests/unit/ctl/test_surfaces.c
+# bash completion for firnctl. The words follow ctl/command_table.c; tests/unit/ctl/command/test_surfaces.c
 # compares them. Names of jobs and nodes are asked of the cluster, which has one second to answer.
 
 _firnctl_second_words()

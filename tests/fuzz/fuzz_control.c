@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "elastic/control.h"
+#include "elastic/messages/control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

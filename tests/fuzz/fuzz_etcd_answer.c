@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "membership/etcd_codec.h"
+#include "membership/etcd/etcd_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/http_server.h"
+#include "daemon/http/http_server.h"
 
 #define TURNS_MAX  2000
 #define IDLE_TURNS 3  /* of a millisecond at most */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

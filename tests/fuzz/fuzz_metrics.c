@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "ctl/history.h"
+#include "ctl/cluster/history.h"
 #include "fuzz/memory_file.h"
-#include "worker/metrics.h"
+#include "worker/metrics/metrics.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

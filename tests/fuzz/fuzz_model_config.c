@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "elastic/huggingface.h"
+#include "elastic/job/huggingface.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

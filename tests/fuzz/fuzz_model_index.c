@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/model_index.h"
+#include "checkpoint/read/model_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/object_xml.h"
+#include "checkpoint/object/object_xml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "elastic/report.h"
-#include "elastic/step_record.h"
-#include "membership/records.h"
+#include "elastic/messages/report.h"
+#include "elastic/step/step_record.h"
+#include "membership/kv/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

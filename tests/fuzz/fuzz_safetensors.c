@@ -1,7 +1,7 @@
 /* Safetensors headers: whatever comes in, what is accepted tiles the file exactly. */
 #include <stdlib.h>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzz/memory_file.h"
-#include "model/token_row.h"
+#include "model/data/token_row.h"
 
 #define VOCAB 1000
 

@@ -28,15 +28,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "checkpoint/writer.h"
-#include "worker/engine.h"
-#include "worker/handover.h"
-#include "worker/restore.h"
-#include "worker/snapshot.h"
-#include "worker/spread.h"
-#include "worker/squares.h"
-#include "worker/tags.h"
-#include "worker/trainer.h"
+#include "checkpoint/write/writer.h"
+#include "worker/step/engine.h"
+#include "worker/state/handover.h"
+#include "worker/state/restore.h"
+#include "worker/checkpoint/snapshot.h"
+#include "worker/checkpoint/replication.h"
+#include "worker/step/gradient_norm.h"
+#include "worker/device/tags.h"
+#include "worker/session/trainer.h"
 
 #define PATH_SIZE (OPTIONS_PATH_SIZE + 32)
 

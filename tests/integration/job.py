@@ -53,7 +53,7 @@ def unpack_word(before, word):
 
 
 def unpack_workers(text):
-    """The packed workers of a plan, as elastic/plan_workers.h says, one by one."""
+    """The packed workers of a plan, as elastic/plan/plan_workers.h says, one by one."""
     workers, node, address = [], "", ""
     for worker in text.split(",") if text else []:
         node_word, slot, address_word, instance = worker.split(" ")

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "checkpoint/reader.h"
+#include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"
 
 #define STEPS 14

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"
 
 #define STEPS        300

@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 
 #include "base/file.h"
-#include "ctl/job_file.h"
-#include "model/stage.h"
-#include "worker/pretrained.h"
+#include "ctl/job/job_file.h"
+#include "model/net/stage.h"
+#include "worker/state/pretrained.h"
 
 #define VOCAB        256
 #define CONTEXT      16

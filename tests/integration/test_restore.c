@@ -16,7 +16,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"
 
 #define BEFORE 8

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "elastic/recovery.h"
-#include "elastic/shadow.h"
-#include "elastic/transfer.h"
+#include "elastic/recovery/recovery.h"
+#include "elastic/planner/shadow_stages.h"
+#include "elastic/recovery/state_moves.h"
 #include "integration/worker_crew.h"
 
 #define STEPS   60

@@ -21,8 +21,8 @@
 
 #include "base/compiler.h"
 #include "base/json.h"
-#include "checkpoint/export.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/read/export.h"
+#include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"
 
 #define STEPS        20

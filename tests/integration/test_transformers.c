@@ -18,11 +18,11 @@
 #include <sys/wait.h>
 
 #include "base/file.h"
-#include "checkpoint/export.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/read/export.h"
+#include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"
-#include "model/stage.h"
-#include "worker/restore.h"
+#include "model/net/stage.h"
+#include "worker/state/restore.h"
 
 #define STEPS        3
 #define VOCAB        256

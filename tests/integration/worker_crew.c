@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/read/reader.h"
 #include "integration/port_block.h"
 
 #define START_SECONDS   30

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "elastic/control.h"
+#include "elastic/messages/control.h"
 
 #define CREW_MAX 16
 

@@ -32,21 +32,21 @@ MAY_INCLUDE = {
 
 # Where time may pass without a condition, and why. Everything else waits for what it needs.
 MAY_SLEEP = {
-    "checkpoint/receive.c": "paces a copy: rests for as long as a chunk took",
-    "checkpoint/scrub.c": "paces reading back: spreads it over its time",
-    "checkpoint/remote.c": "a pause between two requests to a firnd that has not heard of a plan yet",
-    "worker/spread.c": "a pause between two looks at files of other nodes",
+    "checkpoint/replicate/receive.c": "paces a copy: rests for as long as a chunk took",
+    "checkpoint/read/scrub.c": "paces reading back: spreads it over its time",
+    "checkpoint/remote/remote.c": "a pause between two requests to a firnd that has not heard of a plan yet",
+    "worker/checkpoint/replication.c": "a pause between two looks at files of other nodes",
     "tests/integration/cluster.py": "a pause between two looks at a condition",
     "tests/lint/test_rules.py": "plants sleeping files",
-    "tests/unit/checkpoint/test_writer.c": "a pause between two polls of the condition",
-    "tests/unit/comm/test_mesh_fault.c": "a peer that sends heartbeats at their pace",
+    "tests/unit/checkpoint/write/test_writer.c": "a pause between two polls of the condition",
+    "tests/unit/comm/mesh/test_mesh_fault.c": "a peer that sends heartbeats at their pace",
     "tests/unit/kernels/test_team.c": "lets the members fall asleep, to see them woken",
 }
 
 # What computes numbers that must be the same on every machine, and what there may ask libm anyway.
 EXACT_FOLDERS = ("base", "kernels/cpu", "model", "elastic", "worker", "comm")
 MAY_ASK_LIBM = {
-    "model/generate.c": "draws what is sampled: no part of a run",
+    "model/net/generate.c": "draws what is sampled: no part of a run",
 }
 
 C_FILES = (".c", ".h", ".cu", ".cuh")

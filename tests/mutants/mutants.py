@@ -341,7 +341,7 @@ def instrument(files):
     commands, mutants = compile_commands(), []
     for name in files:
         if name not in commands:
-            sys.exit(f"{name} is not compiled: name a C file as the build does, as in elastic/leader.c")
+            sys.exit(f"{name} is not compiled: name a C file as the build does, as in elastic/leader/leader.c")
         with open(os.path.join(TOP, name), encoding="utf-8") as file:
             source = file.read()
         left_out = set()

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/unit.h"
+#include "model/net/unit.h"
 
 struct oracle {
     struct model_spec spec;

@@ -13,7 +13,7 @@
 #include "kernels/cuda/backend.h"
 
 #define MEMORY_BYTES ((size_t)64 << 30) /* of addresses: nothing touches them */
-#define ROW_ALIGN    64                 /* of rows of logits (model/unit.h) */
+#define ROW_ALIGN    64                 /* of rows of logits (model/net/unit.h) */
 
 struct sizes {
     const char *name;

@@ -14,7 +14,7 @@
 
 #include "base/philox.h"
 #include "kernels/kernel.h"
-#include "model/stage.h"
+#include "model/net/stage.h"
 
 #define TINY_BATCH     2
 #define TINY_UNITS     6

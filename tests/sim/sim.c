@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "elastic/planner_time.h"
-#include "elastic/process_memory.h"
-#include "membership/keys.h"
+#include "elastic/planner/planner_time.h"
+#include "elastic/planner/process_memory.h"
+#include "membership/kv/keys.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"

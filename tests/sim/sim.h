@@ -6,7 +6,7 @@
  * leading.c, recording.c, sweeping.c, following.c, earlier_report.c, view.c, mirror.c, outbox.c,
  * suspicion.c). Simulated: the store behind `struct kv`, the network, disks, processes, and the
  * worker, whose code blocks in threads and therefore is modelled as a state machine that follows
- * worker/trainer.c line by line.
+ * worker/session/trainer.c line by line.
  *
  * Everything random comes from one 64-bit seed through Philox, events of one time happen in the
  * order in which they were posted, and nothing looks at the machine: a seed replays its run.
@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/philox.h"
-#include "elastic/job_spec.h"
+#include "elastic/job/job_spec.h"
 
 #define SIM_CLUSTER "sim"
 #define SIM_JOB     "job"

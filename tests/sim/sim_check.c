@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "elastic/plan.h"
-#include "membership/keys.h"
+#include "elastic/plan/plan.h"
+#include "membership/kv/keys.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"

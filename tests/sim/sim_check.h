@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "membership/kv.h"
+#include "membership/kv/kv.h"
 #include "sim/sim_disk.h"
 
 struct plan;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "membership/keys.h"
-#include "membership/records.h"
+#include "membership/kv/keys.h"
+#include "membership/kv/records.h"
 #include "sim/sim_check.h"
 #include "sim/sim_folders.h"
 #include "sim/sim_store.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "elastic/plan.h"
-#include "membership/keys.h"
-#include "membership/records.h"
+#include "elastic/plan/plan.h"
+#include "membership/kv/keys.h"
+#include "membership/kv/records.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"

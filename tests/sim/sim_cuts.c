@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/plan.h"
+#include "elastic/plan/plan.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"

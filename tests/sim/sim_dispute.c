@@ -1,11 +1,11 @@
 /*
- * Replicas that hold different things: worker/state_check.c, what worker/exchange.c makes of it and
- * worker/dispute.c, point by point. Who is wrong is decided by the real code.
+ * Replicas that hold different things: worker/state/state_digest.c, what worker/step/step_commit.c makes of it and
+ * worker/step/dispute.c, point by point. Who is wrong is decided by the real code.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "elastic/verdict.h"
+#include "elastic/step/dispute_verdict.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "elastic/probation.h"
-#include "membership/keys.h"
-#include "membership/records.h"
+#include "elastic/agent/slot_backoff.h"
+#include "membership/kv/keys.h"
+#include "membership/kv/records.h"
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"

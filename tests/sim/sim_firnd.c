@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "daemon/earlier_report.h"
-#include "daemon/fencing.h"
-#include "daemon/following.h"
-#include "daemon/inventory.h"
-#include "daemon/job.h"
-#include "daemon/leading.h"
-#include "daemon/slot_service.h"
-#include "daemon/suspicion.h"
+#include "daemon/jobs/earlier_report.h"
+#include "daemon/jobs/fencing.h"
+#include "daemon/subscription.h"
+#include "daemon/node/inventory.h"
+#include "daemon/jobs/job.h"
+#include "daemon/leader/leading.h"
+#include "daemon/jobs/slot_service.h"
+#include "daemon/jobs/suspicion.h"
 #include "sim/sim_node.h"
 #include "sim/sim_worker.h"
 
@@ -76,7 +76,7 @@ static uint64_t loop_now(void *context)
     return firnd_of(context)->sim->now_ns;
 }
 
-/* ---- daemon/daemon.h ---- */
+/* ---- daemon/core/daemon.h ---- */
 
 static struct sim_firnd *firnd_of_daemon(struct daemon *daemon)
 {
@@ -97,7 +97,7 @@ void daemon_publish_self(struct daemon *daemon)
     assert(r == 0);
 }
 
-/* ---- daemon/inventory.h: slots that are never broken ---- */
+/* ---- daemon/node/inventory.h: slots that are never broken ---- */
 
 struct inventory {
     struct node_record *self;

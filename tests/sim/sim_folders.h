@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "checkpoint/writer.h"
+#include "checkpoint/write/writer.h"
 #include "sim/sim_state.h"
 
 #define SIM_FOLDERS_MAX 64

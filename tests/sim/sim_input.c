@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "elastic/leader.h"
-#include "membership/keys.h"
+#include "elastic/leader/leader.h"
+#include "membership/kv/keys.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"

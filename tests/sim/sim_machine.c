@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "checkpoint/reader.h"
-#include "daemon/events.h"
-#include "daemon/http_answers.h"
-#include "daemon/job_folder.h"
-#include "membership/http.h"
+#include "checkpoint/read/reader.h"
+#include "daemon/core/events.h"
+#include "daemon/http/http_answers.h"
+#include "daemon/jobs/job_folder.h"
+#include "membership/transport/http.h"
 #include "sim/sim_check.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_node.h"

@@ -1,13 +1,13 @@
 /*
- * Links between workers, as comm/mesh.h promises them: one mesh a generation and worker, made when
+ * Links between workers, as comm/mesh/mesh.h promises them: one mesh a generation and worker, made when
  * both ends open the same generation with the same key; messages of a link in order; whoever finds
  * a peer gone or silent for failure_timeout fails its whole mesh and tells the others with FAULT,
  * so a break spreads; BYE from one that closes in health.
  */
 #pragma once
 
-#include "elastic/plan.h"
-#include "elastic/writers.h"
+#include "elastic/plan/plan.h"
+#include "elastic/copies/checkpoint_writers.h"
 #include "sim/sim_network.h"
 #include "sim/sim_state.h"
 
@@ -28,19 +28,19 @@ enum sim_tag {
     SIM_VERDICT,
 };
 
-/* Who has the plan that comes next (worker/exchange.h). */
+/* Who has the plan that comes next (worker/step/step_commit.h). */
 struct sim_readiness {
     uint64_t announced_min, announced_max; /* newest plan of those ranks that have a newer one */
     uint64_t lacking;                      /* ranks that have none, a bit each */
 };
 
-/* Of the units that are compared in a step (worker/state_check.h). */
+/* Of the units that are compared in a step (worker/state/state_digest.h). */
 struct sim_digests {
     bool known[SIM_UNITS];
     uint64_t values[SIM_UNITS];
 };
 
-/* worker/dispute.h */
+/* worker/step/dispute.h */
 enum sim_dispute { SIM_DISPUTE_NOTHING, SIM_DISPUTE_GRADIENTS, SIM_DISPUTE_STATE };
 
 struct sim_verdict {
@@ -89,9 +89,9 @@ struct sim_mesh {
     struct sim_peer peers[SIM_PEERS_MAX];
     enum sim_mesh_state state;
     int result;   /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
-    bool patient; /* as comm/mesh.h has it */
+    bool patient; /* as comm/mesh/mesh.h has it */
     uint64_t deadline_ns, ticked_ns;
-    uint64_t attention_ns; /* as in comm/watch.h */
+    uint64_t attention_ns; /* as in comm/mesh/failure_detector.h */
     struct sim_event *tick;
     struct sim_message *inbox;
     unsigned lost_ranks[SIM_PEERS_MAX], lost_count;

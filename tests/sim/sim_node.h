@@ -3,13 +3,13 @@
  */
 #pragma once
 
-#include "daemon/daemon.h"
-#include "daemon/neighbours_file.h"
+#include "daemon/core/daemon.h"
+#include "daemon/jobs/neighbours_file.h"
 #include "sim/sim_store.h"
 
 #define SIM_NODE_FOLDER "/nodes/" /* and the node's name: where its own disk is */
 
-/* One life of firnd: daemon/daemon.h's object, wired to simulated surroundings. */
+/* One life of firnd: daemon/core/daemon.h's object, wired to simulated surroundings. */
 struct sim_firnd {
     struct sim *sim;
     unsigned node;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "membership/keys.h"
+#include "membership/kv/keys.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"

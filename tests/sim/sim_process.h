@@ -1,10 +1,10 @@
 /*
- * firnd's view of a worker process (daemon/worker_process.h), on simulated ones. A new firnd finds
+ * firnd's view of a worker process (daemon/jobs/worker_process.h), on simulated ones. A new firnd finds
  * what an old one has left, if its socket is there.
  */
 #pragma once
 
-#include "daemon/worker_process.h"
+#include "daemon/jobs/worker_process.h"
 
 /** sim_process_hear() - the worker wrote @message (copied; it has no plan) */
 void sim_process_hear(struct worker_process *process, const struct control_message *message);

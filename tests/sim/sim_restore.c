@@ -1,5 +1,5 @@
 /*
- * State from a checkpoint or from the seed: worker/restore.c, and what worker/generation.c and
+ * State from a checkpoint or from the seed: worker/state/restore.c, and what worker/session/generation.c and
  * trainer.c make of it.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * The step loop and the end of a stay: worker/session.c and worker/finish.c, point by point.
+ * The step loop and the end of a stay: worker/session/session.c and worker/session/final_checkpoint.c, point by point.
  */
 #include <errno.h>
 #include <string.h>
@@ -418,7 +418,7 @@ static void send_down(struct sim_worker *worker)
                       &worker->round.down);
 }
 
-/* worker/session.c's settle_into_generation(): now nobody needs what the generation before left. */
+/* worker/session/session.c's settle_into_generation(): now nobody needs what the generation before left. */
 static void settle_in(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -565,7 +565,7 @@ static bool at_announced(struct sim_worker *worker)
     return worker->alive;
 }
 
-/* ---- the end (worker/finish.c) ---- */
+/* ---- the end (worker/session/final_checkpoint.c) ---- */
 
 void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
 {

@@ -1,5 +1,5 @@
 /*
- * Checkpoints as worker/snapshot.c makes them: shares are written while training goes on, rank 0
+ * Checkpoints as worker/checkpoint/snapshot.c makes them: shares are written while training goes on, rank 0
  * commits when all are durable, and firnd is told when the folder is there. With copies the nodes
  * do that together (sim_spread.h).
  */
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/copies.h"
+#include "elastic/copies/copies.h"
 #include "sim/sim_check.h"
 #include "sim/sim_node.h"
 #include "sim/sim_spread.h"

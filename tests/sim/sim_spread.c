@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/copies.h"
+#include "elastic/copies/copies.h"
 #include "sim/sim_check.h"
 #include "sim/sim_folders.h"
 #include "sim/sim_node.h"

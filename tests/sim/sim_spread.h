@@ -1,5 +1,5 @@
 /*
- * Making a checkpoint with copies: what worker/commit.c does on rank 0 and worker/keeper.c on the
+ * Making a checkpoint with copies: what worker/checkpoint/checkpoint_commit.c does on rank 0 and worker/checkpoint/copy_keeper.c on the
  * lowest rank of every other node, each on a thread beside its worker's steps. Nodes read each
  * other's notes through their daemons, now and then, until they say what is waited for.
  */

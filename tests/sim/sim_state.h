@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "elastic/report.h"
+#include "elastic/messages/report.h"
 #include "sim/sim.h"
 
 struct sim_unit {

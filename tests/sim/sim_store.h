@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "membership/kv.h"
+#include "membership/kv/kv.h"
 #include "sim/sim_network.h"
 
 struct sim_store_key {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "membership/keys.h"
+#include "membership/kv/keys.h"
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/holdings.h"
+#include "elastic/recovery/holdings.h"
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_input.h"

@@ -1,13 +1,13 @@
 /*
- * A worker process, as the files that worker/trainer.h lists make it, without threads: the main
+ * A worker process, as the files that worker/session/trainer.h lists make it, without threads: the main
  * thread's place in the code is a `point`, and every wait is a return. What the control thread does
  * at once (obey STOP, break off for an unplanned plan) happens when the order arrives; everything
  * else when the main thread next looks at its mailbox.
  */
 #pragma once
 
-#include "comm/mesh.h"
-#include "elastic/control.h"
+#include "comm/mesh/mesh.h"
+#include "elastic/messages/control.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_mesh.h"
 
@@ -47,7 +47,7 @@ struct sim_order {
     bool committed;
 };
 
-/* worker/snapshot.c: this rank's share, and on rank 0 the commit. */
+/* worker/checkpoint/snapshot.c: this rank's share, and on rank 0 the commit. */
 struct sim_snapshot {
     bool writing;
     uint64_t done_ns;
@@ -64,7 +64,7 @@ struct sim_snapshot {
     uint64_t kept_step;
 };
 
-/* worker/exchange.c: one round of the commit tree. */
+/* worker/step/step_commit.c: one round of the commit tree. */
 struct sim_round {
     bool closing;
     unsigned next_child;
@@ -182,7 +182,7 @@ void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
 /** session_apply() - the optimizer step, if all is as it should be */
 void session_apply(struct sim_worker *worker, const struct sim_record *record);
 
-/* sim_dispute.c: worker/dispute.c and worker/state_check.c */
+/* sim_dispute.c: worker/step/dispute.c and worker/state/state_digest.c */
 
 /** dispute_compare() - digests of the units whose turn it is, or of @all */
 void dispute_compare(struct sim_worker *worker, bool all);

@@ -17,8 +17,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "membership/keys.h"
-#include "membership/records.h"
+#include "membership/kv/keys.h"
+#include "membership/kv/records.h"
 #include "sim/sim_check.h"
 #include "sim/sim_node.h"
 #include "sim/trace/spot_trace.h"

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "unit/checkpoint/record_io.h"
 #include "unit/checkpoint/sample.h"
 

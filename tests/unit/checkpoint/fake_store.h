@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/object.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/object/object.h"
 
 #define FAKE_OBJECTS_MAX 128
 #define FAKE_PARTS_MAX   16

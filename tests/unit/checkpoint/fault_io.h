@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "checkpoint/io.h"
+#include "checkpoint/io/io.h"
 
 #define FAULT_NEVER UINT64_MAX
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "checkpoint/remote.h"
+#include "checkpoint/remote/remote.h"
 
 struct file_server {
     char folder[64]; /* the job's */

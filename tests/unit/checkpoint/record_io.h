@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "checkpoint/io.h"
+#include "checkpoint/io/io.h"
 
 #define RECORD_MAX 4096
 

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "checkpoint/folder.h"
-#include "checkpoint/reader.h"
-#include "checkpoint/writer.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/read/reader.h"
+#include "checkpoint/write/writer.h"
 
 #define SAMPLE_SHAPES  7
 #define SAMPLE_TENSORS (SAMPLE_SHAPES * 3)

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "checkpoint/object_fetch.h"
-#include "checkpoint/object_send.h"
+#include "checkpoint/object/object_fetch.h"
+#include "checkpoint/object/object_send.h"
 #include "unit/checkpoint/fake_store.h"
 #include "unit/checkpoint/sample.h"
 

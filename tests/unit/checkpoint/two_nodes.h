@@ -1,11 +1,11 @@
 /*
  * Checkpoints of the sample (sample.h) on two nodes, a and b, that keep a copy of each other's
- * share: every step of checkpoint/copies.h in its order, on folders of their own.
+ * share: every step of checkpoint/replicate/copy_steps.h in its order, on folders of their own.
  */
 #pragma once
 
 #include "base/clock.h"
-#include "checkpoint/copies.h"
+#include "checkpoint/replicate/copy_steps.h"
 #include "unit/checkpoint/file_server.h"
 #include "unit/checkpoint/sample.h"
 

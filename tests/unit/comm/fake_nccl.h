@@ -1,5 +1,5 @@
 /*
- * NCCL without GPUs: the calls that comm/nccl.c looks for (fake_nccl.c). A test finds what it
+ * NCCL without GPUs: the calls that comm/carrier/nccl.c looks for (fake_nccl.c). A test finds what it
  * pretends under the name `fake_nccl`.
  *
  * Ranks are threads of one process, device memory is memory of the host. What matters of NCCL is

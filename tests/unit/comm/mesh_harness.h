@@ -20,8 +20,8 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "comm/handshake.h"
-#include "comm/mesh.h"
+#include "comm/mesh/handshake.h"
+#include "comm/mesh/mesh.h"
 
 #define WORLD_MAX       16
 #define WORLD_OPEN_NS   (20 * NS_PER_SECOND)

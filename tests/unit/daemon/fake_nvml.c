@@ -1,4 +1,4 @@
-/* A driver's management library without a driver: the calls that daemon/nvml.c looks for. */
+/* A driver's management library without a driver: the calls that daemon/node/nvml.c looks for. */
 #include "unit/daemon/fake_nvml.h"
 
 #include <stdint.h>

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "daemon/mirror.h"
-#include "membership/keys.h"
-#include "membership/records.h"
+#include "daemon/core/mirror.h"
+#include "membership/kv/keys.h"
+#include "membership/kv/records.h"
 
 #define CLUSTER "c"
 

@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "membership/kv.h"
-#include "membership/loop.h"
+#include "membership/kv/kv.h"
+#include "membership/transport/loop.h"
 
 struct kv_request {
     int unused;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "elastic/agent.h"
+#include "elastic/agent/agent.h"
 
 #define TIMEOUT_NS (1000 * NS_PER_MS)
 #define LINKS      3

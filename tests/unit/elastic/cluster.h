@@ -107,7 +107,7 @@ static inline void node_tick(struct cluster *cluster, unsigned index)
 
 /* --- the leader --- */
 
-/* As elastic/straggler.h judges, at once: what differs from what the plan knows. */
+/* As elastic/messages/straggler.h judges, at once: what differs from what the plan knows. */
 static inline void judge_stragglers(const struct cluster *cluster, struct leader_view *view)
 {
     const struct plan *plan = cluster->plan;

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "elastic/agent.h"
-#include "elastic/leader.h"
+#include "elastic/agent/agent.h"
+#include "elastic/leader/leader.h"
 
 #define CLUSTER_LINKS      2 /* link protocol of all nodes at first */
 #define CLUSTER_NODES      4

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/plan.h"
+#include "elastic/plan/plan.h"
 
 #define SAMPLE_UNITS  6
 #define SAMPLE_LANES  8

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "elastic/report.h"
+#include "elastic/messages/report.h"
 
 static inline void sample_report(struct worker_report *report, unsigned slot)
 {

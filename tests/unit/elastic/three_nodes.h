@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "elastic/leader.h"
-#include "elastic/start_time.h"
+#include "elastic/leader/leader.h"
+#include "elastic/planner/start_time.h"
 
 #define TIMEOUT_NS (1000 * NS_PER_MS)
 #define NODES      3

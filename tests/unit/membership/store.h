@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "etcd_fixture.h"
-#include "membership/etcd.h"
-#include "membership/http.h"
-#include "membership/poll_loop.h"
+#include "membership/etcd/etcd.h"
+#include "membership/transport/http.h"
+#include "membership/transport/poll_loop.h"
 
 #define STORE_WAIT_NS     (20 * NS_PER_SECOND)
 #define STORE_ENTRIES_MAX 64

@@ -6,7 +6,7 @@
 
 #include "unit/base/test_folder.h"
 
-#include "model/dataset.h"
+#include "model/data/dataset.h"
 
 static inline struct dataset_options options_of(const char *const *paths, unsigned path_count)
 {

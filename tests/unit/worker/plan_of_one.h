@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "elastic/plan.h"
+#include "elastic/plan/plan.h"
 
 /** plan_of_one() - generation 7 of the job "tiny", all units and lanes on rank 0; to be freed with
  * plan_free() */

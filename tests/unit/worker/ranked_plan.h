@@ -1,7 +1,7 @@
 /* A plan with so many ranks, one a node. */
 #pragma once
 
-#include "elastic/plan.h"
+#include "elastic/plan/plan.h"
 
 /** ranked_plan() - its nodes are n0, n1, ...; no stages yet; to be freed with plan_free() */
 static inline struct plan *ranked_plan(unsigned count)

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "worker/state.h"
+#include "worker/state/state.h"
 
 struct tiny_state {
     struct job_spec spec;

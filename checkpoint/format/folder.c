@@ -1,0 +1,195 @@
+#include "checkpoint/format/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint/format/folder_marks.h"
+#include "checkpoint/read/reader.h"
+#include "checkpoint/write/writer.h"
+
+#define STEPS_MAX 100000 /* folders looked at in one job's folder */
+
+/* Paths are bounded where they come in; a cut one could only name something that does not exist. */
+static void format_path(char *path, size_t path_size, int length)
+{
+    assert(length >= 0);
+    if ((size_t)length >= path_size)
+        path[0] = '\0';
+}
+
+void checkpoint_path(const char *folder, uint64_t step, char ret_path[1024])
+{
+    int length = snprintf(ret_path, FOLDER_PATH_SIZE, "%s/step-%010" PRIu64, folder, step);
+    format_path(ret_path, FOLDER_PATH_SIZE, length);
+}
+
+void checkpoint_part_path(const char *folder, uint64_t step, uint64_t generation,
+                          char ret_path[1024])
+{
+    int length = snprintf(ret_path, FOLDER_PATH_SIZE, "%s/step-%010" PRIu64 ".g%" PRIu64 ".part",
+                          folder, step, generation);
+    format_path(ret_path, FOLDER_PATH_SIZE, length);
+}
+
+void folder_copy_path(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE])
+{
+    int length = snprintf(ret_path, FOLDER_PATH_SIZE, "%s/step-%010" PRIu64 ".copy", folder, step);
+    format_path(ret_path, FOLDER_PATH_SIZE, length);
+}
+
+void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE])
+{
+    int length = snprintf(ret_path, FOLDER_FILE_SIZE, "%s/%s", directory, name);
+    format_path(ret_path, FOLDER_FILE_SIZE, length);
+}
+
+void folder_nearest(const char *folder, char ret_nearest[FOLDER_PATH_SIZE])
+{
+    int length = snprintf(ret_nearest, FOLDER_PATH_SIZE, "%s", folder);
+    format_path(ret_nearest, FOLDER_PATH_SIZE, length);
+    while (access(ret_nearest, F_OK) != 0 && errno == ENOENT) {
+        char *slash = strrchr(ret_nearest, '/');
+        if (slash == NULL || slash == ret_nearest) {
+            strcpy(ret_nearest, slash == NULL ? "." : "/");
+            return;
+        }
+        *slash = '\0';
+    }
+}
+
+enum folder_kind folder_classify(const char *name, uint64_t *ret_step)
+{
+    static const char digits[] = "0123456789";
+    if (strncmp(name, "step-", 5) != 0)
+        return FOLDER_OTHER;
+    size_t length = strspn(name + 5, digits);
+    if (length < 10 || length > 19)
+        return FOLDER_OTHER;
+    *ret_step = strtoull(name + 5, NULL, 10);
+    const char *rest = name + 5 + length;
+    if (rest[0] == '\0')
+        return FOLDER_COMPLETE;
+    if (strcmp(rest, ".copy") == 0)
+        return FOLDER_COPY;
+    if (strcmp(rest, ".gone") == 0)
+        return FOLDER_GONE;
+    if (strcmp(rest, ".damaged") == 0)
+        return FOLDER_DAMAGED;
+    size_t generation = strncmp(rest, ".g", 2) == 0 ? strspn(rest + 2, digits) : 0;
+    return generation > 0 && strcmp(rest + 2 + generation, ".part") == 0 ? FOLDER_PART
+                                                                         : FOLDER_OTHER;
+}
+
+static int compare_newest_first(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a < b) - (a > b);
+}
+
+/* Complete means that the folder has its final name and the manifest in it loads. */
+static bool is_complete(const char *folder, uint64_t step)
+{
+    char path[FOLDER_PATH_SIZE];
+    struct manifest manifest;
+    checkpoint_path(folder, step, path);
+    if (manifest_load(path, NULL, &manifest, NULL) != 0)
+        return false;
+    bool complete = manifest.step == step;
+    manifest_done(&manifest);
+    return complete;
+}
+
+/* The largest step below @limit that has a final name; 0: none. */
+static int newest_name_before(const char *folder, uint64_t limit, uint64_t *ret_step)
+{
+    const struct dirent *entry;
+    DIR *directory = opendir(folder);
+    if (directory == NULL)
+        return -errno;
+    *ret_step = 0;
+    while ((entry = readdir(directory)) != NULL) {
+        uint64_t step;
+        if (folder_classify(entry->d_name, &step) == FOLDER_COMPLETE && step < limit)
+            *ret_step = MAX(*ret_step, step);
+    }
+    closedir(directory);
+    return 0;
+}
+
+int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
+                         struct manifest *ret_manifest)
+{
+    for (uint64_t limit = step;;) {
+        int r = newest_name_before(folder, limit, &limit);
+        if (r != 0 || limit == 0)
+            return r != 0 ? r : -ENOENT;
+        checkpoint_path(folder, limit, ret_path);
+        if (manifest_load(ret_path, NULL, ret_manifest, NULL) == 0)
+            return 0;
+    }
+}
+
+int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
+                         struct manifest *ret_manifest)
+{
+    int r = folder_newest_before(folder, step, ret_path, ret_manifest);
+    if (r != 0)
+        return r;
+    uint64_t newest = ret_manifest->step;
+    manifest_done(ret_manifest);
+    r = folder_newest_before(folder, newest, ret_path, ret_manifest);
+    if (r == 0 && checkpoint_damaged(ret_path)) {
+        manifest_done(ret_manifest);
+        r = -ENOENT;
+    }
+    return r;
+}
+
+static int append_step(uint64_t **steps, size_t *count, uint64_t step)
+{
+    uint64_t *grown = realloc(*steps, (*count + 1) * sizeof(**steps));
+    if (grown == NULL)
+        return -ENOMEM;
+    grown[(*count)++] = step;
+    *steps = grown;
+    return 0;
+}
+
+static int collect(DIR *directory, const char *folder, uint64_t **steps, size_t *count)
+{
+    int r = 0;
+    const struct dirent *entry;
+    while (r == 0 && *count < STEPS_MAX && (errno = 0, entry = readdir(directory)) != NULL) {
+        uint64_t step;
+        if (folder_classify(entry->d_name, &step) == FOLDER_COMPLETE && is_complete(folder, step))
+            r = append_step(steps, count, step);
+    }
+    return r != 0 ? r : -errno;
+}
+
+int checkpoint_list(const char *folder, uint64_t **ret_steps, size_t *ret_count,
+                    struct error *error)
+{
+    uint64_t *steps = NULL;
+    size_t count = 0;
+    DIR *directory = opendir(folder);
+    if (directory == NULL && errno != ENOENT)
+        return error_set(error, -errno, "%s: %s", folder, strerror(errno));
+    if (directory != NULL) {
+        int r = collect(directory, folder, &steps, &count);
+        closedir(directory);
+        if (r != 0) {
+            free(steps);
+            return error_set(error, r, "listing %s: %s", folder, strerror(-r));
+        }
+    }
+    if (count > 1)
+        qsort(steps, count, sizeof(*steps), compare_newest_first);
+    *ret_steps = steps;
+    *ret_count = count;
+    return 0;
+}

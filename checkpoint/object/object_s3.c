@@ -1,0 +1,378 @@
+#include "checkpoint/object/object_s3.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoint/object/object_base64.h"
+#include "checkpoint/object/object_request.h"
+#include "checkpoint/object/object_xml.h"
+
+#define LINE_SIZE 128
+
+bool object_bucket_valid(const char *bucket)
+{
+    size_t length = strlen(bucket);
+    if (length < 3 || length > 63 || bucket[0] == '.' || bucket[0] == '-' ||
+        bucket[length - 1] == '.' || bucket[length - 1] == '-')
+        return false;
+    return bucket[strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789.-")] == '\0';
+}
+
+static int no_memory(struct error *error)
+{
+    return error_set(error, -ENOMEM, "no memory for a request to the object store");
+}
+
+/* "&name=value", for a query that is built in order of its names */
+static int add_parameter(struct bytes *query, const char *name, const char *value)
+{
+    int r = bytes_append_format(query, "%s%s=", query->size_bytes > 0 ? "&" : "", name);
+    return r == 0 ? object_encode(query, value, false) : r;
+}
+
+static int end_text(struct bytes *text)
+{
+    return bytes_append(text, "", 1);
+}
+
+/* Sends and reads the XML that comes back. Of the root's name only the beginning is sure. */
+static int ask(struct object_client *client, const struct object_request *request, const char *root,
+               struct object_page *ret_page, struct object_list *list, struct error *error)
+{
+    struct object_answer answer;
+    int r = object_request(client, request, &answer, error);
+    if (r == 0) {
+        r = object_xml_parse(answer.body.data, answer.body.size_bytes, ret_page, list, error);
+        if (r == 0 && strncmp(ret_page->root, root, strlen(root)) != 0)
+            r = error_set(error, -EBADMSG, "the answer is a %s, not a %s", ret_page->root, root);
+        if (r != 0)
+            error_prefix(error, "%s %s/%s: ", request->method, object_client_where(client),
+                         request->key != NULL ? request->key : "");
+    }
+    if (r == 0 && strcmp(answer.algorithm, "CRC32C") == 0)
+        snprintf(ret_page->algorithm, sizeof(ret_page->algorithm), "%s", answer.algorithm);
+    object_answer_done(&answer);
+    return r;
+}
+
+static int forgive_absence(int r, struct error *error)
+{
+    if (r != -ENOENT)
+        return r;
+    if (error != NULL)
+        error_clear(error);
+    return 0;
+}
+
+/* ---- listings, page by page ---- */
+
+struct listing {
+    const char *root;
+    int (*make_query)(struct bytes *query, const char *subject, const struct object_page *after);
+};
+
+/* Everything from here on is in the order of the parameters' names, as the signature wants it. */
+static int query_objects(struct bytes *query, const char *prefix, const struct object_page *after)
+{
+    int r = after != NULL ? add_parameter(query, "continuation-token", after->next) : 0;
+    if (r == 0)
+        r = add_parameter(query, "list-type", "2");
+    return r == 0 ? add_parameter(query, "prefix", prefix) : r;
+}
+
+static int query_uploads(struct bytes *query, const char *prefix, const struct object_page *after)
+{
+    int r = after != NULL ? add_parameter(query, "key-marker", after->next) : 0;
+    if (r == 0)
+        r = add_parameter(query, "prefix", prefix);
+    if (r == 0 && after != NULL)
+        r = add_parameter(query, "upload-id-marker", after->next_upload);
+    return r == 0 ? add_parameter(query, "uploads", "") : r;
+}
+
+static int query_parts(struct bytes *query, const char *upload, const struct object_page *after)
+{
+    int r = after != NULL ? add_parameter(query, "part-number-marker", after->next) : 0;
+    return r == 0 ? add_parameter(query, "uploadId", upload) : r;
+}
+
+static const struct listing objects_listing = {"ListBucket", query_objects};
+static const struct listing uploads_listing = {"ListMultipartUploads", query_uploads};
+static const struct listing parts_listing = {"ListParts", query_parts};
+
+static int list_page(struct object_client *client, const struct listing *listing, const char *key,
+                     const char *subject, const struct object_page *after,
+                     struct object_page *ret_page, struct object_list *list, struct error *error)
+{
+    struct bytes query = {0};
+    int r = listing->make_query(&query, subject, after);
+    if (r == 0)
+        r = end_text(&query);
+    const struct object_request request = {
+        .method = "GET", .key = key, .query = (const char *)query.data};
+    r = r != 0 ? no_memory(error) : ask(client, &request, listing->root, ret_page, list, error);
+    bytes_done(&query);
+    return r;
+}
+
+static int list_all(struct object_client *client, const struct listing *listing, const char *key,
+                    const char *subject, struct object_list *ret_list, struct error *error)
+{
+    AUTO_FREE struct object_page *pages = calloc(2, sizeof(*pages));
+    struct object_list list = {0};
+    if (pages == NULL)
+        return no_memory(error);
+    int r = list_page(client, listing, key, subject, NULL, &pages[0], &list, error);
+    while (r == 0 && pages[0].truncated) {
+        size_t before = list.count;
+        r = list_page(client, listing, key, subject, &pages[0], &pages[1], &list, error);
+        if (r == 0 && list.count == before && pages[1].truncated)
+            r = error_set(error, -EBADMSG, "%s: a listing that has no end",
+                          object_client_where(client));
+        pages[0] = pages[1];
+    }
+    if (r == 0)
+        *ret_list = list;
+    else
+        object_list_done(&list);
+    return r;
+}
+
+static int s3_list(void *context, const char *prefix, struct object_list *ret_list,
+                   struct error *error)
+{
+    return list_all(context, &objects_listing, NULL, prefix, ret_list, error);
+}
+
+static int s3_list_uploads(void *context, const char *prefix, struct object_list *ret_list,
+                           struct error *error)
+{
+    return list_all(context, &uploads_listing, NULL, prefix, ret_list, error);
+}
+
+static int s3_list_parts(void *context, const char *key, const char *upload,
+                         struct object_list *ret_list, struct error *error)
+{
+    return list_all(context, &parts_listing, key, upload, ret_list, error);
+}
+
+/* ---- objects ---- */
+
+static int s3_get(void *context, const char *key, uint64_t offset, void *data, size_t size_bytes,
+                  struct error *error)
+{
+    struct object_answer answer;
+    const struct object_request request = {
+        .method = "GET", .key = key, .range_from = offset, .range_bytes = size_bytes, .into = data};
+    if (size_bytes == 0)
+        return 0;
+    int r = object_request(context, &request, &answer, error);
+    object_answer_done(&answer);
+    return r;
+}
+
+static void checksum_header(uint32_t crc32c, char ret_line[LINE_SIZE])
+{
+    char text[OBJECT_BASE64_CRC_SIZE];
+    object_base64_text(crc32c, text);
+    snprintf(ret_line, LINE_SIZE, "x-amz-checksum-crc32c: %s", text);
+}
+
+static int s3_put(void *context, const char *key, const void *data, size_t size_bytes,
+                  uint32_t crc32c, struct error *error)
+{
+    char line[LINE_SIZE];
+    const char *headers[] = {line, NULL};
+    struct object_answer answer;
+    const struct object_request request = {
+        .method = "PUT", .key = key, .headers = headers, .body = data, .body_bytes = size_bytes};
+    checksum_header(crc32c, line);
+    int r = object_request(context, &request, &answer, error);
+    object_answer_done(&answer);
+    return r;
+}
+
+static int s3_copy(void *context, const char *from, const char *to, struct error *error)
+{
+    struct bytes line = {0};
+    struct object_page page;
+    const char *where = object_client_where(context);
+    int r = bytes_append_format(&line, "x-amz-copy-source: /%s/", where + strlen("s3://"));
+    if (r == 0)
+        r = object_encode(&line, from, true);
+    if (r == 0)
+        r = end_text(&line);
+    const char *headers[] = {(const char *)line.data, NULL};
+    const struct object_request request = {.method = "PUT", .key = to, .headers = headers};
+    r = r != 0 ? no_memory(error) : ask(context, &request, "CopyObject", &page, NULL, error);
+    bytes_done(&line);
+    return r;
+}
+
+static int s3_remove(void *context, const char *key, struct error *error)
+{
+    struct object_answer answer;
+    const struct object_request request = {.method = "DELETE", .key = key};
+    int r = object_request(context, &request, &answer, error);
+    object_answer_done(&answer);
+    return forgive_absence(r, error);
+}
+
+/* ---- uploads of parts ---- */
+
+static int s3_begin(void *context, const char *key, struct object_upload *ret_upload,
+                    struct error *error)
+{
+    static const char *const headers[] = {"x-amz-checksum-algorithm: CRC32C", NULL};
+    AUTO_FREE struct object_page *page = calloc(1, sizeof(*page));
+    const struct object_request request = {
+        .method = "POST", .key = key, .query = "uploads=", .headers = headers};
+    if (page == NULL)
+        return no_memory(error);
+    int r = ask(context, &request, "InitiateMultipartUpload", page, NULL, error);
+    if (r == 0 && page->upload[0] == '\0')
+        r = error_set(error, -EBADMSG, "POST %s/%s: the upload that was begun has no name",
+                      object_client_where(context), key);
+    if (r == 0) {
+        strcpy(ret_upload->name, page->upload);
+        ret_upload->checksums = strcmp(page->algorithm, "CRC32C") == 0;
+    }
+    return r;
+}
+
+static int s3_put_part(void *context, const char *key, const struct object_upload *upload,
+                       unsigned number, const void *data, size_t size_bytes, uint32_t crc32c,
+                       char ret_tag[OBJECT_TAG_SIZE], struct error *error)
+{
+    char line[LINE_SIZE];
+    const char *headers[] = {upload->checksums ? line : NULL, NULL};
+    struct bytes query = {0};
+    struct object_answer answer = {0};
+    checksum_header(crc32c, line);
+    int r = bytes_append_format(&query, "partNumber=%u", number);
+    if (r == 0)
+        r = add_parameter(&query, "uploadId", upload->name);
+    if (r == 0)
+        r = end_text(&query);
+    const struct object_request request = {.method = "PUT",
+                                           .key = key,
+                                           .query = (const char *)query.data,
+                                           .headers = headers,
+                                           .body = data,
+                                           .body_bytes = size_bytes};
+    r = r != 0 ? no_memory(error) : object_request(context, &request, &answer, error);
+    if (r == 0 && answer.tag[0] == '\0')
+        r = error_set(error, -EBADMSG, "PUT %s/%s: the store gave part %u no ETag",
+                      object_client_where(context), key, number);
+    if (r == 0)
+        strcpy(ret_tag, answer.tag);
+    object_answer_done(&answer);
+    bytes_done(&query);
+    return r;
+}
+
+static int append_escaped(struct bytes *to, const char *text)
+{
+    int r = 0;
+    for (; r == 0 && *text != '\0'; text++) {
+        const char *escape = *text == '&'   ? "&amp;"
+                             : *text == '<' ? "&lt;"
+                             : *text == '>' ? "&gt;"
+                             : *text == '"' ? "&quot;"
+                                            : NULL;
+        r = escape != NULL ? bytes_append(to, escape, strlen(escape)) : bytes_append(to, text, 1);
+    }
+    return r;
+}
+
+static int append_part(struct bytes *body, const struct object_item *part, bool checksums)
+{
+    char crc[OBJECT_BASE64_CRC_SIZE];
+    int r = bytes_append_format(body, "<Part><PartNumber>%u</PartNumber><ETag>", part->number);
+    if (r == 0)
+        r = append_escaped(body, part->tag);
+    object_base64_text(part->crc32c, crc);
+    if (r == 0 && checksums)
+        return bytes_append_format(body, "</ETag><ChecksumCRC32C>%s</ChecksumCRC32C></Part>", crc);
+    return r == 0 ? bytes_append_format(body, "</ETag></Part>") : r;
+}
+
+static int s3_finish(void *context, const char *key, const struct object_upload *upload,
+                     const struct object_list *parts, struct error *error)
+{
+    struct bytes body = {0}, query = {0};
+    AUTO_FREE struct object_page *page = calloc(1, sizeof(*page));
+    int r = page == NULL ? -ENOMEM : add_parameter(&query, "uploadId", upload->name);
+    if (r == 0)
+        r = end_text(&query);
+    if (r == 0)
+        r = bytes_append_format(&body, "<CompleteMultipartUpload xmlns=\"%s\">",
+                                "http://s3.amazonaws.com/doc/2006-03-01/");
+    for (size_t i = 0; r == 0 && i < parts->count; i++)
+        r = append_part(&body, &parts->items[i], upload->checksums);
+    if (r == 0)
+        r = bytes_append_format(&body, "</CompleteMultipartUpload>");
+    const struct object_request request = {.method = "POST",
+                                           .key = key,
+                                           .query = (const char *)query.data,
+                                           .body = body.data,
+                                           .body_bytes = body.size_bytes};
+    r = r != 0 ? no_memory(error)
+               : ask(context, &request, "CompleteMultipartUpload", page, NULL, error);
+    bytes_done(&body);
+    bytes_done(&query);
+    return r;
+}
+
+static int s3_give_up(void *context, const char *key, const char *upload, struct error *error)
+{
+    struct bytes query = {0};
+    struct object_answer answer = {0};
+    int r = add_parameter(&query, "uploadId", upload);
+    if (r == 0)
+        r = end_text(&query);
+    const struct object_request request = {
+        .method = "DELETE", .key = key, .query = (const char *)query.data};
+    r = r != 0 ? no_memory(error) : object_request(context, &request, &answer, error);
+    object_answer_done(&answer);
+    bytes_done(&query);
+    return forgive_absence(r, error);
+}
+
+/* ---- open and close ---- */
+
+int object_s3_open(const struct object_settings *settings, const char *bucket,
+                   const atomic_bool *stop, struct object_store *ret_store, struct error *error)
+{
+    struct object_client *client;
+    if (!object_bucket_valid(bucket))
+        return error_set(error, -EINVAL,
+                         "\"%.64s\" is not a bucket's name (3 to 63 of a-z, 0-9, '.', '-')",
+                         bucket);
+    int r = object_client_new(settings, bucket, stop, &client, error);
+    if (r != 0)
+        return r;
+    *ret_store = (struct object_store){
+        .context = client,
+        .where = object_client_where(client),
+        .list = s3_list,
+        .list_uploads = s3_list_uploads,
+        .list_parts = s3_list_parts,
+        .get = s3_get,
+        .put = s3_put,
+        .copy = s3_copy,
+        .begin = s3_begin,
+        .put_part = s3_put_part,
+        .finish = s3_finish,
+        .give_up = s3_give_up,
+        .remove = s3_remove,
+    };
+    return 0;
+}
+
+void object_s3_close(struct object_store *store)
+{
+    object_client_free(store->context);
+    *store = (struct object_store){0};
+}

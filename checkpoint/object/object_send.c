@@ -1,0 +1,198 @@
+#include "checkpoint/object/object_send.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "checkpoint/object/object_sender.h"
+#include "checkpoint/object/object_source.h"
+
+struct sending {
+    const struct object_store *store;
+    const struct object_send_options *options;
+    struct object_source *source;
+    bool *left_to_others; /* of each file; NULL: none */
+    uint8_t *buffer;
+    struct error *error;
+};
+
+/* ---- who sends what ---- */
+
+static bool is_there(const struct sending *sending, const char *node)
+{
+    const struct checkpoint_remote *remote = sending->options->remote;
+    for (unsigned i = 0; remote != NULL && i < checkpoint_remote_count(remote); i++)
+        if (strcmp(checkpoint_remote_name(remote, i), node) == 0)
+            return true;
+    return strcmp(node, sending->options->node) == 0;
+}
+
+/* The first of the nodes which have the file that is there. Files that all have, and those of
+ * nobody who is there, are for the one who puts the manifest. */
+static bool is_ours(const struct sending *sending, const struct manifest_file *file)
+{
+    for (unsigned i = 0; i < file->node_count; i++)
+        if (is_there(sending, file->nodes[i]))
+            return strcmp(file->nodes[i], sending->options->node) == 0;
+    return !sending->options->helps;
+}
+
+static int share_out(struct sending *sending)
+{
+    const struct manifest *manifest = object_source_manifest(sending->source);
+    if (sending->options->remote == NULL)
+        return 0;
+    sending->left_to_others = calloc(manifest->file_count + 1, sizeof(*sending->left_to_others));
+    if (sending->left_to_others == NULL)
+        return error_set(sending->error, -ENOMEM, "no memory to send a checkpoint");
+    for (size_t i = 0; i < manifest->file_count; i++)
+        sending->left_to_others[i] = !is_ours(sending, &manifest->files[i]);
+    return 0;
+}
+
+/* ---- carrying out ---- */
+
+static int read_earlier(struct sending *sending, const struct sender_order *order,
+                        struct manifest *ret_manifest)
+{
+    if (order->size_bytes == 0 || order->size_bytes > MANIFEST_BYTES_MAX)
+        return -EINVAL;
+    AUTO_FREE char *text = malloc(order->size_bytes);
+    if (text == NULL)
+        return -ENOMEM;
+    int r = sending->store->get(sending->store->context, order->key, 0, text, order->size_bytes,
+                                sending->error);
+    return r != 0
+               ? r
+               : manifest_parse(text, order->size_bytes, order->key, ret_manifest, sending->error);
+}
+
+static int send_bytes(struct sending *sending, const struct sender_order *order,
+                      struct sender_answer *answer)
+{
+    const struct object_store *store = sending->store;
+    int r = object_source_read(sending->source, order->file, order->offset, order->size_bytes,
+                               sending->buffer, sending->error);
+    if (r != 0)
+        return r;
+    if (order->action == SENDER_PUT)
+        return store->put(store->context, order->key, sending->buffer, order->size_bytes,
+                          order->crc32c, sending->error);
+    return store->put_part(store->context, order->key, order->upload, order->number,
+                           sending->buffer, order->size_bytes, order->crc32c, answer->tag,
+                           sending->error);
+}
+
+static int carry_out(struct sending *sending, const struct sender_order *order,
+                     struct sender_answer *answer)
+{
+    const struct object_store *store = sending->store;
+    const struct bytes *text = object_source_text(sending->source);
+    struct error *error = sending->error;
+    switch (order->action) {
+    case SENDER_LIST:
+        return store->list(store->context, order->key, &answer->list, error);
+    case SENDER_READ_EARLIER:
+        return read_earlier(sending, order, &answer->earlier);
+    case SENDER_LIST_UPLOADS:
+        return store->list_uploads(store->context, order->key, &answer->list, error);
+    case SENDER_LIST_PARTS:
+        return store->list_parts(store->context, order->key, order->upload->name, &answer->list,
+                                 error);
+    case SENDER_BEGIN:
+        return store->begin(store->context, order->key, &answer->upload, error);
+    case SENDER_PUT:
+    case SENDER_PUT_PART:
+        return send_bytes(sending, order, answer);
+    case SENDER_FINISH:
+        return store->finish(store->context, order->key, order->upload, order->parts, error);
+    case SENDER_COPY:
+        return store->copy(store->context, order->from, order->key, error);
+    case SENDER_PUT_MANIFEST:
+        return store->put(store->context, order->key, text->data, text->size_bytes,
+                          hash_crc32c(0, text->data, text->size_bytes), error);
+    case SENDER_WAIT:
+    case SENDER_DONE:
+    case SENDER_FAILED:
+        break;
+    }
+    return -EINVAL;
+}
+
+static int run(struct sending *sending, struct object_sender *sender)
+{
+    const struct object_watch *watch = &sending->options->watch;
+    AUTO_FREE struct sender_answer *answer = calloc(1, sizeof(*answer));
+    AUTO_FREE struct sender_order *order = calloc(1, sizeof(*order));
+    uint64_t done, total;
+    if (answer == NULL || order == NULL)
+        return error_set(sending->error, -ENOMEM, "no memory to send a checkpoint");
+    for (;;) {
+        object_sender_next(sender, order);
+        if (order->action == SENDER_DONE)
+            return 0;
+        if (order->action == SENDER_FAILED)
+            return order->status;
+        if (order->action == SENDER_WAIT) {
+            int r = object_pause(watch, order->wait_ns,
+                                 order->for_others ? "waits for what other nodes send"
+                                                   : sending->error->text);
+            if (r != 0)
+                return r;
+            object_sender_waited(sender);
+            continue;
+        }
+        *answer = (struct sender_answer){0};
+        error_clear(sending->error);
+        answer->status = carry_out(sending, order, answer);
+        object_sender_answer(sender, answer);
+        object_sender_progress(sender, &done, &total);
+        if (watch->progress != NULL)
+            watch->progress(watch->context, done, total);
+    }
+}
+
+static int send_opened(struct sending *sending)
+{
+    const struct object_sender_options options = {
+        .manifest = object_source_manifest(sending->source),
+        .manifest_sha256 = sending->options->manifest_sha256,
+        .prefix = sending->options->prefix,
+        .job = sending->options->job,
+        .part_bytes = sending->options->part_bytes,
+        .left_to_others = sending->left_to_others,
+        .without_manifest = sending->options->helps};
+    struct object_sender *sender;
+    int r = object_sender_new(&options, &sender);
+    if (r != 0)
+        return error_set(sending->error, r, "sending %s: %s", sending->options->folder,
+                         strerror(-r));
+    sending->buffer = malloc(object_sender_part_bytes(sender));
+    r = sending->buffer == NULL ? error_set(sending->error, -ENOMEM, "no memory for a part")
+                                : run(sending, sender);
+    object_sender_free(sender);
+    return r;
+}
+
+int object_send(const struct object_store *store, const struct object_send_options *options,
+                struct error *error)
+{
+    struct error ours = {0};
+    struct sending sending = {.store = store, .options = options, .error = &ours};
+    const struct object_source_options source = {.folder = options->folder,
+                                                 .manifest_sha256 = options->manifest_sha256,
+                                                 .node = options->node,
+                                                 .remote = options->remote};
+    int r = object_source_open(&source, &sending.source, &ours);
+    if (r == 0)
+        r = share_out(&sending);
+    if (r == 0)
+        r = send_opened(&sending);
+    object_source_close(sending.source);
+    free(sending.left_to_others);
+    free(sending.buffer);
+    if (r != 0 && error != NULL)
+        *error = ours;
+    return r;
+}

@@ -1,0 +1,144 @@
+#include "checkpoint/read/scrub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "checkpoint/read/reader_state.h"
+
+#define ALIGNMENT 4096
+#define NAP_NS    (NS_PER_SECOND / 10) /* the longest without a look at `stop` */
+
+struct scrub {
+    const struct scrub_options *options;
+    struct scrub_finding *finding;
+    struct manifest manifest;
+    uint8_t *chunk; /* MANIFEST_CHUNK_BYTES */
+    uint64_t began_ns, done_bytes, total_bytes;
+};
+
+static bool is_here(const struct scrub *scrub, const struct manifest_file *entry)
+{
+    return scrub->options->node == NULL || entry->node_count == 0 ||
+           manifest_file_on(entry, scrub->options->node);
+}
+
+/* When so many bytes are due. */
+static uint64_t due_ns(const struct scrub *scrub)
+{
+    double share = (double)scrub->done_bytes / (double)MAX(scrub->total_bytes, (uint64_t)1);
+    return scrub->began_ns + (uint64_t)(share * scrub->options->seconds * (double)NS_PER_SECOND);
+}
+
+static bool stopped(const struct scrub *scrub)
+{
+    return atomic_load_explicit(scrub->options->stop, memory_order_relaxed);
+}
+
+static int rest(const struct scrub *scrub)
+{
+    uint64_t due = due_ns(scrub), now;
+    while (!stopped(scrub) && (now = clock_monotonic_ns()) < due) {
+        uint64_t nap = MIN(due - now, (uint64_t)NAP_NS);
+        const struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)nap};
+        (void)nanosleep(&pause, NULL);
+    }
+    return stopped(scrub) ? -ECANCELED : 0;
+}
+
+static int open_direct(const char *path)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    if (descriptor < 0 && errno == EINVAL)
+        descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    return descriptor < 0 ? -errno : descriptor;
+}
+
+/* What a failure to read says of the checkpoint, which retention may have taken away. */
+static int judge(const struct scrub *scrub, int code, struct error *error)
+{
+    if (access(scrub->options->path, F_OK) != 0)
+        return error_set(error, -ENOENT, "%s is gone", scrub->options->path);
+    bool lost = code == -EBADMSG || code == -EIO || code == -ENOENT;
+    return lost ? -EBADMSG : code;
+}
+
+static int scrub_file(struct scrub *scrub, const struct manifest_file *entry, struct error *error)
+{
+    struct reader_file file = {.entry = entry, .descriptor = -1};
+    folder_file_path(scrub->options->path, entry->name, file.path);
+    AUTO_CLOSE int descriptor = open_direct(file.path);
+    if (descriptor < 0)
+        return judge(
+            scrub, error_set(error, descriptor, "%s: %s", file.path, strerror(-descriptor)), error);
+    for (size_t i = 0; i < entry->chunk_count; i++) {
+        int r = reader_check_chunk(&file, descriptor, i, scrub->chunk, error);
+        if (r != 0)
+            return judge(scrub, r, error);
+        scrub->done_bytes += reader_chunk_bytes(&file, i);
+        atomic_store(scrub->options->done_bytes, scrub->done_bytes);
+        r = rest(scrub);
+        if (r != 0)
+            return error_set(error, r, "%s: verifying it was stopped", file.path);
+    }
+    return 0;
+}
+
+static void note(struct scrub *scrub, const struct manifest_file *entry)
+{
+    memcpy(scrub->finding->file, entry->name, sizeof(entry->name));
+    scrub->finding->is_metrics = reader_is_metrics(entry->name);
+    if (entry->node_count > 0)
+        memcpy(scrub->finding->writer, entry->nodes[0], NAME_SIZE);
+}
+
+static int scrub_files(struct scrub *scrub, struct error *error)
+{
+    const struct manifest *manifest = &scrub->manifest;
+    for (size_t i = 0; i < manifest->file_count; i++)
+        scrub->total_bytes +=
+            is_here(scrub, &manifest->files[i]) ? manifest->files[i].size_bytes : 0;
+    atomic_store(scrub->options->done_bytes, 0);
+    atomic_store(scrub->options->total_bytes, scrub->total_bytes);
+    scrub->began_ns = clock_monotonic_ns();
+    for (size_t i = 0; i < manifest->file_count; i++) {
+        const struct manifest_file *entry = &manifest->files[i];
+        int r = is_here(scrub, entry) ? scrub_file(scrub, entry, error) : 0;
+        if (r == -EBADMSG)
+            note(scrub, entry);
+        if (r != 0)
+            return r;
+    }
+    return 0;
+}
+
+/* A job that went back has written the same step anew. */
+static bool is_another(const struct scrub *scrub)
+{
+    struct manifest manifest;
+    if (manifest_load(scrub->options->path, NULL, &manifest, NULL) != 0)
+        return false;
+    manifest_done(&manifest);
+    return true;
+}
+
+int checkpoint_scrub(const struct scrub_options *options, struct scrub_finding *ret_finding,
+                     struct error *error)
+{
+    struct scrub scrub = {.options = options, .finding = ret_finding};
+    *ret_finding = (struct scrub_finding){.file = "manifest.json"};
+    int r = manifest_load(options->path, options->sha256, &scrub.manifest, error);
+    if (r == -EBADMSG && is_another(&scrub))
+        return error_set(error, -ENOENT, "%s is another checkpoint by now", options->path);
+    if (r != 0)
+        return judge(&scrub, r, error);
+    scrub.chunk = aligned_alloc(ALIGNMENT, MANIFEST_CHUNK_BYTES);
+    r = scrub.chunk != NULL ? scrub_files(&scrub, error)
+                            : error_set(error, -ENOMEM, "no memory to verify %s", options->path);
+    free(scrub.chunk);
+    manifest_done(&scrub.manifest);
+    return r;
+}

@@ -1,0 +1,167 @@
+/*
+ * Scrubbing: every chunk of every file, read past the page cache by a few threads at once, since
+ * one read at a time does not keep a disk busy. Chunks are handed out in order by one counter;
+ * after the first bad one only earlier chunks are still of interest, so the report is the first bad
+ * chunk whatever the threads' timing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "checkpoint/read/reader_state.h"
+
+#define THREADS   4
+#define ALIGNMENT 4096
+
+struct scrub {
+    const struct checkpoint_reader *reader;
+    int *direct;         /* a descriptor for each file */
+    size_t *first_chunk; /* of each file, in one numbering over all of them */
+    size_t chunk_count;
+    atomic_size_t next;
+    _Atomic uint64_t done_bytes;
+    pthread_mutex_t lock; /* of the result */
+    size_t bad_chunk;     /* SIZE_MAX: none */
+    struct error bad;
+};
+
+struct scrubber {
+    struct scrub *scrub;
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *context;
+    uint64_t total_bytes;
+};
+
+static size_t file_of(const struct scrub *scrub, size_t number)
+{
+    size_t low = 0,
+           high = scrub->reader->file_count; /* the last file that starts at or before it */
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (scrub->first_chunk[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void report(struct scrub *scrub, size_t number, const struct error *error)
+{
+    pthread_mutex_lock(&scrub->lock);
+    if (number < scrub->bad_chunk) {
+        scrub->bad_chunk = number;
+        scrub->bad = *error;
+    }
+    pthread_mutex_unlock(&scrub->lock);
+}
+
+static bool still_wanted(struct scrub *scrub, size_t number)
+{
+    pthread_mutex_lock(&scrub->lock);
+    bool wanted = number < scrub->bad_chunk;
+    pthread_mutex_unlock(&scrub->lock);
+    return wanted;
+}
+
+static void *scrub_chunks(void *argument)
+{
+    const struct scrubber *scrubber = argument;
+    struct scrub *scrub = scrubber->scrub;
+    AUTO_FREE uint8_t *buffer = aligned_alloc(ALIGNMENT, MANIFEST_CHUNK_BYTES);
+    struct error error = {0};
+    size_t number;
+    while ((number = atomic_fetch_add(&scrub->next, 1)) < scrub->chunk_count &&
+           still_wanted(scrub, number)) {
+        size_t index = file_of(scrub, number);
+        const struct reader_file *file = &scrub->reader->files[index];
+        size_t chunk = number - scrub->first_chunk[index];
+        int r = buffer == NULL
+                    ? error_set(&error, -ENOMEM, "%s: no memory to verify it", file->path)
+                    : reader_check_chunk(file, scrub->direct[index], chunk, buffer, &error);
+        if (r != 0)
+            report(scrub, number, &error);
+        uint64_t size = reader_chunk_bytes(file, chunk);
+        uint64_t done = atomic_fetch_add(&scrub->done_bytes, size) + size;
+        if (scrubber->progress != NULL)
+            scrubber->progress(scrubber->context, done, scrubber->total_bytes);
+    }
+    return NULL;
+}
+
+/* O_DIRECT where it works, else the page cache will do. */
+static int open_direct(const struct reader_file *file, struct error *error)
+{
+    int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    if (descriptor < 0 && errno == EINVAL)
+        descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) {
+        int code = -errno;
+        return error_set(error, code, "%s: %s", file->path, strerror(-code));
+    }
+    return descriptor;
+}
+
+static int open_all(struct scrub *scrub, struct error *error)
+{
+    size_t count = scrub->reader->file_count;
+    scrub->direct = calloc(count + 1, sizeof(*scrub->direct));
+    scrub->first_chunk = calloc(count + 1, sizeof(*scrub->first_chunk));
+    if (scrub->direct == NULL || scrub->first_chunk == NULL)
+        return error_set(error, -ENOMEM, "no memory to verify a checkpoint");
+    for (size_t i = 0; i < count; i++)
+        scrub->direct[i] = -1;
+    for (size_t i = 0; i < count; i++) {
+        scrub->first_chunk[i] = scrub->chunk_count;
+        scrub->chunk_count += scrub->reader->files[i].entry->chunk_count;
+        scrub->direct[i] = open_direct(&scrub->reader->files[i], error);
+        if (scrub->direct[i] < 0)
+            return scrub->direct[i];
+    }
+    return 0;
+}
+
+static void close_all(struct scrub *scrub)
+{
+    for (size_t i = 0; scrub->direct != NULL && i < scrub->reader->file_count; i++)
+        close_descriptor(&scrub->direct[i]);
+    free(scrub->direct);
+    free(scrub->first_chunk);
+    pthread_mutex_destroy(&scrub->lock);
+}
+
+static void run_threads(struct scrub *scrub, struct scrubber *foreground)
+{
+    pthread_t threads[THREADS - 1];
+    struct scrubber background = {.scrub = scrub};
+    unsigned started = 0;
+    while (started < ARRAY_COUNT(threads) &&
+           pthread_create(&threads[started], NULL, scrub_chunks, &background) == 0)
+        started++;
+    scrub_chunks(foreground);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+int checkpoint_verify(struct checkpoint_reader *reader,
+                      void (*progress)(void *context, uint64_t done, uint64_t total), void *context,
+                      struct error *error)
+{
+    struct scrub scrub = {.reader = reader, .bad_chunk = SIZE_MAX};
+    struct scrubber foreground = {.scrub = &scrub, .progress = progress, .context = context};
+    pthread_mutex_init(&scrub.lock, NULL);
+    for (size_t i = 0; i < reader->file_count; i++)
+        foreground.total_bytes += reader->files[i].entry->size_bytes;
+    int r = open_all(&scrub, error);
+    if (r == 0) {
+        run_threads(&scrub, &foreground);
+        if (scrub.bad_chunk != SIZE_MAX)
+            r = error_set(error, scrub.bad.code, "%s", scrub.bad.text);
+        else if (progress != NULL)
+            progress(context, foreground.total_bytes, foreground.total_bytes);
+    }
+    close_all(&scrub);
+    return r;
+}

@@ -1,0 +1,174 @@
+/*
+ * The last steps of a checkpoint with copies, on each node: the manifest arrives, and the folder
+ * gets its final name.
+ *
+ * The final name is no commit here: it is one folder of several. It only says that everything which
+ * the manifest in it places on this node is here and durable.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/read/reader.h"
+#include "checkpoint/write/retain.h"
+
+static int fail(struct error *error, int code, const char *action, const char *path)
+{
+    return error_set(error, code, "cannot %s %s: %s", action, path, strerror(-code));
+}
+
+/* ---- the manifest ---- */
+
+/* A file that belongs here must be: what is missing would be missed at the restore. */
+static int check_files(const struct checkpoint_local *local, const char *directory,
+                       const struct manifest *manifest, struct error *error)
+{
+    for (size_t i = 0; i < manifest->file_count; i++) {
+        const struct manifest_file *file = &manifest->files[i];
+        char path[FOLDER_FILE_SIZE];
+        struct stat status;
+        folder_file_path(directory, file->name, path);
+        if (!manifest_file_on(file, local->node))
+            continue;
+        if (stat(path, &status) != 0)
+            return fail(error, -errno, "find", path);
+        if ((uint64_t)status.st_size != file->size_bytes)
+            return error_set(error, -EBADMSG,
+                             "%s has %" PRIu64 " bytes; the manifest says %" PRIu64, path,
+                             (uint64_t)status.st_size, file->size_bytes);
+    }
+    return 0;
+}
+
+/* Index and config: small, and in every folder. */
+static int receive_small(const struct checkpoint_local *local, const char *from,
+                         const struct manifest *manifest, struct error *error)
+{
+    struct manifest small = {.step = manifest->step, .generation = manifest->generation};
+    small.files = calloc(manifest->file_count + 1, sizeof(*small.files));
+    if (small.files == NULL)
+        return error_set(error, -ENOMEM, "no memory to take over a manifest");
+    for (size_t i = 0; i < manifest->file_count; i++) {
+        if (manifest->files[i].node_count == 0)
+            small.files[small.file_count++] = manifest->files[i]; /* checksums are borrowed */
+    }
+    int r = checkpoint_receive_share(local, from, &small, error);
+    free(small.files);
+    return r;
+}
+
+int checkpoint_write_manifest(const struct checkpoint_local *local, const char *directory,
+                              const struct bytes *text, struct error *error)
+{
+    char path[FOLDER_FILE_SIZE];
+    struct io_context *context;
+    uint64_t user;
+    folder_file_path(directory, MANIFEST_NAME, path);
+    int r = local->io->open(1, NULL, 0, &context, error);
+    if (r != 0)
+        return r;
+    r = local->io->unlink(context, path); /* of an earlier attempt */
+    int descriptor = r == 0 || r == -ENOENT ? local->io->create(context, path, false) : r;
+    r = descriptor < 0 ? descriptor
+                       : local->io->write(context, descriptor, text->data, text->size_bytes, 0, 0);
+    if (r == 0) {
+        r = local->io->drain(context, true, &user);
+        r = r == 1 ? local->io->sync(context, descriptor) : r;
+    }
+    int closed = descriptor >= 0 ? local->io->close_file(context, descriptor) : 0;
+    r = r == 0 ? closed : r;
+    if (r == 0)
+        r = local->io->sync_directory(context, directory);
+    local->io->close(context);
+    return r == 0 ? 0 : fail(error, r, "write", path);
+}
+
+static int take_text(const struct checkpoint_local *local, const char *from, const char *directory,
+                     const struct bytes *text, const char *sha256, struct error *error)
+{
+    struct manifest manifest;
+    int r = manifest_check(text, MANIFEST_NAME, sha256, &manifest, error);
+    if (r != 0)
+        return r;
+    if (manifest.step != local->step || manifest.generation != local->generation)
+        r = error_set(error, -EBADMSG, "the manifest from node %s is of step %" PRIu64, from,
+                      manifest.step);
+    if (r == 0)
+        r = receive_small(local, from, &manifest, error);
+    if (r == 0)
+        r = check_files(local, directory, &manifest, error);
+    if (r == 0)
+        r = checkpoint_write_manifest(local, directory, text, error);
+    manifest_done(&manifest);
+    return r;
+}
+
+int checkpoint_take_manifest(const struct checkpoint_local *local, const char *from,
+                             const char *sha256, struct error *error)
+{
+    char directory[FOLDER_PATH_SIZE];
+    struct bytes text = {0};
+    if (strlen(local->folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", local->folder);
+    checkpoint_part_path(local->folder, local->step, local->generation, directory);
+    int r = checkpoint_remote_get(local->remote, from, strrchr(directory, '/') + 1, MANIFEST_NAME,
+                                  MANIFEST_BYTES_MAX, &text, error);
+    if (r == 0)
+        r = take_text(local, from, directory, &text, sha256, error);
+    bytes_done(&text);
+    return r;
+}
+
+/* ---- the name ---- */
+
+/* What is there goes if it is damaged, or the same: not when nothing is known of it. */
+static int make_room(const struct checkpoint_local *local, const char *path, struct hash128 digest,
+                     struct error *error)
+{
+    struct manifest there;
+    struct stat status;
+    struct error why = {0};
+    if (lstat(path, &status) != 0)
+        return errno == ENOENT ? 0 : fail(error, -errno, "look at", path);
+    int r = manifest_load(path, NULL, &there, &why);
+    if (r != 0 && !checkpoint_is_lost(path, r))
+        return error_set(error, r, "%s", why.text);
+    bool equal = r != 0 || hash128_equal(there.state_digest, digest);
+    if (r == 0)
+        manifest_done(&there);
+    if (!equal)
+        return error_set(error, -EEXIST,
+                         "%s is there already and holds another state; move it away", path);
+    log_info("%s is written anew", path);
+    return retain_remove(local->folder, local->step, error);
+}
+
+int checkpoint_place(const struct checkpoint_local *local, struct hash128 digest,
+                     char ret_path[1024], struct error *error)
+{
+    char part[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+    struct io_context *context;
+    if (strlen(local->folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", local->folder);
+    checkpoint_part_path(local->folder, local->step, local->generation, part);
+    checkpoint_path(local->folder, local->step, path);
+    int r = make_room(local, path, digest, error);
+    if (r == 0)
+        r = local->io->open(1, NULL, 0, &context, error);
+    if (r != 0)
+        return r;
+    r = local->io->rename(context, part, path);
+    if (r == 0)
+        r = local->io->sync_directory(context, local->folder);
+    local->io->close(context);
+    if (r != 0)
+        return fail(error, r, "give its final name to", part);
+    memcpy(ret_path, path, sizeof(path));
+    return 0;
+}

@@ -1,0 +1,251 @@
+/*
+ * Making a folder of durable shares into a checkpoint.
+ *
+ * The rename from .part to the final name is the commit on disk: everything that the manifest lists
+ * is durable before it, the manifest included, and the name itself is durable after the parent's
+ * fsync. So a reader finds the final name with everything behind it, or does not find the name.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/read/reader.h"
+#include "checkpoint/write/writer.h"
+
+#define INDEX_NAME  "model.safetensors.index.json"
+#define CONFIG_NAME "config.json"
+
+struct commit {
+    const struct io *io;
+    struct io_context *context;
+    char part[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
+    struct manifest manifest; /* spec, state, tensors borrowed; files: the shares', then ours */
+    const char *node;         /* NULL: all files must be here; else those that it has */
+    struct error *error;
+};
+
+static int fail(struct commit *commit, int code, const char *action, const char *path)
+{
+    return error_set(commit->error, code, "cannot %s %s: %s", action, path, strerror(-code));
+}
+
+static int check_file(struct commit *commit, const struct manifest_file *file)
+{
+    char path[FOLDER_FILE_SIZE];
+    struct stat status;
+    folder_file_path(commit->part, file->name, path);
+    if (stat(path, &status) != 0) {
+        int code = -errno;
+        return error_set(commit->error, code, "%s: %s%s", path, strerror(-code),
+                         commit->node == NULL
+                             ? " (do all nodes of the job reach the same checkpoint folder?)"
+                             : "");
+    }
+    if ((uint64_t)status.st_size != file->size_bytes)
+        return error_set(commit->error, -EBADMSG,
+                         "%s has %" PRIu64 " bytes; its part says %" PRIu64, path,
+                         (uint64_t)status.st_size, file->size_bytes);
+    return 0;
+}
+
+static int check_folder(struct commit *commit)
+{
+    struct stat status;
+    if (commit->node == NULL && lstat(commit->path, &status) == 0)
+        return error_set(commit->error, -EEXIST, "%s is there already", commit->path);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < commit->manifest.file_count; i++) {
+        if (commit->node == NULL || manifest_file_on(&commit->manifest.files[i], commit->node))
+            r = check_file(commit, &commit->manifest.files[i]);
+    }
+    return r;
+}
+
+static int write_content(struct commit *commit, int descriptor, const void *data, size_t size_bytes,
+                         const char *path)
+{
+    uint64_t user;
+    int r = commit->io->write(commit->context, descriptor, data, size_bytes, 0, 0);
+    if (r == 0) {
+        r = commit->io->drain(commit->context, true, &user);
+        assert(r != 0);
+    }
+    if (r < 0)
+        return fail(commit, r, "write", path);
+    r = commit->io->sync(commit->context, descriptor);
+    return r == 0 ? 0 : fail(commit, r, "sync", path);
+}
+
+static int write_file(struct commit *commit, const char *name, const void *data, size_t size_bytes)
+{
+    char path[FOLDER_FILE_SIZE];
+    folder_file_path(commit->part, name, path);
+    int r = commit->io->unlink(commit->context, path); /* of an earlier attempt */
+    if (r != 0 && r != -ENOENT)
+        return fail(commit, r, "replace", path);
+    int descriptor = commit->io->create(commit->context, path, false);
+    if (descriptor < 0)
+        return fail(commit, descriptor, "create", path);
+    r = write_content(commit, descriptor, data, size_bytes, path);
+    int closed = commit->io->close_file(commit->context, descriptor);
+    if (r == 0 && closed != 0)
+        r = fail(commit, closed, "close", path);
+    return r;
+}
+
+/* These small files are listed in the manifest too, so that every byte of the folder is covered. */
+static int write_json(struct commit *commit, const char *name, const json_t *tree)
+{
+    AUTO_FREE char *text = tree != NULL ? json_text_indented(tree) : NULL;
+    if (text == NULL)
+        return error_set(commit->error, -ENOMEM, "no memory for %s", name);
+    int r = write_file(commit, name, text, strlen(text));
+    if (r == 0 && manifest_add_file(&commit->manifest, name, text, strlen(text)) != 0)
+        r = error_set(commit->error, -ENOMEM, "no memory to commit a checkpoint");
+    return r;
+}
+
+/* What Hugging Face's loaders read first: which of the model's files holds which parameter. */
+static json_t *weight_index(const struct manifest *manifest)
+{
+    AUTO_JSON json_t *map = json_object();
+    uint64_t total = 0;
+    for (size_t i = 0; i < manifest->tensor_count; i++) {
+        const struct manifest_tensor *tensor = &manifest->tensors[i];
+        if (tensor->role != MANIFEST_PARAMETER)
+            continue;
+        total += tensor->size_bytes;
+        if (json_object_set_new(map, tensor->name, json_string(tensor->file)) != 0)
+            return NULL;
+    }
+    return json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)total, "weight_map",
+                     map);
+}
+
+static int write_manifest(struct commit *commit, char ret_sha256[65])
+{
+    struct bytes text = {0};
+    int r = manifest_text(&commit->manifest, &text);
+    if (r != 0)
+        return fail(commit, r, "encode", MANIFEST_NAME);
+    r = write_file(commit, MANIFEST_NAME, text.data, text.size_bytes);
+    if (r == 0)
+        manifest_sha256(text.data, text.size_bytes, ret_sha256);
+    bytes_done(&text);
+    return r;
+}
+
+static int write_files(struct commit *commit, const json_t *config, char ret_sha256[65])
+{
+    AUTO_JSON json_t *index = weight_index(&commit->manifest);
+    int r = write_json(commit, INDEX_NAME, index);
+    if (r == 0)
+        r = write_json(commit, CONFIG_NAME, config);
+    if (r == 0)
+        r = write_manifest(commit, ret_sha256);
+    if (r != 0)
+        return r;
+    r = commit->io->sync_directory(commit->context, commit->part);
+    return r == 0 ? 0 : fail(commit, r, "sync the folder", commit->part);
+}
+
+/* Best effort; what stays is swept by checkpoint_retain(). */
+static void abandon(struct commit *commit)
+{
+    char path[FOLDER_FILE_SIZE];
+    static const char *const ours[] = {MANIFEST_NAME, CONFIG_NAME, INDEX_NAME};
+    int ignored;
+    for (size_t i = 0; i < ARRAY_COUNT(ours); i++) {
+        folder_file_path(commit->part, ours[i], path);
+        ignored = commit->io->unlink(commit->context, path);
+    }
+    for (size_t i = 0; i < commit->manifest.file_count; i++) {
+        folder_file_path(commit->part, commit->manifest.files[i].name, path);
+        ignored = commit->io->unlink(commit->context, path);
+    }
+    ignored = commit->io->unlink(commit->context, commit->part);
+    (void)ignored;
+}
+
+static int carry_out(struct commit *commit, const char *folder, const json_t *config,
+                     char ret_sha256[65])
+{
+    int r = check_folder(commit);
+    if (r == 0)
+        r = write_files(commit, config, ret_sha256);
+    if (r == 0 && commit->node == NULL) {
+        r = commit->io->rename(commit->context, commit->part, commit->path);
+        if (r != 0)
+            fail(commit, r, "rename to the final name", commit->part);
+    }
+    if (r != 0)
+        abandon(commit);
+    if (r != 0 || commit->node != NULL)
+        return r;
+    r = commit->io->sync_directory(commit->context, folder);
+    return r == 0 ? 0 : fail(commit, r, "sync the folder", folder);
+}
+
+/* A shallow copy with room for the two small files. */
+static int borrow_manifest(struct commit *commit, const struct manifest *manifest)
+{
+    commit->manifest = *manifest;
+    commit->manifest.files = calloc(manifest->file_count + 2, sizeof(*manifest->files));
+    if (commit->manifest.files == NULL)
+        return error_set(commit->error, -ENOMEM, "no memory to commit a checkpoint");
+    if (manifest->file_count > 0)
+        memcpy(commit->manifest.files, manifest->files,
+               manifest->file_count * sizeof(*manifest->files));
+    return 0;
+}
+
+static int run(struct commit *commit, const char *folder, const struct manifest *manifest,
+               const json_t *config, char ret_sha256[65])
+{
+    assert(config != NULL);
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(commit->error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    if (!manifest_is_sealed(manifest))
+        return error_set(commit->error, -EINVAL, "the manifest of step %" PRIu64 " is not sealed",
+                         manifest->step);
+    checkpoint_part_path(folder, manifest->step, manifest->generation, commit->part);
+    checkpoint_path(folder, manifest->step, commit->path);
+    int r = borrow_manifest(commit, manifest);
+    if (r != 0)
+        return r;
+    char sha256[65];
+    r = commit->io->open(1, NULL, 0, &commit->context, commit->error);
+    if (r == 0) {
+        r = carry_out(commit, folder, config, sha256);
+        commit->io->close(commit->context);
+    }
+    if (r == 0)
+        memcpy(ret_sha256, sha256, sizeof(sha256));
+    for (size_t i = manifest->file_count; i < commit->manifest.file_count; i++)
+        free(commit->manifest.files[i].chunk_crcs);
+    free(commit->manifest.files);
+    return r;
+}
+
+int checkpoint_commit(const struct io *io, const char *folder, const struct manifest *manifest,
+                      const json_t *config, char ret_path[1024], char ret_sha256[65],
+                      struct error *error)
+{
+    struct commit commit = {.io = io, .error = error};
+    int r = run(&commit, folder, manifest, config, ret_sha256);
+    if (r == 0)
+        memcpy(ret_path, commit.path, sizeof(commit.path));
+    return r;
+}
+
+int checkpoint_seal(const struct checkpoint_local *local, const struct manifest *manifest,
+                    const json_t *config, char ret_sha256[65], struct error *error)
+{
+    struct commit commit = {.io = local->io, .node = local->node, .error = error};
+    return run(&commit, local->folder, manifest, config, ret_sha256);
+}

@@ -1,0 +1,83 @@
+/*
+ * Committing where a checkpoint of the same step is already. It may stand only if it holds the same
+ * state and every byte of it is good: a run that goes back because its newest checkpoint is damaged
+ * comes to that very step again, and must not take the damaged one for its own.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/read/reader.h"
+#include "checkpoint/write/retain.h"
+
+static int read_sha256(const char *path, char ret_sha256[65], struct error *error)
+{
+    char file[FOLDER_FILE_SIZE];
+    struct bytes text = {0};
+    folder_file_path(path, MANIFEST_NAME, file);
+    int r = file_read(file, MANIFEST_BYTES_MAX, &text, error);
+    if (r == 0)
+        manifest_sha256(text.data, text.size_bytes, ret_sha256);
+    bytes_done(&text);
+    return r;
+}
+
+/* 0: good, and of the same state. */
+static int examine(const char *path, const struct manifest *mine, struct error *error)
+{
+    struct checkpoint_reader *reader;
+    int r = checkpoint_open(path, &reader, error);
+    if (r != 0)
+        return r;
+    if (hash128_equal(checkpoint_manifest(reader)->state_digest, mine->state_digest))
+        r = checkpoint_verify(reader, NULL, NULL, error);
+    else
+        r = error_set(error, -EEXIST, "%s is there already and holds another state; move it away",
+                      path);
+    checkpoint_close(reader);
+    return r;
+}
+
+static int set_aside(const char *folder, const char *path, struct error *error)
+{
+    char aside[FOLDER_FILE_SIZE];
+    snprintf(aside, sizeof(aside), "%s.damaged", path);
+    int r = retain_remove_folder(aside, error);
+    if (r != 0)
+        return r;
+    if (rename(path, aside) != 0) {
+        int code = -errno;
+        return error_set(error, code, "cannot rename %s, which is damaged: %s", path,
+                         strerror(-code));
+    }
+    return file_sync_directory(folder, error);
+}
+
+int checkpoint_find_equal(const char *folder, const struct manifest *manifest, char ret_path[1024],
+                          char ret_sha256[65], struct error *error)
+{
+    char path[FOLDER_PATH_SIZE];
+    struct stat status;
+    struct error damage = {0};
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    checkpoint_path(folder, manifest->step, path);
+    if (lstat(path, &status) != 0 && errno == ENOENT)
+        return CHECKPOINT_ABSENT;
+    int r = examine(path, manifest, &damage);
+    if (r == 0)
+        r = read_sha256(path, ret_sha256, &damage);
+    if (r == 0) {
+        memcpy(ret_path, path, sizeof(path));
+        return CHECKPOINT_STANDS;
+    }
+    if (!checkpoint_is_lost(path, r))
+        return error_set(error, r, "%s", damage.text);
+    log_warning("%s is damaged; it is set aside and written anew: %s", path, damage.text);
+    r = set_aside(folder, path, error);
+    return r != 0 ? r : CHECKPOINT_ABSENT;
+}

@@ -1,0 +1,197 @@
+#include "checkpoint/write/io_tuning.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
+
+#define TRIAL_NAME      "io-tuning.part"
+#define TRIAL_BYTES     ((size_t)32 << 20) /* of each choice */
+#define TRIALS_NS       NS_PER_SECOND
+#define TUNING_FILE_MAX 4096
+#define ALIGNMENT       4096
+
+static const struct io_tuning choices[] = {
+    {.block_bytes = (size_t)4 << 20, .depth = 8},  {.block_bytes = (size_t)4 << 20, .depth = 4},
+    {.block_bytes = (size_t)2 << 20, .depth = 16}, {.block_bytes = (size_t)1 << 20, .depth = 8},
+    {.block_bytes = (size_t)1 << 20, .depth = 32}, {.block_bytes = (size_t)512 << 10, .depth = 16},
+};
+
+struct io_tuning io_tuning_usual(void)
+{
+    return choices[0];
+}
+
+struct io_tuning io_tuning_best(const struct io_tuning *measured, unsigned count)
+{
+    struct io_tuning best = measured[0];
+    for (unsigned i = 1; i < count; i++) {
+        if (measured[i].bytes_per_second > best.bytes_per_second)
+            best = measured[i];
+    }
+    bool worth = best.bytes_per_second > (1 + TUNE_GAIN_LEAST) * measured[0].bytes_per_second;
+    return worth ? best : measured[0];
+}
+
+/* ---- remembering ---- */
+
+static bool is_allowed(const struct io_tuning *tuning)
+{
+    return tuning->block_bytes >= ALIGNMENT && tuning->block_bytes % ALIGNMENT == 0 &&
+           MANIFEST_CHUNK_BYTES % tuning->block_bytes == 0 && tuning->depth > 0 &&
+           tuning->depth <= IO_DEPTH_MAX;
+}
+
+static int recall(const struct io *io, const char *path, struct io_tuning *ret_tuning)
+{
+    struct bytes text = {0};
+    AUTO_JSON json_t *tree = NULL;
+    char name[32];
+    uint64_t block_bytes = 0;
+    struct io_tuning tuning = {0};
+    int r = file_read(path, TUNING_FILE_MAX, &text, NULL);
+    if (r == 0)
+        r = json_parse((const char *)text.data, text.size_bytes, path, &tree, NULL);
+    bytes_done(&text);
+    if (r == 0)
+        r = json_get_text(tree, "io", name, sizeof(name), NULL);
+    if (r == 0)
+        r = json_get_u64(tree, "block_bytes", MANIFEST_CHUNK_BYTES, &block_bytes, NULL);
+    if (r == 0)
+        r = json_get_unsigned(tree, "depth", IO_DEPTH_MAX, &tuning.depth, NULL);
+    if (r == 0)
+        r = json_get_double(tree, "bytes_per_second", &tuning.bytes_per_second, NULL);
+    tuning.block_bytes = (size_t)block_bytes;
+    if (r != 0 || strcmp(name, io->name) != 0 || !is_allowed(&tuning))
+        return -ENOENT;
+    *ret_tuning = tuning;
+    return 0;
+}
+
+/* For the next one who comes; if it cannot be kept it is measured again. */
+static void remember(const struct io *io, const char *path, const struct io_tuning *tuning)
+{
+    AUTO_JSON json_t *tree = json_pack("{s:s, s:I, s:i, s:f}", "io", io->name, "block_bytes",
+                                       (json_int_t)tuning->block_bytes, "depth", (int)tuning->depth,
+                                       "bytes_per_second", tuning->bytes_per_second);
+    AUTO_FREE char *text = tree != NULL ? json_text(tree) : NULL;
+    int ignored = text != NULL ? file_replace(path, text, strlen(text), 0644, NULL) : -ENOMEM;
+    (void)ignored;
+}
+
+/* ---- measuring ---- */
+
+struct trial {
+    const struct io *io;
+    struct io_context *context;
+    const uint8_t *arena; /* TRIAL_BYTES */
+    int descriptor;
+};
+
+static int write_all(const struct trial *trial, size_t block_bytes)
+{
+    size_t posted = 0, written = 0;
+    while (written < TRIAL_BYTES) {
+        uint64_t user;
+        int r = posted < TRIAL_BYTES
+                    ? trial->io->write(trial->context, trial->descriptor, trial->arena + posted,
+                                       block_bytes, posted, 0)
+                    : -EAGAIN;
+        if (r == 0) {
+            posted += block_bytes;
+            continue;
+        }
+        if (r != -EAGAIN)
+            return r;
+        r = trial->io->drain(trial->context, true, &user);
+        if (r <= 0)
+            return r < 0 ? r : -EIO;
+        written += block_bytes;
+    }
+    return 0;
+}
+
+static int measure(const struct io *io, uint8_t *arena, int descriptor, struct io_tuning *choice)
+{
+    struct trial trial = {.io = io, .arena = arena, .descriptor = descriptor};
+    int r = io->open(choice->depth, arena, TRIAL_BYTES, &trial.context, NULL);
+    if (r != 0)
+        return r;
+    uint64_t begun_ns = clock_monotonic_ns();
+    r = write_all(&trial, choice->block_bytes);
+    double seconds = (double)(clock_monotonic_ns() - begun_ns) / 1e9;
+    io->close(trial.context);
+    if (r == 0)
+        choice->bytes_per_second = (double)TRIAL_BYTES / MAX(seconds, 1e-9);
+    return r;
+}
+
+/* The first write of a file allocates, the others go where it has: so once for nothing. */
+static int measure_all(const struct io *io, uint8_t *arena, int descriptor,
+                       struct io_tuning *ret_best)
+{
+    struct io_tuning measured[ARRAY_COUNT(choices)];
+    uint64_t due_ns = clock_monotonic_ns() + TRIALS_NS;
+    unsigned count = 0;
+    struct io_tuning warm = choices[0];
+    int r = measure(io, arena, descriptor, &warm);
+    while (r == 0 && count < ARRAY_COUNT(choices) &&
+           (count == 0 || clock_monotonic_ns() < due_ns)) {
+        measured[count] = choices[count];
+        r = measure(io, arena, descriptor, &measured[count]);
+        count += r == 0;
+    }
+    if (r == 0)
+        *ret_best = io_tuning_best(measured, count);
+    return r;
+}
+
+/* The trial's file is also the lock: whoever finds it there has come second. One that a crash has
+ * left goes with the next one's attempt. */
+static int tune(const struct io *io, const char *folder, struct io_tuning *ret_best)
+{
+    char path[FOLDER_FILE_SIZE];
+    AUTO_FREE uint8_t *arena = aligned_alloc(ALIGNMENT, TRIAL_BYTES);
+    struct io_context *context;
+    if (arena == NULL)
+        return -ENOMEM;
+    memset(arena, 0x5a, TRIAL_BYTES);
+    folder_file_path(folder, TRIAL_NAME, path);
+    int r = io->open(1, NULL, 0, &context, NULL);
+    if (r != 0)
+        return r;
+    int descriptor = io->create(context, path, true);
+    if (descriptor >= 0) {
+        r = io->reserve(context, descriptor, TRIAL_BYTES);
+        if (r == 0)
+            r = measure_all(io, arena, descriptor, ret_best);
+        int ignored = io->close_file(context, descriptor);
+        (void)ignored;
+    }
+    if (descriptor >= 0 || descriptor == -EEXIST) {
+        int ignored = io->unlink(context, path);
+        (void)ignored;
+    }
+    io->close(context);
+    return descriptor < 0 ? descriptor : r;
+}
+
+struct io_tuning io_tune(const struct io *io, const char *folder)
+{
+    char path[FOLDER_FILE_SIZE], nearest[FOLDER_PATH_SIZE];
+    struct io_tuning tuning;
+    folder_file_path(folder, TUNE_FILE_NAME, path);
+    if (recall(io, path, &tuning) == 0)
+        return tuning;
+    folder_nearest(folder, nearest);
+    if (tune(io, nearest, &tuning) != 0)
+        return io_tuning_usual();
+    remember(io, path, &tuning);
+    return tuning;
+}

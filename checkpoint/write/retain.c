@@ -1,0 +1,177 @@
+/*
+ * Retention: which checkpoints of a job stay.
+ *
+ * A folder is renamed to .gone and that name made durable before the first of its files goes, so
+ * after a crash anywhere a checkpoint is there or not there. Parts are garbage once a checkpoint of
+ * the same or a later step is complete: whoever still writes them is too late.
+ */
+#include "checkpoint/write/retain.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_marks.h"
+#include "checkpoint/read/reader.h"
+
+static int fail(struct error *error, const char *path)
+{
+    int code = -errno;
+    return error_set(error, code, "removing %s: %s", path, strerror(-code));
+}
+
+/* Checkpoint folders are flat; a folder inside one is not ours and makes rmdir refuse. */
+int retain_remove_folder(const char *path, struct error *error)
+{
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        return errno == ENOENT ? 0 : fail(error, path);
+    int r = 0;
+    const struct dirent *entry;
+    while (r == 0 && (entry = readdir(directory)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(directory), entry->d_name, 0) != 0 && errno != ENOENT)
+            r = fail(error, path);
+    }
+    closedir(directory);
+    if (r == 0 && rmdir(path) != 0 && errno != ENOENT)
+        r = fail(error, path);
+    return r;
+}
+
+int retain_remove(const char *folder, uint64_t step, struct error *error)
+{
+    char path[FOLDER_PATH_SIZE], gone[FOLDER_FILE_SIZE];
+    checkpoint_path(folder, step, path);
+    snprintf(gone, sizeof(gone), "%s.gone", path);
+    /* One may be left by a crash: then this step was written again, and is due again. */
+    int r = retain_remove_folder(gone, error);
+    if (r != 0)
+        return r;
+    if (rename(path, gone) != 0) /* a worker and its firnd may both find it too old */
+        return errno == ENOENT ? 0 : fail(error, path);
+    r = file_sync_directory(folder, error);
+    return r != 0 ? r : retain_remove_folder(gone, error);
+}
+
+static bool is_garbage(const char *name, uint64_t oldest, uint64_t committed)
+{
+    uint64_t step;
+    enum folder_kind kind = folder_classify(name, &step);
+    return kind == FOLDER_GONE || (kind == FOLDER_PART && step <= committed) ||
+           (kind == FOLDER_DAMAGED && step < oldest);
+}
+
+static int sweep(const char *folder, uint64_t oldest, uint64_t committed, struct error *error)
+{
+    DIR *directory = opendir(folder);
+    if (directory == NULL)
+        return fail(error, folder);
+    int r = 0;
+    const struct dirent *entry;
+    while (r == 0 && (entry = readdir(directory)) != NULL) {
+        char path[FOLDER_PATH_SIZE + sizeof(entry->d_name)];
+        if (!is_garbage(entry->d_name, oldest, committed))
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        r = retain_remove_folder(path, error);
+    }
+    closedir(directory);
+    return r;
+}
+
+static bool is_recorded(const struct checkpoint_sweep *sweep, uint64_t step)
+{
+    for (size_t i = 0; i < sweep->step_count; i++) {
+        if (sweep->steps[i] == step)
+            return true;
+    }
+    return false;
+}
+
+/* Of step-N.gG.part: G. */
+static uint64_t part_generation(const char *name)
+{
+    return strtoull(strstr(name, ".g") + 2, NULL, 10);
+}
+
+static int sweep_entry(const struct checkpoint_sweep *sweep, const char *name, struct error *error)
+{
+    char path[FOLDER_PATH_SIZE + 256];
+    uint64_t step;
+    enum folder_kind kind = folder_classify(name, &step);
+    snprintf(path, sizeof(path), "%s/%s", sweep->folder, name);
+    if (kind == FOLDER_COMPLETE && step < sweep->step && !is_recorded(sweep, step) &&
+        !checkpoint_pinned(path))
+        return retain_remove(sweep->folder, step, error);
+    if (kind == FOLDER_GONE || (kind == FOLDER_DAMAGED && step < sweep->step) ||
+        (kind == FOLDER_COPY && !is_recorded(sweep, step)) ||
+        (kind == FOLDER_PART && part_generation(name) < sweep->generation))
+        return retain_remove_folder(path, error);
+    return 0;
+}
+
+int checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error)
+{
+    if (sweep->step_count == 0)
+        return 0;
+    if (strlen(sweep->folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", sweep->folder);
+    DIR *directory = opendir(sweep->folder);
+    if (directory == NULL)
+        return errno == ENOENT ? 0 : fail(error, sweep->folder);
+    int r = 0;
+    const struct dirent *entry;
+    while (r == 0 && (entry = readdir(directory)) != NULL)
+        r = sweep_entry(sweep, entry->d_name, error);
+    closedir(directory);
+    return r;
+}
+
+int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, struct error *error)
+{
+    char path[FOLDER_PATH_SIZE];
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    checkpoint_part_path(folder, step, generation, path);
+    return retain_remove_folder(path, error);
+}
+
+/* @steps come newest first; *ret_oldest is the last one that stays. */
+static int remove_old(const char *folder, const uint64_t *steps, size_t count,
+                      struct keep_rule *rule, uint64_t committed, uint64_t spared,
+                      uint64_t *ret_oldest, struct error *error)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        char path[FOLDER_PATH_SIZE];
+        checkpoint_path(folder, steps[i], path);
+        if (steps[i] > committed || keep_verdict(rule, path) != KEEP_GOES || steps[i] == spared)
+            *ret_oldest = steps[i];
+        else
+            r = retain_remove(folder, steps[i], error);
+    }
+    return r;
+}
+
+int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, uint64_t spared,
+                      struct error *error)
+{
+    AUTO_FREE uint64_t *steps = NULL;
+    size_t count = 0;
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    int r = checkpoint_list(folder, &steps, &count, error);
+    if (r != 0 || count == 0)
+        return r;
+    uint64_t oldest = 0;
+    struct keep_rule rule = {.keep = keep};
+    r = remove_old(folder, steps, count, &rule, step, spared, &oldest, error);
+    return r != 0 ? r : sweep(folder, oldest, step, error);
+}

@@ -1,0 +1,159 @@
+#include "checkpoint/write/staging.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Every page is touched now: a save must not find out that memory is short, or stall on faults. */
+static uint8_t *map_arena(size_t size_bytes)
+{
+    void *arena =
+        mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (arena == MAP_FAILED)
+        return NULL;
+    madvise(arena, size_bytes, MADV_HUGEPAGE);
+    memset(arena, 0, size_bytes);
+    return arena;
+}
+
+static int make_blocks(struct staging *staging)
+{
+    staging->blocks = calloc(staging->block_count, sizeof(*staging->blocks));
+    staging->free_blocks = calloc(staging->block_count, sizeof(*staging->free_blocks));
+    staging->pending = calloc(staging->block_count, sizeof(*staging->pending));
+    if (staging->blocks == NULL || staging->free_blocks == NULL || staging->pending == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < staging->block_count; i++) {
+        staging->blocks[i].data = staging->arena + i * staging->block_bytes;
+        staging->free_blocks[staging->free_count++] = staging->block_count - 1 - i;
+    }
+    return 0;
+}
+
+int staging_init(struct staging *staging, const struct io *io, size_t arena_bytes,
+                 size_t block_bytes, unsigned depth, struct error *error)
+{
+    *staging = (struct staging){.io = io,
+                                .arena_bytes = arena_bytes / block_bytes * block_bytes,
+                                .block_bytes = block_bytes};
+    staging->block_count = (unsigned)(arena_bytes / block_bytes);
+    staging->depth = MIN(depth, staging->block_count);
+    staging->arena = map_arena(staging->arena_bytes);
+    if (staging->arena == NULL || make_blocks(staging) != 0) {
+        staging_done(staging);
+        return error_set(error, -ENOMEM, "no memory for a checkpoint arena of %zu bytes",
+                         arena_bytes);
+    }
+    int r =
+        io->open(staging->depth, staging->arena, staging->arena_bytes, &staging->context, error);
+    if (r != 0)
+        staging_done(staging);
+    return r;
+}
+
+void staging_done(struct staging *staging)
+{
+    if (staging->context != NULL)
+        staging->io->close(staging->context);
+    if (staging->arena != NULL)
+        munmap(staging->arena, staging->arena_bytes);
+    free(staging->blocks);
+    free(staging->free_blocks);
+    free(staging->pending);
+    *staging = (struct staging){0};
+}
+
+/* 1: one write is over and its block free; 0: none (yet); negative: it failed, its block is free
+ * too. */
+static int reap(struct staging *staging, bool wait)
+{
+    uint64_t user;
+    int r = staging->io->drain(staging->context, wait, &user);
+    if (r == 0)
+        return 0;
+    assert(user < staging->block_count && staging->in_flight > 0);
+    staging->in_flight--;
+    staging->free_blocks[staging->free_count++] = (unsigned)user;
+    if (r < 0)
+        staging->failed_file = staging->blocks[user].file;
+    return r;
+}
+
+static int post_first(struct staging *staging)
+{
+    unsigned index = staging->pending[staging->pending_first];
+    const struct staging_block *block = &staging->blocks[index];
+    int r = staging->io->write(staging->context, block->descriptor, block->data + block->skip_bytes,
+                               block->size_bytes, block->offset + block->skip_bytes, index);
+    if (r != 0) {
+        staging->failed_file = block->file;
+        return r == -EAGAIN ? -EIO : r; /* the depth is ours to keep: this is not "come again" */
+    }
+    staging->in_flight++;
+    staging->pending_first = (staging->pending_first + 1) % staging->block_count;
+    staging->pending_count--;
+    return 0;
+}
+
+/* Free what is finished, post what waits, without waiting. */
+static int advance(struct staging *staging)
+{
+    int r;
+    do
+        r = reap(staging, false);
+    while (r > 0);
+    while (r == 0 && staging->pending_count > 0 && staging->in_flight < staging->depth)
+        r = post_first(staging);
+    return r;
+}
+
+int staging_acquire(struct staging *staging, struct staging_block **ret_block)
+{
+    int r = advance(staging);
+    while (r == 0 && staging->free_count == 0) {
+        r = reap(staging, true);
+        if (r > 0)
+            r = advance(staging);
+    }
+    if (r == 0)
+        *ret_block = &staging->blocks[staging->free_blocks[--staging->free_count]];
+    return r;
+}
+
+int staging_submit(struct staging *staging, struct staging_block *block)
+{
+    unsigned last = (staging->pending_first + staging->pending_count) % staging->block_count;
+    assert(staging->pending_count < staging->block_count);
+    staging->pending[last] = (unsigned)(block - staging->blocks);
+    staging->pending_count++;
+    return advance(staging);
+}
+
+int staging_return(struct staging *staging, const struct staging_block *block)
+{
+    staging->free_blocks[staging->free_count++] = (unsigned)(block - staging->blocks);
+    return 0;
+}
+
+int staging_finish(struct staging *staging)
+{
+    int r = advance(staging);
+    while (r == 0 && (staging->in_flight > 0 || staging->pending_count > 0)) {
+        r = reap(staging, true);
+        if (r > 0)
+            r = advance(staging);
+    }
+    return r;
+}
+
+void staging_abandon(struct staging *staging)
+{
+    uint64_t user;
+    while (staging->in_flight > 0 && staging->io->drain(staging->context, true, &user) != 0)
+        staging->in_flight--;
+    staging->in_flight = 0;
+    staging->pending_first = staging->pending_count = staging->free_count = 0;
+    for (unsigned i = 0; i < staging->block_count; i++)
+        staging->free_blocks[staging->free_count++] = staging->block_count - 1 - i;
+}

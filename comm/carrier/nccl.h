@@ -1,0 +1,115 @@
+/*
+ * Moving GPU buffers between the workers of one generation with NCCL: sends and receives, nothing
+ * that computes. The additions of a reduction are ours, in tree order (comm/reduce/lane_tree.h), so the numbers
+ * do not depend on what NCCL would choose.
+ *
+ * The library is opened at run time: one binary serves machines with it and without. A generation
+ * has a clique: a handful of communicators (one a group of ranks), all non-blocking, made anew each
+ * time. A thread watches them; the first fault, a peer that is known to be lost (@lost), or
+ * nccl_abort() ends the whole clique as a group (comm/carrier/nccl_watch.h). Nothing here waits without a
+ * deadline, and whoever is told of a failure is told when the abort is over: then NCCL moves
+ * nothing any more. Where even the abort hangs the process has to end: @hopeless is called.
+ *
+ * One thread joins, exchanges and waits; any may abort. What a CUDA stream and device memory are is
+ * not known here: pointers are passed through.
+ * Source: NCCL user guide, "Fault tolerance" and "Group calls".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+#define NCCL_LIBRARY           "libnccl.so.2"
+#define NCCL_ID_SIZE           128
+#define NCCL_COMMUNICATORS_MAX 16
+#define NCCL_REASON_SIZE       256
+#define NCCL_MOVES_MAX         4096
+
+struct nccl_library;
+
+/** nccl_library_open() - @path: NCCL_LIBRARY, or another (tests). Return: 0, -ENOENT (not there),
+ * -EIO (older than 2.14: it cannot be used without blocking), -ENOMEM */
+int nccl_library_open(const char *path, struct nccl_library **ret_library,
+                      struct error *error) CHECK_RESULT;
+/** nccl_library_close() - after its cliques; NULL allowed */
+void nccl_library_close(struct nccl_library *library);
+/** nccl_library_version() - as NCCL counts: 22809 is 2.28.9 */
+unsigned nccl_library_version(const struct nccl_library *library);
+/** nccl_unique_id() - made by one rank, which sends it to the others over the mesh. Return: 0, -EIO
+ */
+int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE],
+                   struct error *error) CHECK_RESULT;
+
+struct nccl_clique;
+
+struct nccl_clique_options {
+    uint64_t failure_timeout_ns; /* what an abort may take */
+    /* Whether a peer is known to be lost, and why: asked by whoever waits and by the watching
+       thread, so it must not block. NULL: nobody knows. */
+    bool (*lost)(void *context, char ret_reason[NCCL_REASON_SIZE]);
+    void (*hopeless)(void *context, const char *reason); /* from a waiting or watching thread */
+    void *context;
+};
+
+int nccl_clique_new(struct nccl_library *library, const struct nccl_clique_options *options,
+                    struct nccl_clique **ret_clique) CHECK_RESULT;
+/** nccl_clique_free() - ends what is left of it by an abort; NULL allowed. No other call may run.
+ */
+void nccl_clique_free(struct nccl_clique *clique);
+
+/**
+ * nccl_join() - become @rank of a new communicator, on the current device of the calling thread
+ *
+ * All of the group call it. Return: 0 with its number; -ETIMEDOUT, -ECONNRESET: the clique has
+ * failed, and @error says why; -ENOSPC: too many communicators.
+ */
+int nccl_join(struct nccl_clique *clique, const uint8_t id[NCCL_ID_SIZE], unsigned rank,
+              unsigned rank_count, uint64_t deadline_ns, unsigned *ret_communicator,
+              struct error *error) CHECK_RESULT;
+
+struct nccl_move {
+    unsigned peer; /* rank of the communicator */
+    bool receive;
+    void *data; /* device memory; until the stream has passed it */
+    size_t size_bytes;
+};
+
+/**
+ * nccl_exchange() - enqueue @moves on @stream (a cudaStream_t) as one group: no order among them
+ * can deadlock. When it returns 0 they are on the stream, so that events recorded next cover them;
+ * they are not complete.
+ *
+ * Return: 0; -ETIMEDOUT, -ECONNRESET: the clique has failed; -EINVAL: more than NCCL_MOVES_MAX.
+ */
+int nccl_exchange(struct nccl_clique *clique, unsigned communicator, const struct nccl_move *moves,
+                  size_t move_count, void *stream, uint64_t deadline_ns,
+                  struct error *error) CHECK_RESULT;
+
+/**
+ * nccl_wait() - until complete() (an event query of the caller's, never blocking) or the end of the
+ * clique: a kernel whose peer is gone never completes by itself
+ *
+ * Return: 0, -ETIMEDOUT, -ECONNRESET. In the latter two the buffers hold nothing of use.
+ */
+int nccl_wait(struct nccl_clique *clique, bool (*complete)(void *context), void *context,
+              uint64_t deadline_ns, struct error *error) CHECK_RESULT;
+
+/**
+ * nccl_guard() - until nccl_unguard() the caller may be blocked by the device, which may be waiting
+ * for a peer: the watching thread ends the clique at the deadline, the device goes on without the
+ * data, and the caller comes back. Not nested; nothing is joined, exchanged or waited for meanwhile
+ */
+void nccl_guard(struct nccl_clique *clique, uint64_t deadline_ns);
+/** nccl_unguard() - 0; -ECONNRESET: the clique has failed, by the deadline or otherwise, so what
+ * the device made meanwhile is of no use */
+int nccl_unguard(struct nccl_clique *clique, struct error *error) CHECK_RESULT;
+
+/** nccl_ended() - it has failed or was aborted: nothing is waited for any more */
+bool nccl_ended(struct nccl_clique *clique);
+
+/** nccl_abort() - from any thread: end the clique; returns at once */
+void nccl_abort(struct nccl_clique *clique, const char *reason);

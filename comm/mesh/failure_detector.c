@@ -1,0 +1,34 @@
+#include "comm/mesh/failure_detector.h"
+
+#include "base/compiler.h"
+
+void watch_init(struct watch *watch, uint64_t timeout_ns, uint64_t now_ns)
+{
+    *watch = (struct watch){.timeout_ns = timeout_ns, .polled_ns = now_ns, .heartbeat_ns = now_ns};
+}
+
+uint64_t watch_poll(struct watch *watch, uint64_t now_ns)
+{
+    uint64_t gap_ns = now_ns > watch->polled_ns ? now_ns - watch->polled_ns : 0;
+    watch->attention_ns += MIN(gap_ns, watch->timeout_ns / 4);
+    watch->polled_ns += gap_ns;
+    return watch->attention_ns;
+}
+
+bool watch_silent(const struct watch *watch, uint64_t heard_attention_ns)
+{
+    return watch->attention_ns - heard_attention_ns > watch->timeout_ns;
+}
+
+bool watch_beat(struct watch *watch)
+{
+    if (watch->polled_ns < watch->heartbeat_ns)
+        return false;
+    watch->heartbeat_ns = watch->polled_ns + watch->timeout_ns / 4;
+    return true;
+}
+
+uint64_t watch_poll_ns(const struct watch *watch)
+{
+    return watch->timeout_ns / 8;
+}

@@ -1,0 +1,421 @@
+#include "comm/mesh/frame_stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+void stream_init(struct stream *stream, struct link *link, const struct stream_events *events,
+                 void *context, uint64_t generation, uint32_t source)
+{
+    *stream = (struct stream){
+        .link = link,
+        .events = events,
+        .context = context,
+        .generation = generation,
+        .source = source,
+    };
+    TAILQ_INIT(&stream->items);
+}
+
+void stream_done(struct stream *stream)
+{
+    bytes_done(&stream->small);
+    bytes_done(&stream->committed);
+    free(stream->abandoned);
+    stream->abandoned = NULL;
+    seal_free(stream->seal_in);
+    seal_free(stream->seal_out);
+    stream->seal_in = stream->seal_out = NULL;
+}
+
+int stream_seal(struct stream *stream, enum seal_kind kind, const uint8_t key_out[SEAL_KEY_SIZE],
+                const uint8_t key_in[SEAL_KEY_SIZE])
+{
+    assert(!stream->seal_in && !stream->seal_out && TAILQ_EMPTY(&stream->items));
+    int code = seal_new(kind, key_out, &stream->seal_out);
+    return code < 0 ? code : seal_new(kind, key_in, &stream->seal_in);
+}
+
+/* ---- out ---- */
+
+static int append_tag(struct stream *stream, struct bytes *to, const void *data, size_t size_bytes)
+{
+    uint8_t tag[SEAL_TAG_SIZE];
+    if (!stream->seal_out)
+        return 0;
+    int code = seal_make(stream->seal_out, data, size_bytes, tag);
+    return code < 0 ? code : bytes_append(to, tag, sizeof(tag));
+}
+
+static int append_header(struct stream *stream, struct bytes *to, struct frame frame)
+{
+    uint8_t header[FRAME_HEADER_SIZE];
+    frame.generation = stream->generation;
+    frame.source = stream->source;
+    frame_encode(&frame, header);
+    int code = bytes_append(to, header, sizeof(header));
+    return code < 0 ? code : append_tag(stream, to, header, sizeof(header));
+}
+
+int stream_put(struct stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
+               const void *payload, uint32_t length)
+{
+    size_t before = stream->small.size_bytes;
+    int code =
+        append_header(stream, &stream->small,
+                      (struct frame){.type = type, .tag = tag, .size = size, .length = length});
+    if (code == 0 && length > 0)
+        code = bytes_append(&stream->small, payload, length);
+    if (code == 0 && length > 0)
+        code = append_tag(stream, &stream->small, payload, length);
+    if (code < 0)
+        stream->small.size_bytes = before;
+    return code;
+}
+
+void stream_queue(struct stream *stream, struct stream_item *item)
+{
+    TAILQ_INSERT_TAIL(&stream->items, item, entry);
+}
+
+bool stream_items_waiting(const struct stream *stream)
+{
+    return !TAILQ_EMPTY(&stream->items);
+}
+
+static bool commitment_open(const struct stream *stream)
+{
+    return stream->committed_position < stream->committed.size_bytes || stream->segment_left > 0 ||
+           stream->trailer_left > 0;
+}
+
+bool stream_idle(const struct stream *stream)
+{
+    return !stream_items_waiting(stream) && stream->small.size_bytes == 0 &&
+           !commitment_open(stream);
+}
+
+/* The frame of the next segment of the first item. */
+static struct frame next_segment(const struct stream *stream, const struct stream_item *item)
+{
+    if (item->type == FRAME_OFFER)
+        return (struct frame){.type = FRAME_OFFER, .tag = item->tag, .size = item->size_bytes};
+    size_t left = item->size_bytes - stream->item_position;
+    uint32_t length = (uint32_t)MIN(left, (size_t)FRAME_SEGMENT_MAX);
+    if (stream->item_position > 0)
+        return (struct frame){.type = FRAME_PART, .length = length};
+    return (struct frame){
+        .type = item->type, .tag = item->tag, .size = item->size_bytes, .length = length};
+}
+
+/* At a boundary: commit the small frames that wait, and one segment behind them. */
+static int commit_next(struct stream *stream)
+{
+    stream->committed.size_bytes = 0;
+    stream->committed_position = 0;
+    if (stream->small.size_bytes > 0) {
+        struct bytes empty = stream->committed;
+        stream->committed = stream->small;
+        stream->small = empty;
+    }
+    struct stream_item *item = TAILQ_FIRST(&stream->items);
+    if (!item)
+        return 0;
+    struct frame frame = next_segment(stream, item);
+    int code = append_header(stream, &stream->committed, frame);
+    if (code < 0)
+        return code;
+    stream->item_committed = true;
+    stream->segment = item->data + (frame.length > 0 ? stream->item_position : 0);
+    stream->segment_left = frame.length;
+    stream->item_position += frame.length;
+    if (!stream->seal_out || frame.length == 0)
+        return 0;
+    stream->trailer_left = SEAL_TAG_SIZE;
+    return seal_make(stream->seal_out, stream->segment, frame.length, stream->trailer);
+}
+
+/* What was committed is out: is the first item, too? */
+static void commitment_done(struct stream *stream)
+{
+    if (stream->abandoned) {
+        free(stream->abandoned);
+        stream->abandoned = NULL;
+    }
+    if (!stream->item_committed)
+        return;
+    stream->item_committed = false;
+    struct stream_item *item = TAILQ_FIRST(&stream->items);
+    if (item->type == FRAME_OFFER || stream->item_position == item->size_bytes) {
+        stream->item_position = 0;
+        TAILQ_REMOVE(&stream->items, item, entry);
+        stream->events->item_sent(stream->context, item);
+    }
+}
+
+static ssize_t send_committed(struct stream *stream)
+{
+    struct iovec parts[3];
+    int part_count = 0;
+    size_t prefix = stream->committed.size_bytes - stream->committed_position;
+    if (prefix > 0)
+        parts[part_count++] = (struct iovec){
+            .iov_base = stream->committed.data + stream->committed_position, .iov_len = prefix};
+    if (stream->segment_left > 0)
+        parts[part_count++] = (struct iovec){.iov_base = (void *)(uintptr_t)stream->segment,
+                                             .iov_len = stream->segment_left};
+    if (stream->trailer_left > 0)
+        parts[part_count++] =
+            (struct iovec){.iov_base = stream->trailer + SEAL_TAG_SIZE - stream->trailer_left,
+                           .iov_len = stream->trailer_left};
+    ssize_t count = link_send(stream->link, parts, part_count);
+    if (count <= 0)
+        return count;
+    stream->bytes_sent += (uint64_t)count;
+    size_t of_prefix = MIN((size_t)count, prefix);
+    size_t of_segment = MIN((size_t)count - of_prefix, stream->segment_left);
+    stream->committed_position += of_prefix;
+    stream->trailer_left -= (size_t)count - of_prefix - of_segment;
+    if (of_segment > 0) {
+        stream->segment += of_segment;
+        stream->segment_left -= of_segment;
+    }
+    return count;
+}
+
+int stream_send(struct stream *stream)
+{
+    for (;;) {
+        if (!commitment_open(stream)) {
+            commitment_done(stream);
+            if (stream_idle(stream))
+                return 0;
+            int code = commit_next(stream);
+            if (code < 0)
+                return code;
+        }
+        ssize_t count = send_committed(stream);
+        if (count == -EAGAIN)
+            return 0;
+        if (count < 0)
+            return (int)count;
+    }
+}
+
+int stream_abandon(struct stream *stream)
+{
+    TAILQ_INIT(&stream->items);
+    stream->item_committed = false;
+    stream->item_position = 0;
+    if (stream->segment_left == 0 || stream->abandoned)
+        return 0;
+    uint8_t *copy = malloc(stream->segment_left);
+    if (!copy) {
+        stream->segment_left = 0;
+        return -ENOMEM;
+    }
+    memcpy(copy, stream->segment, stream->segment_left);
+    stream->abandoned = copy;
+    stream->segment = copy;
+    return 0;
+}
+
+/* ---- in ---- */
+
+static bool type_opens_message(enum frame_type type)
+{
+    return type == FRAME_DATA || type == FRAME_DELIVERY;
+}
+
+static int message_end(struct stream *stream)
+{
+    struct frame message = stream->message;
+    stream->message.type = 0;
+    stream->destination = NULL;
+    return stream->events->message_ends(stream->context, &message);
+}
+
+/* All of a segment is in, and right. */
+static int segment_end(struct stream *stream)
+{
+    stream->in_segment = stream->awaits_tag = false;
+    return stream->message_position == stream->message.size ? message_end(stream) : 0;
+}
+
+static int segment_begin(struct stream *stream, const struct frame *frame)
+{
+    if (type_opens_message(frame->type)) {
+        if (stream->message.type != 0)
+            return -EPROTO;
+        int code = stream->events->message_begins(stream->context, frame, &stream->destination);
+        if (code < 0)
+            return code;
+        stream->message = *frame;
+        stream->message_position = 0;
+    } else {
+        uint64_t left = stream->message.size - stream->message_position;
+        if (stream->message.type == 0 || frame->length != MIN(left, (uint64_t)FRAME_SEGMENT_MAX))
+            return -EPROTO;
+    }
+    stream->in_segment = true;
+    stream->segment_remaining = frame->length;
+    if (frame->length == 0)
+        return segment_end(stream);
+    return stream->seal_in ? seal_begin(stream->seal_in) : 0;
+}
+
+/* Account for bytes that are at their destination. */
+static int segment_arrived(struct stream *stream, size_t count)
+{
+    if (stream->seal_in) {
+        int code = seal_add(stream->seal_in, stream->destination + stream->message_position, count);
+        if (code < 0)
+            return code;
+    }
+    stream->message_position += count;
+    stream->segment_remaining -= count;
+    if (stream->segment_remaining > 0)
+        return 0;
+    stream->awaits_tag = stream->seal_in != NULL;
+    return stream->awaits_tag ? 0 : segment_end(stream);
+}
+
+/* The tag of a segment out of the staging buffer: 1, 0 when it is not all there, or an error. */
+static int tag_from_staging(struct stream *stream)
+{
+    if (stream->staging_end - stream->staging_begin < SEAL_TAG_SIZE)
+        return 0;
+    int code = seal_check_end(stream->seal_in, stream->staging + stream->staging_begin);
+    stream->staging_begin += SEAL_TAG_SIZE;
+    if (code == 0)
+        code = segment_end(stream);
+    return code < 0 ? code : 1;
+}
+
+/* Part of a segment out of the staging buffer: 1, or an error. */
+static int segment_from_staging(struct stream *stream)
+{
+    size_t count = MIN(stream->segment_remaining, stream->staging_end - stream->staging_begin);
+    memcpy(stream->destination + stream->message_position, stream->staging + stream->staging_begin,
+           count);
+    stream->staging_begin += count;
+    int code = segment_arrived(stream, count);
+    return code < 0 ? code : 1;
+}
+
+/* What stands at @at and its tag behind it; without seals there is nothing to check. */
+static int check_staged(struct stream *stream, const uint8_t *at, size_t size_bytes)
+{
+    return stream->seal_in ? seal_check(stream->seal_in, at, size_bytes, at + size_bytes) : 0;
+}
+
+/* A frame that is no segment: its payload is all there, with its tag. */
+static int take_small_frame(struct stream *stream, const struct frame *frame,
+                            const uint8_t *payload)
+{
+    int code = frame->length > 0 ? check_staged(stream, payload, frame->length) : 0;
+    return code < 0 ? code : stream->events->small_frame(stream->context, frame, payload);
+}
+
+/*
+ * One frame out of the staging buffer: 1, 0 when it is not all there, or an error. Until the tag of
+ * a header has been checked nothing follows from it but how much must be here, and a length that no
+ * small frame has is an error already.
+ */
+static int frame_from_staging(struct stream *stream)
+{
+    size_t count = stream->staging_end - stream->staging_begin;
+    size_t tag_size = stream->seal_in ? SEAL_TAG_SIZE : 0, size = FRAME_HEADER_SIZE + tag_size;
+    const uint8_t *at = stream->staging + stream->staging_begin;
+    struct frame frame;
+    if (count < size)
+        return 0;
+    int code = frame_decode(at, &frame);
+    if (code < 0)
+        return stream->seal_in && check_staged(stream, at, FRAME_HEADER_SIZE) ? -EBADMSG : code;
+    bool segment = type_opens_message(frame.type) || frame.type == FRAME_PART;
+    if (!segment && frame.length > 0)
+        size += frame.length + tag_size;
+    if (count < size)
+        return 0;
+    stream->staging_begin += size;
+    code = check_staged(stream, at, FRAME_HEADER_SIZE);
+    if (code == 0 && segment)
+        code = segment_begin(stream, &frame);
+    else if (code == 0)
+        code = take_small_frame(stream, &frame, at + FRAME_HEADER_SIZE + tag_size);
+    return code < 0 ? code : 1;
+}
+
+/* Everything that the staging buffer holds; what is left of it moves to its beginning. */
+static int parse_staging(struct stream *stream)
+{
+    int code = 1;
+    while (code == 1 && stream->staging_begin < stream->staging_end)
+        code = stream->awaits_tag   ? tag_from_staging(stream)
+               : stream->in_segment ? segment_from_staging(stream)
+                                    : frame_from_staging(stream);
+    if (code < 0)
+        return code;
+    size_t rest = stream->staging_end - stream->staging_begin;
+    memmove(stream->staging, stream->staging + stream->staging_begin, rest);
+    stream->staging_begin = 0;
+    stream->staging_end = rest;
+    return 0;
+}
+
+static ssize_t receive_once(struct stream *stream)
+{
+    struct iovec parts[2];
+    int part_count = 0;
+    size_t direct = stream->in_segment ? stream->segment_remaining : 0;
+    if (direct > 0)
+        parts[part_count++] = (struct iovec){
+            .iov_base = stream->destination + stream->message_position, .iov_len = direct};
+    parts[part_count++] = (struct iovec){.iov_base = stream->staging + stream->staging_end,
+                                         .iov_len = STREAM_STAGING_BYTES - stream->staging_end};
+    ssize_t count = link_receive(stream->link, parts, part_count);
+    if (count <= 0)
+        return count == 0 ? -ESHUTDOWN : count;
+    stream->bytes_received += (uint64_t)count;
+    size_t of_segment = MIN((size_t)count, direct);
+    stream->staging_end += (size_t)count - of_segment;
+    int code = of_segment > 0 ? segment_arrived(stream, of_segment) : 0;
+    if (code == 0)
+        code = parse_staging(stream);
+    assert(code != -EAGAIN); /* that is the link's word for "nothing here", no event's */
+    return code < 0 ? code : count;
+}
+
+/* Read until nothing is there, the budget is used or something is wrong. */
+static ssize_t receive_all(struct stream *stream, size_t budget_bytes,
+                           ssize_t (*once)(struct stream *stream))
+{
+    size_t total = 0;
+    while (total < budget_bytes) {
+        ssize_t count = once(stream);
+        if (count == -EAGAIN)
+            break;
+        if (count < 0)
+            return count;
+        total += (size_t)count;
+    }
+    return (ssize_t)total;
+}
+
+ssize_t stream_receive(struct stream *stream, size_t budget_bytes)
+{
+    return receive_all(stream, budget_bytes, receive_once);
+}
+
+static ssize_t discard_once(struct stream *stream)
+{
+    struct iovec part = {.iov_base = stream->staging, .iov_len = STREAM_STAGING_BYTES};
+    ssize_t count = link_receive(stream->link, &part, 1);
+    return count == 0 ? -ESHUTDOWN : count;
+}
+
+ssize_t stream_discard(struct stream *stream, size_t budget_bytes)
+{
+    return receive_all(stream, budget_bytes, discard_once);
+}

@@ -1,0 +1,66 @@
+/*
+ * A link: a byte stream to one peer, never blocking. The seam between the mesh and what carries it:
+ * tcp.c here; a simulated network implements the same table.
+ *
+ * One thread (the I/O thread of a mesh) uses a link. Framing, authentication, heartbeats and
+ * failure are above it (frame_stream.h, handshake.h, mesh_thread.c).
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/compiler.h"
+
+struct link;
+
+struct link_operations {
+    /* Return: 0 once connected, -EINPROGRESS, or why it cannot be */
+    int (*connected)(struct link *link);
+    /* Return: bytes taken, -EAGAIN when nothing can be taken now, else the link is broken */
+    ssize_t (*send)(struct link *link, const struct iovec *parts, int part_count);
+    /* Return: bytes, 0 when the peer has finished, -EAGAIN when nothing is here, else broken */
+    ssize_t (*receive)(struct link *link, const struct iovec *parts, int part_count);
+    /* Break the link when the peer's machine acknowledges nothing for so long. */
+    void (*set_timeout)(struct link *link, uint64_t timeout_ns);
+    /* Nothing more will be sent; what was taken still arrives, and receiving goes on. */
+    void (*finish)(struct link *link);
+    void (*free)(struct link *link);
+};
+
+struct link {
+    const struct link_operations *operations;
+    int descriptor; /* readable and writable as epoll says */
+};
+
+static inline int link_connected(struct link *link)
+{
+    return link->operations->connected(link);
+}
+
+static inline ssize_t link_send(struct link *link, const struct iovec *parts, int part_count)
+{
+    return link->operations->send(link, parts, part_count);
+}
+
+static inline ssize_t link_receive(struct link *link, const struct iovec *parts, int part_count)
+{
+    return link->operations->receive(link, parts, part_count);
+}
+
+static inline void link_set_timeout(struct link *link, uint64_t timeout_ns)
+{
+    link->operations->set_timeout(link, timeout_ns);
+}
+
+static inline void link_finish(struct link *link)
+{
+    link->operations->finish(link);
+}
+
+static inline void link_free(struct link *link)
+{
+    if (link)
+        link->operations->free(link);
+}

@@ -1,0 +1,237 @@
+/*
+ * The end of a mesh: by a fault, or by leaving.
+ *
+ * A fault is found once (a link that closed, silence, a frame that is not allowed, mesh_abort, or a
+ * FAULT frame). Then every request is completed with -ECONNRESET, at once and before anything is
+ * sent; every other peer gets a FAULT with the root cause, behind the segment that may be half out,
+ * and does the same. Connections are finished in order (all sent, output shut, input read to its
+ * end), for closing a socket with unread input would throw away what is still on its way out; a
+ * quarter of the time-out bounds that.
+ *
+ * Leaving is the same with BYE in the place of FAULT, after all that was posted has been sent.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/mesh/mesh_state.h"
+
+static unsigned count_requests(const struct mesh_requests *requests)
+{
+    unsigned count = 0;
+    const struct mesh_request *request;
+    TAILQ_FOREACH(request, requests, entry)
+    count++;
+    return count;
+}
+
+static unsigned count_sends(const struct peer *peer)
+{
+    unsigned count = count_requests(&peer->sends) + count_requests(&peer->offers);
+    if (peer->connection) {
+        const struct stream_item *item;
+        TAILQ_FOREACH(item, &peer->connection->stream.items, entry)
+        count++;
+    }
+    return count;
+}
+
+/* ---- failing ---- */
+
+/* Everybody who waits is told; with the lock. */
+static void complete_all(struct mesh *mesh)
+{
+    for (unsigned i = 0; i < mesh->peer_count; i++) {
+        inbox_fail(&mesh->peers[i].inbox, -ECONNRESET);
+        transfer_drop_sends(&mesh->peers[i], -ECONNRESET);
+    }
+    pthread_cond_broadcast(&mesh->changed);
+}
+
+static void tell_peers(struct mesh *mesh)
+{
+    struct connection *connection;
+    uint32_t length = (uint32_t)MIN(strlen(mesh->root_cause), (size_t)FRAME_SMALL_MAX);
+    TAILQ_FOREACH(connection, &mesh->connections, entry)
+    {
+        if (connection->state != CONNECTION_UP)
+            continue;
+        if (connection->output_over ||
+            stream_put(&connection->stream, FRAME_FAULT, 0, 0, mesh->root_cause, length) < 0)
+            connection_close(connection);
+        else
+            connection->state = CONNECTION_LEAVING;
+    }
+}
+
+static void begin_farewell(struct mesh *mesh, const char *root_cause)
+{
+    mesh->phase = MESH_FAILED;
+    mesh->farewell_deadline_ns = mesh->now_ns + mesh->failure_timeout_ns / 4;
+    snprintf(mesh->root_cause, sizeof(mesh->root_cause), "%s", root_cause);
+}
+
+/* Opening has failed: those whose links are up already learn it as a fault, not as a lost peer. */
+void mesh_give_up(struct mesh *mesh, const char *text)
+{
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &mesh->connections, entry)
+    {
+        if (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_GREETING)
+            connection_close(connection);
+    }
+    begin_farewell(mesh, text);
+    tell_peers(mesh);
+}
+
+static void fail_as(struct mesh *mesh, struct peer *const *lost, unsigned lost_count,
+                    const char *text, const char *root_cause)
+{
+    if (mesh->phase == MESH_OPENING) {
+        rendezvous_end(mesh, -ECONNRESET, text);
+        return;
+    }
+    if (mesh->phase != MESH_OPEN)
+        return;
+    begin_farewell(mesh, root_cause);
+    pthread_mutex_lock(&mesh->lock);
+    mesh->failed = true;
+    mesh->fault.failed = true;
+    for (unsigned i = 0; i < lost_count; i++)
+        mesh->fault.lost_ranks[mesh->fault.lost_count++] = lost[i]->options.rank;
+    snprintf(mesh->fault.text, sizeof(mesh->fault.text), "%s", text);
+    complete_all(mesh);
+    pthread_mutex_unlock(&mesh->lock);
+    for (unsigned i = 0; i < lost_count; i++)
+        if (lost[i]->connection)
+            connection_close(lost[i]->connection);
+    tell_peers(mesh);
+}
+
+void mesh_fail(struct mesh *mesh, struct peer *const *lost, unsigned lost_count, const char *text)
+{
+    fail_as(mesh, lost, lost_count, text, text);
+}
+
+/* A peer's mesh has failed: so does this one, with its root cause, which others are told in turn.
+ */
+void mesh_fail_told(struct connection *connection, const uint8_t *text, size_t text_size)
+{
+    char root_cause[sizeof(connection->mesh->root_cause)];
+    char label[MESH_LABEL_SIZE];
+    char told[sizeof(root_cause) + MESH_LABEL_SIZE + 16];
+    size_t size = MIN(text_size, sizeof(root_cause) - 1);
+    for (size_t i = 0; i < size; i++)
+        root_cause[i] = text[i] >= ' ' && text[i] <= '~' ? (char)text[i] : '?';
+    root_cause[size] = '\0';
+    peer_label(connection->peer, label);
+    snprintf(told, sizeof(told), "told by %s: %s", label, root_cause);
+    if (connection->mesh->phase == MESH_CLOSING)
+        connection_close(connection);
+    else
+        fail_as(connection->mesh, NULL, 0, told, root_cause);
+}
+
+static const char *lost_text(int code)
+{
+    switch (code) {
+    case -ESHUTDOWN:
+    case -ECONNRESET:
+    case -EPIPE:
+        return "closed the link";
+    case -ETIMEDOUT:
+        return "acknowledges nothing any more";
+    case -EPROTO:
+        return "broke the protocol";
+    case -EBADMSG:
+        return "sent what did not arrive as it was sent (a network card, a switch or memory on the "
+               "way changes bytes, or somebody does)";
+    default:
+        return strerror(-code);
+    }
+}
+
+static void fail_lost(struct peer *peer, const char *what)
+{
+    struct mesh *mesh = peer->mesh;
+    char label[MESH_LABEL_SIZE], text[sizeof(mesh->fault.text)];
+    peer_label(peer, label);
+    pthread_mutex_lock(&mesh->lock);
+    unsigned receives = inbox_waiting(&peer->inbox), sends = count_sends(peer);
+    pthread_mutex_unlock(&mesh->lock);
+    snprintf(text, sizeof(text), "%s %s while %u receives and %u sends were waiting for it", label,
+             what, receives, sends);
+    mesh_fail(mesh, &peer, 1, text);
+}
+
+void connection_lost(struct connection *connection, int code)
+{
+    struct mesh *mesh = connection->mesh;
+    if (code == -ECANCELED) /* an event has put the connection into another state: parse no more */
+        return;
+    switch (connection->state) {
+    case CONNECTION_CONNECTING:
+    case CONNECTION_GREETING:
+        if (mesh->phase == MESH_OPENING)
+            rendezvous_lost(connection, code);
+        else
+            connection_close(connection);
+        break;
+    case CONNECTION_UP:
+        if (mesh->phase == MESH_OPENING)
+            rendezvous_lost(connection, code);
+        else if (mesh->phase == MESH_OPEN)
+            fail_lost(connection->peer, lost_text(code));
+        else
+            connection_close(connection);
+        break;
+    case CONNECTION_LEAVING:
+        connection->input_over = true;
+        if (code != -ESHUTDOWN || connection->output_over)
+            connection_close(connection);
+        break;
+    case CONNECTION_CLOSED:
+        break;
+    }
+}
+
+/* ---- leaving ---- */
+
+void mesh_leave(struct mesh *mesh)
+{
+    mesh->phase = MESH_CLOSING;
+    mesh->farewell_deadline_ns = mesh->now_ns + mesh->failure_timeout_ns;
+}
+
+void mesh_leave_tick(struct mesh *mesh)
+{
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &mesh->connections, entry)
+    {
+        if (connection->state != CONNECTION_UP || !transfer_drained(connection->peer))
+            continue;
+        if (stream_put(&connection->stream, FRAME_BYE, 0, 0, NULL, 0) < 0) {
+            connection_close(connection);
+            continue;
+        }
+        connection->state = CONNECTION_LEAVING;
+        connection_flush(connection);
+    }
+}
+
+/* The peer leaves: what it was to get it does not want, what it owes will not come. */
+void connection_depart(struct connection *connection)
+{
+    struct mesh *mesh = connection->mesh;
+    struct peer *peer = connection->peer;
+    connection->state = CONNECTION_LEAVING;
+    pthread_mutex_lock(&mesh->lock);
+    peer->left = true;
+    unsigned receives = inbox_waiting(&peer->inbox);
+    if (receives == 0)
+        transfer_drop_sends(peer, 0);
+    pthread_cond_broadcast(&mesh->changed);
+    pthread_mutex_unlock(&mesh->lock);
+    if (receives > 0)
+        fail_lost(peer, "left");
+}

@@ -1,0 +1,173 @@
+/*
+ * What the files of the mesh share: the mesh, its peers, its connections.
+ *
+ *     mesh.c         the callers' side: posting, waiting, opening, closing
+ *     mesh_thread.c  the I/O thread: poll, take what was posted, heartbeats, silence
+ *     rendezvous.c   making the links of a generation
+ *     message_transfer.c     messages, offers and credit on a link that is up
+ *     mesh_fault.c   failing, and leaving in good order
+ *
+ * Two kinds of state: what is marked "lock" belongs to whoever holds mesh->lock; all the rest
+ * belongs to the I/O thread. The I/O thread reads and writes sockets, and the callers' buffers,
+ * without the lock; a request's buffers are its own until the request is done, and it alone makes
+ * requests done (or mesh_receive() does, for a message that is already here). So when mesh_wait()
+ * returns, nobody touches the buffer any more, in failure too.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+
+#include "comm/mesh/handshake.h"
+#include "comm/mesh/inbox.h"
+#include "comm/mesh/link.h"
+#include "comm/mesh/mesh.h"
+#include "comm/mesh/request.h"
+#include "comm/mesh/frame_stream.h"
+#include "comm/mesh/tcp.h"
+#include "comm/mesh/failure_detector.h"
+
+#define MESH_UNEXPECTED_MAX_BYTES (256ull << 20) /* unless the options say otherwise */
+#define MESH_COPIED_MAX_BYTES     (64ull << 20)  /* of all sends without a handle */
+#define MESH_COPY_MAX_BYTES       (1ull << 20)   /* of one */
+#define MESH_REQUESTS_MAX         65536          /* posted and not waited for */
+#define MESH_LABEL_SIZE           (MESH_NAME_SIZE + 32)
+
+enum connection_state {
+    CONNECTION_CONNECTING, /* TCP is not through */
+    CONNECTION_GREETING,   /* handshake */
+    CONNECTION_UP,
+    CONNECTION_LEAVING, /* a farewell is on its way or was heard; input is read and forgotten */
+    CONNECTION_CLOSED,  /* freed at the end of the round */
+};
+
+struct connection {
+    TAILQ_ENTRY(connection) entry;
+    struct mesh *mesh;
+    struct peer *peer; /* NULL: somebody who connected and has not proved who it is */
+    enum connection_state state;
+    struct link *link;
+    struct stream stream;
+    struct handshake handshake;
+    struct tcp_host host; /* while `peer` is NULL */
+    uint64_t deadline_ns; /* monotonic; CONNECTING and GREETING */
+    uint64_t heard_ns;    /* attention time (failure_detector.h) */
+    uint32_t interest;    /* what epoll was told */
+    bool output_blocked;  /* the link takes nothing now */
+    bool input_over, output_over;
+};
+TAILQ_HEAD(connections, connection);
+
+struct peer {
+    struct mesh *mesh;
+    struct mesh_peer options;
+    struct connection *connection; /* NULL: none */
+
+    struct inbox inbox;         /* lock */
+    struct mesh_requests sends; /* lock: posted, not yet seen by the I/O thread */
+    bool left;                  /* lock: it has said BYE; only the I/O thread writes it */
+
+    /* rendezvous */
+    struct tcp_host host; /* of its address */
+    bool up;              /* proven, and its first credit is here */
+    bool answered;        /* its host did, if only by a refusal */
+    uint64_t retry_ns, backoff_ns;
+    int problem; /* why the last attempt failed, 0: nothing was heard */
+
+    /* transfer */
+    uint64_t credit_bytes;       /* what it takes without asking */
+    struct mesh_requests offers; /* sends that it has been offered */
+    unsigned offer_count;        /* of those, and of the offers still in the stream's queue */
+    uint64_t offers_made, offers_seen;
+};
+
+enum mesh_phase {
+    MESH_OPENING,
+    MESH_OPEN,
+    MESH_CLOSING, /* what was posted is sent, then BYE */
+    MESH_FAILED,  /* FAULT is sent, then everything is closed */
+    MESH_OVER,    /* the thread has ended or is about to */
+};
+
+struct mesh {
+    struct handshake_identity identity;
+    struct peer *peers; /* by rank, ascending */
+    unsigned peer_count;
+    int listener, cancel; /* borrowed */
+    bool patient;
+    uint64_t failure_timeout_ns, connect_deadline_ns;
+
+    int epoll, wake;
+    pthread_t thread;
+    bool thread_started;
+
+    enum mesh_phase phase;
+    struct watch watch;
+    uint64_t now_ns; /* monotonic, at the last poll */
+    struct connections connections;
+    unsigned up_count, stranger_count;
+    bool listening;
+    uint64_t listen_retry_ns;
+    uint64_t farewell_deadline_ns;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool opened; /* lock: open_result and open_error are there */
+    int open_result;
+    struct error open_error;
+    struct mesh_unreached unreached; /* lock: when opening has failed */
+    bool failed;                     /* lock */
+    struct mesh_fault fault;
+    char root_cause[256]; /* the I/O thread's: the fault without who told us, what FAULT carries */
+    bool close_wanted, abort_wanted, wake_pending; /* lock */
+    char abort_text[256];
+    unsigned request_count; /* lock */
+    uint64_t copied_bytes;  /* lock */
+
+    atomic_uint_fast64_t bytes_sent, bytes_received, messages_sent, messages_received, wait_ns;
+};
+
+/* mesh.c */
+struct peer *mesh_peer_find(struct mesh *mesh, unsigned rank);
+void peer_label(const struct peer *peer, char ret_label[MESH_LABEL_SIZE]);
+void mesh_wake(struct mesh *mesh);               /* with the lock */
+void request_free(struct mesh_request *request); /* with the lock */
+
+/* mesh_thread.c */
+void *mesh_thread(void *context);
+struct connection *connection_new(struct mesh *mesh, struct link *link, struct peer *peer);
+void connection_close(struct connection *connection);
+void connection_receive(struct connection *connection);
+void connection_flush(struct connection *connection);
+
+/* rendezvous.c */
+void rendezvous_begin(struct mesh *mesh);
+void rendezvous_accept(struct mesh *mesh);
+void rendezvous_thin(struct mesh *mesh);
+void rendezvous_connected(struct connection *connection);
+int rendezvous_greeting(struct connection *connection, const struct frame *frame,
+                        const uint8_t *payload) CHECK_RESULT;
+void rendezvous_ready(struct peer *peer);
+void rendezvous_lost(struct connection *connection, int code);
+void rendezvous_tick(struct mesh *mesh);
+uint64_t rendezvous_due_ns(const struct mesh *mesh);
+void rendezvous_end(struct mesh *mesh, int result, const char *text);
+
+/* message_transfer.c */
+extern const struct stream_events transfer_events;
+int transfer_begin(struct connection *connection) CHECK_RESULT;
+int transfer_take_posted(struct peer *peer) CHECK_RESULT;          /* with the lock */
+void transfer_send_done(struct mesh_request *request, int result); /* with the lock */
+bool transfer_drained(struct peer *peer);
+void transfer_drop_sends(struct peer *peer, int result); /* with the lock */
+
+/* mesh_fault.c */
+void mesh_fail(struct mesh *mesh, struct peer *const *lost, unsigned lost_count, const char *text);
+void mesh_fail_told(struct connection *connection, const uint8_t *text, size_t text_size);
+void connection_lost(struct connection *connection, int code);
+void mesh_give_up(struct mesh *mesh, const char *text);
+void mesh_leave(struct mesh *mesh);
+void mesh_leave_tick(struct mesh *mesh);
+void connection_depart(struct connection *connection);

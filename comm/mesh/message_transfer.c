@@ -1,0 +1,272 @@
+/*
+ * Messages on a link that is up: sent at once within the peer's credit, offered beyond it.
+ *
+ * Order: messages of one tag are matched in the order in which they were posted, because DATA and
+ * OFFER leave through one queue; only the bytes of an offered message may come after those of a
+ * later one. Nothing here waits for the peer's main thread, so no message can block another.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/mesh/mesh_state.h"
+
+#define REQUEST_OF(item_pointer)                                                                   \
+    ((struct mesh_request *)(void *)((char *)(item_pointer)-offsetof(struct mesh_request, item)))
+
+int transfer_begin(struct connection *connection)
+{
+    struct mesh *mesh = connection->mesh;
+    struct peer *peer = connection->peer;
+    uint64_t window_bytes = MIN(peer->options.unexpected_max_bytes, (uint64_t)MESH_MESSAGE_MAX);
+    pthread_mutex_lock(&mesh->lock);
+    inbox_fail(&peer->inbox, -ECONNRESET); /* what a link that broke while opening had brought */
+    inbox_init(&peer->inbox, window_bytes);
+    peer->left = false;
+    pthread_mutex_unlock(&mesh->lock);
+    TAILQ_INIT(&peer->offers);
+    peer->credit_bytes = 0;
+    peer->offer_count = 0;
+    peer->offers_made = peer->offers_seen = 0;
+    connection->stream.events = &transfer_events;
+    return stream_put(&connection->stream, FRAME_CREDIT, 0, window_bytes, NULL, 0);
+}
+
+/* ---- out ---- */
+
+void transfer_send_done(struct mesh_request *request, int result)
+{
+    if (!request->copy) {
+        request_complete(request, result);
+        return;
+    }
+    request->mesh->copied_bytes -= request->size_bytes;
+    request_free(request);
+}
+
+static void queue_send(struct peer *peer, struct mesh_request *request)
+{
+    uint64_t charge_bytes = (uint64_t)request->size_bytes + INBOX_MESSAGE_CHARGE;
+    request->item.tag = request->tag;
+    if (charge_bytes <= peer->credit_bytes) {
+        peer->credit_bytes -= charge_bytes;
+        request->item.type = FRAME_DATA;
+    } else {
+        request->item.type = FRAME_OFFER;
+        request->offer = peer->offers_made++;
+        peer->offer_count++;
+    }
+    stream_queue(&peer->connection->stream, &request->item);
+}
+
+static bool send_possible(const struct peer *peer, const struct mesh_request *request)
+{
+    return peer->offer_count < INBOX_OFFERS_MAX ||
+           (uint64_t)request->size_bytes + INBOX_MESSAGE_CHARGE <= peer->credit_bytes;
+}
+
+int transfer_take_posted(struct peer *peer)
+{
+    struct connection *connection = peer->connection;
+    struct mesh_request *request;
+    int code = 0;
+    if (!connection || connection->state != CONNECTION_UP)
+        return 0;
+    while ((request = TAILQ_FIRST(&peer->sends)) && send_possible(peer, request)) {
+        TAILQ_REMOVE(&peer->sends, request, entry);
+        queue_send(peer, request);
+    }
+    while (code == 0 && (request = TAILQ_FIRST(&peer->inbox.accepting))) {
+        TAILQ_REMOVE(&peer->inbox.accepting, request, entry);
+        TAILQ_INSERT_TAIL(&peer->inbox.accepted, request, entry);
+        code = stream_put(&connection->stream, FRAME_ACCEPT, request->offer, 0, NULL, 0);
+    }
+    uint64_t owed_bytes = inbox_take_owed(&peer->inbox);
+    if (code == 0 && owed_bytes > 0)
+        code = stream_put(&connection->stream, FRAME_CREDIT, 0, owed_bytes, NULL, 0);
+    return code;
+}
+
+static void item_sent(void *context, struct stream_item *item)
+{
+    struct connection *connection = context;
+    struct mesh *mesh = connection->mesh;
+    struct mesh_request *request = REQUEST_OF(item);
+    if (item->type == FRAME_OFFER) {
+        TAILQ_INSERT_TAIL(&connection->peer->offers, request, entry);
+        return;
+    }
+    atomic_fetch_add_explicit(&mesh->messages_sent, 1, memory_order_relaxed);
+    pthread_mutex_lock(&mesh->lock);
+    transfer_send_done(request, 0);
+    pthread_cond_broadcast(&mesh->changed);
+    pthread_mutex_unlock(&mesh->lock);
+}
+
+bool transfer_drained(struct peer *peer)
+{
+    pthread_mutex_lock(&peer->mesh->lock);
+    bool posted = !TAILQ_EMPTY(&peer->sends);
+    pthread_mutex_unlock(&peer->mesh->lock);
+    return !posted && TAILQ_EMPTY(&peer->offers) &&
+           !stream_items_waiting(&peer->connection->stream);
+}
+
+void transfer_drop_sends(struct peer *peer, int result)
+{
+    struct mesh_request *request;
+    if (peer->connection) {
+        struct stream *stream = &peer->connection->stream;
+        struct stream_item *item, *next;
+        struct stream_items items;
+        TAILQ_INIT(&items);
+        TAILQ_CONCAT(&items, &stream->items, entry);
+        /* Before anybody may free its data: what the stream still needs of it is copied. */
+        if (stream_abandon(stream) < 0)
+            peer->connection->output_over = true;
+        for (item = TAILQ_FIRST(&items); item; item = next) {
+            next = TAILQ_NEXT(item, entry);
+            transfer_send_done(REQUEST_OF(item), result);
+        }
+    }
+    while ((request = TAILQ_FIRST(&peer->offers))) {
+        TAILQ_REMOVE(&peer->offers, request, entry);
+        transfer_send_done(request, result);
+    }
+    while ((request = TAILQ_FIRST(&peer->sends))) {
+        TAILQ_REMOVE(&peer->sends, request, entry);
+        transfer_send_done(request, result);
+    }
+}
+
+/* ---- in ---- */
+
+/* A frame of another generation, or in another's name, ends the link. */
+static bool frame_belongs(const struct connection *connection, const struct frame *frame)
+{
+    return frame->generation == connection->mesh->identity.generation &&
+           frame->source == connection->peer->options.rank;
+}
+
+/* The two sides disagree about the program: nothing after this can be trusted. */
+static int fail_size(struct connection *connection, uint64_t tag, uint64_t came_bytes,
+                     size_t wanted_bytes)
+{
+    char label[MESH_LABEL_SIZE], text[256];
+    peer_label(connection->peer, label);
+    snprintf(text, sizeof(text), "%s sent %llu bytes with tag 0x%llx where %zu were expected",
+             label, (unsigned long long)came_bytes, (unsigned long long)tag, wanted_bytes);
+    mesh_fail(connection->mesh, NULL, 0, text);
+    return -ECANCELED;
+}
+
+static int message_begins(void *context, const struct frame *frame, uint8_t **ret_destination)
+{
+    struct connection *connection = context;
+    struct mesh *mesh = connection->mesh;
+    struct inbox *inbox = &connection->peer->inbox;
+    size_t wanted_bytes = 0;
+    if (!frame_belongs(connection, frame))
+        return -EPROTO;
+    pthread_mutex_lock(&mesh->lock);
+    int code = frame->type == FRAME_DATA
+                   ? inbox_arrival(inbox, frame->tag, frame->size, ret_destination, &wanted_bytes)
+                   : inbox_delivery(inbox, frame->tag, frame->size, ret_destination);
+    if (code == 0 && inbox->arriving_message)
+        pthread_cond_broadcast(&mesh->changed); /* for mesh_receive_any() */
+    pthread_mutex_unlock(&mesh->lock);
+    if (code == -EMSGSIZE)
+        return fail_size(connection, frame->tag, frame->size, wanted_bytes);
+    return code;
+}
+
+static int message_ends(void *context, const struct frame *frame)
+{
+    struct connection *connection = context;
+    struct mesh *mesh = connection->mesh;
+    (void)frame;
+    atomic_fetch_add_explicit(&mesh->messages_received, 1, memory_order_relaxed);
+    pthread_mutex_lock(&mesh->lock);
+    inbox_arrived(&connection->peer->inbox);
+    pthread_cond_broadcast(&mesh->changed);
+    pthread_mutex_unlock(&mesh->lock);
+    return 0;
+}
+
+static int offer_came(struct connection *connection, const struct frame *frame)
+{
+    struct mesh *mesh = connection->mesh;
+    struct peer *peer = connection->peer;
+    struct mesh_request *request;
+    size_t wanted_bytes = 0;
+    uint64_t offer = peer->offers_seen++;
+    pthread_mutex_lock(&mesh->lock);
+    int code = inbox_offer(&peer->inbox, frame->tag, frame->size, offer, &request, &wanted_bytes);
+    if (code == 0 && !request)
+        pthread_cond_broadcast(&mesh->changed);
+    pthread_mutex_unlock(&mesh->lock);
+    if (code == -EMSGSIZE)
+        return fail_size(connection, frame->tag, frame->size, wanted_bytes);
+    if (code < 0 || !request)
+        return code;
+    return stream_put(&connection->stream, FRAME_ACCEPT, offer, 0, NULL, 0);
+}
+
+static int accept_came(struct connection *connection, const struct frame *frame)
+{
+    struct peer *peer = connection->peer;
+    struct mesh_request *request;
+    TAILQ_FOREACH(request, &peer->offers, entry)
+    {
+        if (request->offer != frame->tag)
+            continue;
+        TAILQ_REMOVE(&peer->offers, request, entry);
+        peer->offer_count--;
+        request->item.type = FRAME_DELIVERY;
+        request->item.tag = request->offer;
+        stream_queue(&connection->stream, &request->item);
+        return 0;
+    }
+    return -EPROTO;
+}
+
+static int credit_came(struct peer *peer, const struct frame *frame)
+{
+    if (frame->size > MESH_MESSAGE_MAX - peer->credit_bytes)
+        return -EPROTO;
+    peer->credit_bytes += frame->size;
+    rendezvous_ready(peer);
+    return 0;
+}
+
+static int small_frame(void *context, const struct frame *frame, const uint8_t *payload)
+{
+    struct connection *connection = context;
+    if (!frame_belongs(connection, frame))
+        return -EPROTO;
+    switch (frame->type) {
+    case FRAME_HEARTBEAT:
+        return 0;
+    case FRAME_CREDIT:
+        return credit_came(connection->peer, frame);
+    case FRAME_OFFER:
+        return offer_came(connection, frame);
+    case FRAME_ACCEPT:
+        return accept_came(connection, frame);
+    case FRAME_FAULT:
+        mesh_fail_told(connection, payload, frame->length);
+        return -ECANCELED;
+    case FRAME_BYE:
+        connection_depart(connection);
+        return -ECANCELED;
+    default:
+        return -EPROTO;
+    }
+}
+
+const struct stream_events transfer_events = {
+    .message_begins = message_begins,
+    .message_ends = message_ends,
+    .small_frame = small_frame,
+    .item_sent = item_sent,
+};

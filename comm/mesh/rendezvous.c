@@ -1,0 +1,497 @@
+/*
+ * Making the links of one generation: the higher rank connects to the lower.
+ *
+ * The listener outlives generations and nobody accepts while a mesh is open, so a connection may
+ * sit in the backlog, half open as seen from here, until the acceptor gets to the same generation.
+ * A connector gives such an attempt up after a while, well before its deadline, and tries anew;
+ * what it left in the backlog is read later as a HELLO followed by the end, and dropped. When the
+ * acceptor is there before that, the waiting connection is served at once.
+ *
+ * Every failed attempt is retried (10 ms doubling to 200 ms) until the deadline. One answer ends
+ * the wait: a FAULT from a peer whose mesh of this generation has already failed. A link that
+ * breaks before all are up is made again.
+ *
+ * Strangers may connect as often as they like: handshakes that are under way are few for each
+ * address of the plan, and few for all other addresses together, so that neither takes the place
+ * of a peer's. (Others are not refused outright: a translated address is no address of the plan.)
+ * A connection whose HELLO names this generation and a rank that is missed is never dropped for
+ * another, but for a newer one of the same rank. While a mesh is open the backlog is kept short, so
+ * that the next generation's connectors find room in it.
+ *
+ * A host that answers no attempt at all, not even by a refusal, is not waited for until the
+ * deadline: a kernel answers at once, whatever its worker does, so the host is dead or cut off.
+ * Those who are told of that by a FAULT began a little later, so they name whom they have missed
+ * for somewhat less long.
+ */
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "comm/mesh/mesh_state.h"
+#include "comm/mesh/tcp.h"
+
+#define BACKOFF_MIN_NS   (10 * NS_PER_MS)
+#define BACKOFF_MAX_NS   (200 * NS_PER_MS)
+#define ATTEMPT_MIN_NS   (100 * NS_PER_MS)
+#define ATTEMPT_MAX_NS   (2 * NS_PER_SECOND)
+#define LISTEN_PAUSE_NS  (100 * NS_PER_MS) /* after accept() failed for want of descriptors */
+#define STRANGERS_MAX    16 /* of one address of the plan, plus its peers; of all other addresses */
+#define ACCEPTS_PER_TURN 64
+#define BACKLOG_LONG     256 /* while a mesh is open */
+#define BACKLOG_SHORT    128
+
+static bool expects(void *context, unsigned rank)
+{
+    return mesh_peer_find(context, rank) != NULL;
+}
+
+static bool connects_to(const struct mesh *mesh, const struct peer *peer)
+{
+    return mesh->identity.rank > peer->options.rank;
+}
+
+static bool wants_attempt(const struct peer *peer)
+{
+    return connects_to(peer->mesh, peer) && !peer->up && !peer->connection;
+}
+
+/* No sign of life of its host for @timeouts, in which this process was not stopped itself. */
+static bool is_unreached(const struct mesh *mesh, const struct peer *peer, unsigned timeouts)
+{
+    return connects_to(mesh, peer) && !peer->up && !peer->answered &&
+           mesh->watch.attention_ns >= timeouts * mesh->failure_timeout_ns;
+}
+
+static bool somebody_is_unreached(const struct mesh *mesh)
+{
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        if (is_unreached(mesh, &mesh->peers[i], MESH_UNREACHED_TIMEOUTS))
+            return true;
+    return false;
+}
+
+/* With the lock. */
+static void list_unreached(struct mesh *mesh)
+{
+    struct mesh_unreached *list = &mesh->unreached;
+    for (unsigned i = 0; i < mesh->peer_count && list->count < MESH_UNREACHED_MAX; i++)
+        if (is_unreached(mesh, &mesh->peers[i], MESH_UNREACHED_TIMEOUTS - 1))
+            list->ranks[list->count++] = mesh->peers[i].options.rank;
+}
+
+/* How long one attempt may stay unanswered: many attempts must fit what is left. */
+static uint64_t attempt_deadline_ns(const struct mesh *mesh)
+{
+    uint64_t left_ns =
+        mesh->connect_deadline_ns > mesh->now_ns ? mesh->connect_deadline_ns - mesh->now_ns : 0;
+    return mesh->now_ns + MIN(MAX(left_ns / 4, (uint64_t)ATTEMPT_MIN_NS), (uint64_t)ATTEMPT_MAX_NS);
+}
+
+static void listen_again(struct mesh *mesh)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &mesh->listener};
+    mesh->listening = epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
+    mesh->listen_retry_ns = mesh->now_ns + LISTEN_PAUSE_NS;
+}
+
+static void listen_pause(struct mesh *mesh)
+{
+    if (mesh->listening)
+        epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, mesh->listener, NULL);
+    mesh->listening = false;
+    mesh->listen_retry_ns = mesh->now_ns + LISTEN_PAUSE_NS;
+}
+
+static void drop_strangers(struct mesh *mesh)
+{
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &mesh->connections, entry)
+    {
+        if (!connection->peer)
+            connection_close(connection);
+    }
+}
+
+void rendezvous_end(struct mesh *mesh, int result, const char *text)
+{
+    listen_pause(mesh);
+    if (mesh->cancel >= 0)
+        epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, mesh->cancel, NULL);
+    drop_strangers(mesh);
+    if (result == 0) {
+        struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &mesh->listener};
+        mesh->phase = MESH_OPEN;
+        mesh->listening = epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
+    } else
+        mesh_give_up(mesh, text);
+    pthread_mutex_lock(&mesh->lock);
+    mesh->opened = true;
+    mesh->open_result = result;
+    if (result < 0) {
+        list_unreached(mesh);
+        error_set(&mesh->open_error, result, "links of generation %llu: %s",
+                  (unsigned long long)mesh->identity.generation, text);
+    }
+    pthread_cond_broadcast(&mesh->changed);
+    pthread_mutex_unlock(&mesh->lock);
+}
+
+void rendezvous_begin(struct mesh *mesh)
+{
+    mesh->identity.expects = expects;
+    mesh->identity.context = mesh;
+    listen_again(mesh);
+    if (mesh->cancel >= 0) {
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &mesh->cancel};
+        epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->cancel, &event);
+    }
+    for (unsigned i = 0; i < mesh->peer_count; i++) {
+        mesh->peers[i].host = tcp_host_of(mesh->peers[i].options.address);
+        mesh->peers[i].retry_ns = mesh->now_ns;
+        mesh->peers[i].backoff_ns = BACKOFF_MIN_NS;
+    }
+}
+
+/* ---- accepting ---- */
+
+/* How many peers the plan has at @host. */
+static unsigned peers_at(const struct mesh *mesh, const struct tcp_host *host)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < mesh->peer_count; i++)
+        count += tcp_host_equal(&mesh->peers[i].host, host);
+    return count;
+}
+
+static bool is_stranger(const struct connection *connection)
+{
+    return !connection->peer && connection->state != CONNECTION_CLOSED &&
+           !handshake_fits(&connection->handshake);
+}
+
+/* A host of the plan has a share of its own; all others have one together. */
+static bool share_one(const struct mesh *mesh, const struct tcp_host *host, bool known,
+                      const struct connection *connection)
+{
+    return known ? tcp_host_equal(host, &connection->host) : !peers_at(mesh, &connection->host);
+}
+
+/* Make room for one more handshake from @host: the oldest that shares its room makes it. */
+static void evict_stranger(struct mesh *mesh, const struct tcp_host *host)
+{
+    unsigned peers = peers_at(mesh, host), count = 0;
+    struct connection *connection, *oldest = NULL;
+    TAILQ_FOREACH(connection, &mesh->connections, entry)
+    {
+        if (!is_stranger(connection) || !share_one(mesh, host, peers > 0, connection))
+            continue;
+        oldest = oldest ? oldest : connection;
+        count++;
+    }
+    if (oldest && count >= STRANGERS_MAX + peers)
+        connection_close(oldest);
+}
+
+/* Nobody without the key knows the generation, so this is the same peer's attempt before. */
+static void drop_older_attempt(const struct connection *newest)
+{
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &newest->mesh->connections, entry)
+    {
+        if (connection != newest && !connection->peer && connection->state != CONNECTION_CLOSED &&
+            handshake_fits(&connection->handshake) &&
+            connection->handshake.peer_rank == newest->handshake.peer_rank)
+            connection_close(connection);
+    }
+}
+
+static void accept_link(struct mesh *mesh, struct link *link)
+{
+    uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE];
+    struct tcp_host host = tcp_host_of_peer(link);
+    evict_stranger(mesh, &host);
+    struct connection *connection = connection_new(mesh, link, NULL);
+    if (!connection) {
+        link_free(link);
+        return;
+    }
+    connection->host = host;
+    randombytes_buf(challenge, sizeof(challenge));
+    handshake_accept(&connection->handshake, &mesh->identity, challenge);
+    connection->state = CONNECTION_GREETING;
+    connection->deadline_ns = mesh->now_ns + ATTEMPT_MAX_NS;
+    connection_receive(connection); /* a HELLO that is here already tells a peer from a stranger */
+}
+
+/* While a mesh is open: nobody is served, but who floods the backlog does not fill it. */
+void rendezvous_thin(struct mesh *mesh)
+{
+    unsigned waiting = tcp_waiting(mesh->listener);
+    if (waiting > BACKLOG_LONG)
+        tcp_turn_away(mesh->listener, waiting - BACKLOG_SHORT);
+}
+
+void rendezvous_accept(struct mesh *mesh)
+{
+    for (unsigned i = 0; i < ACCEPTS_PER_TURN && mesh->phase == MESH_OPENING; i++) {
+        struct link *link;
+        int code = tcp_accept(mesh->listener, &link);
+        if (code == -EAGAIN)
+            return;
+        if (code < 0) {
+            log_warning("cannot accept a link: %s", strerror(-code));
+            listen_pause(mesh);
+            return;
+        }
+        accept_link(mesh, link);
+    }
+}
+
+/* ---- connecting ---- */
+
+static void retry_later(struct peer *peer)
+{
+    peer->retry_ns = peer->mesh->now_ns + peer->backoff_ns;
+    peer->backoff_ns = MIN(2 * peer->backoff_ns, (uint64_t)BACKOFF_MAX_NS);
+}
+
+static void connect_peer(struct peer *peer)
+{
+    struct mesh *mesh = peer->mesh;
+    struct link *link;
+    int code = tcp_connect(peer->options.address, mesh->listener, &link);
+    if (code < 0) {
+        peer->problem = code;
+        peer->answered = peer->answered || code == -ECONNREFUSED;
+        retry_later(peer);
+        return;
+    }
+    struct connection *connection = connection_new(mesh, link, peer);
+    if (!connection) {
+        link_free(link);
+        peer->problem = -ENOMEM;
+        retry_later(peer);
+        return;
+    }
+    connection->state = CONNECTION_CONNECTING;
+    connection->deadline_ns = attempt_deadline_ns(mesh);
+    peer->connection = connection;
+}
+
+void rendezvous_connected(struct connection *connection)
+{
+    uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE];
+    struct handshake_reply hello;
+    struct mesh *mesh = connection->mesh;
+    randombytes_buf(challenge, sizeof(challenge));
+    handshake_connect(&connection->handshake, &mesh->identity, connection->peer->options.rank,
+                      challenge, &hello);
+    connection->state = CONNECTION_GREETING;
+    connection->peer->answered = true;
+    int code = stream_put(&connection->stream, hello.frame.type, hello.frame.tag, 0, hello.payload,
+                          hello.frame.length);
+    if (code < 0)
+        connection_lost(connection, code);
+}
+
+/* ---- both ---- */
+
+static void forget_link(struct peer *peer)
+{
+    if (peer->up)
+        peer->mesh->up_count--;
+    peer->up = false;
+}
+
+/* The peer's first grant of credit is here: it counts on the link, and messages can go at once. */
+void rendezvous_ready(struct peer *peer)
+{
+    if (!peer->up)
+        peer->mesh->up_count++;
+    peer->up = true;
+}
+
+/* Nothing but what the other side has sealed counts from here on. */
+static int seal_stream(struct connection *connection)
+{
+    uint8_t key_out[SEAL_KEY_SIZE], key_in[SEAL_KEY_SIZE];
+    handshake_keys(&connection->handshake, key_out, key_in);
+    int code =
+        stream_seal(&connection->stream, handshake_seals(&connection->handshake), key_out, key_in);
+    sodium_memzero(key_out, sizeof(key_out));
+    sodium_memzero(key_in, sizeof(key_in));
+    return code;
+}
+
+/* The newest proven connection of a peer wins: an older one is what a lost attempt left behind. */
+static int link_proven(struct connection *connection)
+{
+    struct mesh *mesh = connection->mesh;
+    struct peer *peer = connection->peer;
+    int code = seal_stream(connection);
+    if (code < 0)
+        return code;
+    if (!peer) {
+        peer = mesh_peer_find(mesh, connection->handshake.peer_rank);
+        if (peer->connection)
+            connection_close(peer->connection);
+        forget_link(peer);
+        mesh->stranger_count--;
+        connection->peer = peer;
+        peer->connection = connection;
+    }
+    connection->state = CONNECTION_UP;
+    connection->heard_ns = mesh->watch.attention_ns;
+    link_set_timeout(connection->link, mesh->failure_timeout_ns);
+    peer->problem = 0;
+    return transfer_begin(connection);
+}
+
+int rendezvous_greeting(struct connection *connection, const struct frame *frame,
+                        const uint8_t *payload)
+{
+    struct mesh *mesh = connection->mesh;
+    struct handshake_reply reply;
+    int code = handshake_step(&connection->handshake, frame, payload, &reply);
+    if (reply.present) {
+        connection->stream.generation = reply.frame.generation; /* a stranger hears its own */
+        connection->stream.source = reply.frame.source;
+        int put = stream_put(&connection->stream, reply.frame.type, reply.frame.tag, 0,
+                             reply.payload, reply.frame.length);
+        if (put < 0)
+            return put;
+    }
+    if (code < 0)
+        return code;
+    if (handshake_fits(&connection->handshake))
+        drop_older_attempt(connection);
+    /* It answers: no attempt that may succeed is given up, or the other side could count on it. */
+    connection->deadline_ns = mesh->now_ns + MAX(mesh->failure_timeout_ns, ATTEMPT_MAX_NS);
+    return connection->handshake.state == HANDSHAKE_PROVEN ? link_proven(connection) : 0;
+}
+
+static void lose_stranger(struct connection *connection, int code)
+{
+    /* A refusal is worth one try to be sent; nobody waits for it here. */
+    if (code != -ESHUTDOWN && stream_send(&connection->stream) < 0)
+        code = -ESHUTDOWN;
+    struct peer *peer = mesh_peer_find(connection->mesh, connection->handshake.peer_rank);
+    if (code == -EPERM && peer && !peer->up && peer->problem != code) {
+        log_warning("a connection that claims to be rank %u does not know the key of generation "
+                    "%llu, refused",
+                    connection->handshake.peer_rank,
+                    (unsigned long long)connection->mesh->identity.generation);
+        peer->problem = code;
+    }
+    connection_close(connection);
+}
+
+void rendezvous_lost(struct connection *connection, int code)
+{
+    struct mesh *mesh = connection->mesh;
+    struct peer *peer = connection->peer;
+    if (!peer) {
+        lose_stranger(connection, code);
+        return;
+    }
+    forget_link(peer);
+    peer->answered = peer->answered || code == -ECONNREFUSED;
+    if (code == -EPERM && peer->problem != code)
+        log_warning("rank %u at %s has another key for generation %llu", peer->options.rank,
+                    peer->options.address, (unsigned long long)mesh->identity.generation);
+    peer->problem = code;
+    connection_close(connection);
+    retry_later(peer);
+}
+
+static const char *problem_text(const struct mesh *mesh, const struct peer *peer)
+{
+    switch (peer->problem) {
+    case 0:
+        return connects_to(mesh, peer) ? "does not answer" : "has not connected";
+    case -ETIMEDOUT:
+        return "does not answer";
+    case -EBUSY:
+        return "refuses: it is at another generation, runs another job, or has another key";
+    case -EPERM:
+        return "has another key";
+    case -EPROTO:
+        return "is not a firn worker of this version";
+    case -ESHUTDOWN:
+        return "closed the connection";
+    default:
+        return strerror(-peer->problem);
+    }
+}
+
+static void end_late(struct mesh *mesh)
+{
+    char text[ERROR_TEXT_SIZE / 2] = "", label[MESH_LABEL_SIZE];
+    size_t used = 0;
+    int result = -ETIMEDOUT;
+    for (unsigned i = 0; i < mesh->peer_count; i++) {
+        const struct peer *peer = &mesh->peers[i];
+        if (peer->up)
+            continue;
+        if (peer->problem == -EPERM)
+            result = -EPERM;
+        peer_label(peer, label);
+        int count = snprintf(text + used, sizeof(text) - used, "%s%s %s", used ? ", " : "", label,
+                             problem_text(mesh, peer));
+        if (count < 0 || (size_t)count >= sizeof(text) - used)
+            break;
+        used += (size_t)count;
+    }
+    rendezvous_end(mesh, result, text);
+}
+
+void rendezvous_tick(struct mesh *mesh)
+{
+    struct connection *connection;
+    if (mesh->up_count == mesh->peer_count) {
+        rendezvous_end(mesh, 0, NULL);
+        return;
+    }
+    if (mesh->now_ns >= mesh->connect_deadline_ns ||
+        (!mesh->patient && somebody_is_unreached(mesh))) {
+        end_late(mesh);
+        return;
+    }
+    if (!mesh->listening && mesh->now_ns >= mesh->listen_retry_ns)
+        listen_again(mesh);
+    TAILQ_FOREACH(connection, &mesh->connections, entry)
+    {
+        if ((connection->state == CONNECTION_CONNECTING ||
+             connection->state == CONNECTION_GREETING) &&
+            mesh->now_ns >= connection->deadline_ns)
+            connection_lost(connection, -ETIMEDOUT);
+    }
+    for (unsigned i = 0; i < mesh->peer_count; i++) {
+        struct peer *peer = &mesh->peers[i];
+        if (wants_attempt(peer) && mesh->now_ns >= peer->retry_ns)
+            connect_peer(peer);
+    }
+}
+
+uint64_t rendezvous_due_ns(const struct mesh *mesh)
+{
+    uint64_t due_ns = mesh->connect_deadline_ns;
+    const struct connection *connection;
+    if (!mesh->listening)
+        due_ns = MIN(due_ns, mesh->listen_retry_ns);
+    TAILQ_FOREACH(connection, &mesh->connections, entry)
+    {
+        if (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_GREETING)
+            due_ns = MIN(due_ns, connection->deadline_ns);
+    }
+    for (unsigned i = 0; i < mesh->peer_count; i++) {
+        const struct peer *peer = &mesh->peers[i];
+        if (wants_attempt(peer))
+            due_ns = MIN(due_ns, peer->retry_ns);
+    }
+    return due_ns;
+}

@@ -1,0 +1,296 @@
+#include "comm/mesh/tcp.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define UNSENT_MAX_BYTES (512 * 1024)
+
+/* Split "host:port" or "[host]:port" and let the resolver read the numbers. */
+static int parse_address(const char *address, bool passive, struct addrinfo **ret_info)
+{
+    char host[ADDRESS_SIZE];
+    const char *colon = strrchr(address, ':');
+    if (!colon || (size_t)(colon - address) >= sizeof(host))
+        return -EINVAL;
+    const char *begin = address, *end = colon;
+    if (*begin == '[') {
+        if (end - begin < 2 || end[-1] != ']')
+            return -EINVAL;
+        begin++;
+        end--;
+    }
+    if (begin == end)
+        return -EINVAL;
+    memcpy(host, begin, (size_t)(end - begin));
+    host[end - begin] = '\0';
+
+    struct addrinfo hints = {
+        .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | (passive ? AI_PASSIVE : 0),
+        .ai_socktype = SOCK_STREAM,
+    };
+    int code = getaddrinfo(host, colon + 1, &hints, ret_info);
+    if (code == EAI_MEMORY)
+        return -ENOMEM;
+    return code == 0 ? 0 : -EINVAL;
+}
+
+int tcp_address_valid(const char *address, struct error *error)
+{
+    struct addrinfo *info;
+    int code = parse_address(address, false, &info);
+    if (code < 0)
+        return error_set(error, code, "'%s' is not a numeric host:port", address);
+    freeaddrinfo(info);
+    return 0;
+}
+
+int tcp_listen(const char *address, int *ret_listener, struct error *error)
+{
+    struct addrinfo *info;
+    int code = parse_address(address, true, &info);
+    if (code < 0)
+        return error_set(error, code, "cannot listen on '%s': not a numeric host:port", address);
+    const int on = 1;
+    int listener =
+        socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
+    if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        bind(listener, info->ai_addr, info->ai_addrlen) < 0 || listen(listener, SOMAXCONN) < 0) {
+        code = -errno;
+        if (listener >= 0)
+            close(listener);
+        freeaddrinfo(info);
+        return error_set(error, code, "cannot listen on %s: %s", address, strerror(-code));
+    }
+    freeaddrinfo(info);
+    *ret_listener = listener;
+    return 0;
+}
+
+int tcp_local_address(int descriptor, char ret_address[ADDRESS_SIZE])
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t size = sizeof(bound);
+    char host[INET6_ADDRSTRLEN], port[8], text[INET6_ADDRSTRLEN + 16];
+    if (getsockname(descriptor, (struct sockaddr *)&bound, &size) < 0)
+        return -errno;
+    if (getnameinfo((struct sockaddr *)&bound, size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return -EINVAL;
+    int length =
+        snprintf(text, sizeof(text), bound.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+    if (length < 0 || length >= ADDRESS_SIZE)
+        return -ENAMETOOLONG;
+    memcpy(ret_address, text, (size_t)length + 1);
+    return 0;
+}
+
+static int tcp_connected(struct link *link)
+{
+    int problem = 0;
+    socklen_t size = sizeof(problem);
+    if (getsockopt(link->descriptor, SOL_SOCKET, SO_ERROR, &problem, &size) < 0)
+        return -errno;
+    if (problem != 0)
+        return -problem;
+    struct sockaddr_storage peer;
+    size = sizeof(peer);
+    if (getpeername(link->descriptor, (struct sockaddr *)&peer, &size) < 0)
+        return errno == ENOTCONN ? -EINPROGRESS : -errno;
+    return 0;
+}
+
+static ssize_t tcp_send(struct link *link, const struct iovec *parts, int part_count)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)part_count};
+    for (;;) {
+        ssize_t count = sendmsg(link->descriptor, &message, MSG_NOSIGNAL);
+        if (count >= 0)
+            return count;
+        if (errno != EINTR)
+            return -errno;
+    }
+}
+
+static ssize_t tcp_receive(struct link *link, const struct iovec *parts, int part_count)
+{
+    for (;;) {
+        ssize_t count = readv(link->descriptor, parts, part_count);
+        if (count >= 0)
+            return count;
+        if (errno != EINTR)
+            return -errno;
+    }
+}
+
+static void tcp_set_timeout(struct link *link, uint64_t timeout_ns)
+{
+    unsigned timeout_ms = (unsigned)MIN(timeout_ns / NS_PER_MS + 1, (uint64_t)1 << 30);
+    setsockopt(link->descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+}
+
+static void tcp_finish(struct link *link)
+{
+    shutdown(link->descriptor, SHUT_WR);
+}
+
+static void tcp_free(struct link *link)
+{
+    close(link->descriptor);
+    free(link);
+}
+
+static const struct link_operations tcp_operations = {
+    .connected = tcp_connected,
+    .send = tcp_send,
+    .receive = tcp_receive,
+    .set_timeout = tcp_set_timeout,
+    .finish = tcp_finish,
+    .free = tcp_free,
+};
+
+/* Takes the descriptor in every case. */
+static int link_new(int descriptor, struct link **ret_link)
+{
+    const int on = 1, unsent_max = UNSENT_MAX_BYTES;
+    struct link *link = malloc(sizeof(*link));
+    if (!link) {
+        close(descriptor);
+        return -ENOMEM;
+    }
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof(unsent_max));
+    *link = (struct link){.operations = &tcp_operations, .descriptor = descriptor};
+    *ret_link = link;
+    return 0;
+}
+
+static struct tcp_host host_of(const struct sockaddr *socket)
+{
+    struct tcp_host host = {0};
+    if (socket->sa_family == AF_INET) {
+        struct sockaddr_in four;
+        memcpy(&four, socket, sizeof(four));
+        host.bytes[10] = host.bytes[11] = 0xff;
+        memcpy(host.bytes + 12, &four.sin_addr, sizeof(four.sin_addr));
+    } else if (socket->sa_family == AF_INET6) {
+        struct sockaddr_in6 six;
+        memcpy(&six, socket, sizeof(six));
+        memcpy(host.bytes, &six.sin6_addr, sizeof(six.sin6_addr));
+    }
+    return host;
+}
+
+static bool is_loopback(const struct tcp_host *host)
+{
+    struct in6_addr six;
+    memcpy(&six, host->bytes, sizeof(six));
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && host->bytes[12] == 127);
+}
+
+/* It need not succeed: then the kernel chooses. */
+static void bind_beside(int descriptor, int listener, const struct addrinfo *to)
+{
+    struct sockaddr_storage from = {0};
+    socklen_t size = sizeof(from);
+    const int on = 1;
+    if (listener < 0 || getsockname(listener, (struct sockaddr *)&from, &size) < 0 ||
+        from.ss_family != to->ai_family)
+        return;
+    struct tcp_host own = host_of((struct sockaddr *)&from), other = host_of(to->ai_addr);
+    if (is_loopback(&own) && !is_loopback(&other))
+        return;
+    if (from.ss_family == AF_INET)
+        ((struct sockaddr_in *)&from)->sin_port = 0;
+    else
+        ((struct sockaddr_in6 *)&from)->sin6_port = 0;
+    setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    int ignored = bind(descriptor, (struct sockaddr *)&from, size);
+    (void)ignored;
+}
+
+int tcp_connect(const char *address, int listener, struct link **ret_link)
+{
+    struct addrinfo *info;
+    int code = parse_address(address, false, &info);
+    if (code < 0)
+        return code;
+    int descriptor =
+        socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
+    if (descriptor >= 0)
+        bind_beside(descriptor, listener, info);
+    if (descriptor < 0) {
+        code = -errno;
+    } else if (connect(descriptor, info->ai_addr, info->ai_addrlen) < 0 && errno != EINPROGRESS &&
+               errno != EINTR) {
+        code = -errno;
+        close(descriptor);
+    }
+    freeaddrinfo(info);
+    return code < 0 ? code : link_new(descriptor, ret_link);
+}
+
+int tcp_accept(int listener, struct link **ret_link)
+{
+    for (;;) {
+        int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (descriptor >= 0)
+            return link_new(descriptor, ret_link);
+        /* ECONNABORTED: the connector left while it waited in the backlog; the next may be there.
+         */
+        if (errno != EINTR && errno != ECONNABORTED)
+            return -errno;
+    }
+}
+
+/* ---- whose connections wait ---- */
+
+bool tcp_host_equal(const struct tcp_host *one, const struct tcp_host *other)
+{
+    return memcmp(one->bytes, other->bytes, sizeof(one->bytes)) == 0;
+}
+
+struct tcp_host tcp_host_of(const char *address)
+{
+    struct addrinfo *info;
+    if (parse_address(address, false, &info) < 0)
+        return (struct tcp_host){0};
+    struct tcp_host host = host_of(info->ai_addr);
+    freeaddrinfo(info);
+    return host;
+}
+
+struct tcp_host tcp_host_of_peer(const struct link *link)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t size = sizeof(peer);
+    if (getpeername(link->descriptor, (struct sockaddr *)&peer, &size) < 0)
+        return (struct tcp_host){0};
+    return host_of((struct sockaddr *)&peer);
+}
+
+unsigned tcp_waiting(int listener)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+    if (getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
+        return 0;
+    return info.tcpi_unacked; /* of a listener: what its backlog holds */
+}
+
+void tcp_turn_away(int listener, unsigned count)
+{
+    for (; count > 0; count--) {
+        int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (descriptor < 0)
+            return;
+        close(descriptor);
+    }
+}

@@ -1,0 +1,74 @@
+/*
+ * A cluster as its keys describe it at one moment: nodes, jobs, who leads. What every command that
+ * shows or changes something begins with.
+ *
+ * Keys that do not decode are left out and counted in `damaged`: one bad value must not hide the
+ * rest from the person who has to repair it.
+ */
+#pragma once
+
+#include "ctl/cluster/cluster_client.h"
+#include "elastic/plan/plan.h"
+#include "membership/kv/records.h"
+
+struct cluster_node {
+    char name[NAME_SIZE];
+    struct node_record record;
+    bool drained; /* an operator asked for it */
+};
+
+struct cluster_job {
+    char name[NAME_SIZE];
+    struct job_spec *spec;
+    struct desired_record desired;
+    struct submission_record submission; /* of id "": an earlier firnctl submitted it */
+    struct state_record state;           /* of state "" nobody has written one yet */
+    bool has_progress;
+    struct progress_record progress;
+    struct plan *plan, *next;              /* in force, being prepared; NULL: none */
+    struct checkpoint_record *checkpoints; /* newest first */
+    size_t checkpoint_count;
+    struct object_record *objects; /* in the object store or on their way there; newest first */
+    size_t object_count;
+};
+
+struct cluster {
+    struct cluster_node *nodes; /* by name */
+    size_t node_count;
+    struct cluster_job *jobs; /* by name */
+    size_t job_count;
+    char leader[NAME_SIZE]; /* "": nobody */
+    unsigned damaged;
+    char damage[256]; /* about the first of them */
+};
+
+/** cluster_parse() - from the keys below the cluster's prefix, in any order; 0 or -ENOMEM */
+int cluster_parse(const char *name, const struct kv_entry *entries, size_t count,
+                  struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
+/** cluster_load() - ask etcd */
+int cluster_load(struct store *store, struct cluster *ret_cluster,
+                 struct error *error) CHECK_RESULT;
+/** cluster_open() - both: the store that @arguments name, and the cluster that it holds. The store
+ * is the caller's to close when only the latter has failed */
+int cluster_open(const struct arguments *arguments, struct store *ret_store,
+                 struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
+void cluster_done(struct cluster *cluster);
+
+/** cluster_sound_checkpoint() - the newest that is not known to be damaged; NULL: none */
+const struct checkpoint_record *cluster_sound_checkpoint(const struct cluster_job *job);
+
+/** cluster_find_job() - NULL and -ENOENT in @error (with the nearest name) when there is none */
+struct cluster_job *cluster_find_job(const struct cluster *cluster, const char *name,
+                                     struct error *error);
+struct cluster_node *cluster_find_node(const struct cluster *cluster, const char *name,
+                                       struct error *error);
+
+/** cluster_job_state() - "waiting", "running", ...; "submitted" while no leader has seen it */
+const char *cluster_job_state(const struct cluster_job *job);
+/** cluster_job_over() - completed, cancelled or failed */
+bool cluster_job_over(const struct cluster_job *job);
+/** cluster_job_check_open() - a job that is over takes no more wishes: -EALREADY, and @error says
+ * how to go on from what it has left */
+int cluster_job_check_open(const struct cluster_job *job, struct error *error) CHECK_RESULT;
+/** cluster_job_words() - the state, and why, in one sentence */
+void cluster_job_words(const struct cluster_job *job, char *ret_text, size_t size);

@@ -1,0 +1,41 @@
+/*
+ * One job's metrics and events, gathered from every node that answers, again and again: each round
+ * asks each node only for what it had not told before.
+ */
+#pragma once
+
+#include "ctl/cluster/cluster.h"
+#include "ctl/cluster/event_list.h"
+#include "ctl/cluster/fetch.h"
+#include "ctl/cluster/history.h"
+#include "ctl/view/name_list.h"
+
+struct collector_source; /* how far one node has been read */
+
+struct collector {
+    struct store *store;
+    char job[NAME_SIZE];
+    uint64_t from_step; /* earlier metrics are not asked for */
+    struct history history;
+    struct event_list events;
+    struct collector_source *sources;
+    size_t source_count;
+    unsigned answered, silent;         /* nodes, in the last round */
+    char silent_names[NAME_LIST_SIZE]; /* the latter */
+    struct error refused;              /* of the first node that wants a token; code 0: none */
+};
+
+void collector_init(struct collector *collector, struct store *store, const char *job,
+                    uint64_t from_step);
+void collector_done(struct collector *collector);
+
+/** collector_metrics(), collector_events() - one round over @cluster's nodes
+ *
+ * Nodes that do not answer, or have no such job, are left out. Return: 0; -EBADMSG, -ENOMEM. */
+int collector_metrics(struct collector *collector, const struct cluster *cluster,
+                      struct error *error) CHECK_RESULT;
+int collector_events(struct collector *collector, const struct cluster *cluster,
+                     struct error *error) CHECK_RESULT;
+
+/** collector_check() - 0; -EACCES: in the last round a node wanted a token that was not shown */
+int collector_check(const struct collector *collector, struct error *error) CHECK_RESULT;

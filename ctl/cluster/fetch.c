@@ -1,0 +1,89 @@
+#include "ctl/cluster/fetch.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+struct round {
+    unsigned pending;
+    bool done;
+};
+
+struct started {
+    struct round *round;
+    struct fetch *fetch;
+    struct http_request *request;
+};
+
+static void on_done(void *context, const struct http_answer *answer)
+{
+    struct started *started = context;
+    struct fetch *fetch = started->fetch;
+
+    started->request = NULL;
+    fetch->status = answer->status;
+    fetch->code = answer->code;
+    if (answer->status == -EKEYREJECTED)
+        snprintf(fetch->problem, sizeof(fetch->problem), "%s", answer->text);
+    if (!answer->status && (bytes_append(&fetch->body, answer->body, answer->body_bytes) ||
+                            bytes_append(&fetch->body, "", 1)))
+        fetch->status = -ENOMEM;
+    else if (!answer->status)
+        fetch->body.size_bytes--; /* the zero stays behind the end */
+    started->round->done = --started->round->pending == 0;
+}
+
+void fetch_all(struct store *store, struct fetch *fetches, unsigned count, uint64_t timeout_ns)
+{
+    AUTO_FREE struct started *started = calloc(count + 1u, sizeof(*started));
+    struct round round = {0};
+
+    for (unsigned i = 0; i < count; i++) {
+        fetches[i].status = -ENOMEM;
+        if (!started)
+            continue;
+        started[i] = (struct started){.round = &round, .fetch = &fetches[i]};
+        fetches[i].status = http_get(store->http, fetches[i].url, timeout_ns, NULL, on_done,
+                                     &started[i], &started[i].request);
+        round.pending += fetches[i].status == 0;
+    }
+    if (!round.pending)
+        return;
+    if (poll_loop_run(store->loop, &round.done, clock_monotonic_ns() + 2 * timeout_ns))
+        for (unsigned i = 0; i < count; i++)
+            if (started[i].request) {
+                http_cancel(started[i].request);
+                fetches[i].status = -ETIMEDOUT;
+            }
+}
+
+bool fetch_good(const struct fetch *fetch)
+{
+    return !fetch->status && fetch->code == 200;
+}
+
+bool fetch_refused(const struct store *store, const struct fetch *fetch, const char *node,
+                   struct error *error)
+{
+    bool untrusted = fetch->status == -EKEYREJECTED;
+
+    if (!untrusted && (fetch->status || fetch->code != 401))
+        return false;
+    if (!error->code && untrusted)
+        error_set(error, -EACCES,
+                  "node %s: %s. --authorities or FIRN_AUTHORITIES names the file of the authority "
+                  "that signs the nodes' certificates (http_authorities in their firnd.yaml)",
+                  node, fetch->problem);
+    else if (!error->code && store->token_file[0])
+        error_set(error, -EACCES,
+                  "node %s does not take the token of %.200s: it wants that of http_token in its "
+                  "firnd.yaml",
+                  node, store->token_file);
+    else if (!error->code)
+        error_set(error, -EACCES,
+                  "node %s tells only those who show the cluster's token: --token-file or "
+                  "FIRN_TOKEN_FILE names a file that holds it (http_token in its firnd.yaml)",
+                  node);
+    return true;
+}

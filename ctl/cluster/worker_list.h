@@ -1,0 +1,47 @@
+/* What runs on the slots right now, as the nodes themselves tell. */
+#pragma once
+
+#include <jansson.h>
+
+#include "ctl/cluster/cluster.h"
+#include "ctl/view/name_list.h"
+
+struct worker_info {
+    char job[NAME_SIZE], node[NAME_SIZE], phase[16];
+    unsigned slot;
+    int pid, stage, replica; /* stage, replica: -1 when it computes none */
+    uint64_t generation, step;
+    unsigned first_unit, unit_count, model_units;
+    unsigned lanes; /* that its replica carries; 0: not known */
+    double compute_seconds, wait_seconds, step_seconds;
+    uint64_t memory_bytes; /* the most that its generation has taken; 0: not known */
+    bool held;             /* its node is cut off from etcd and lets it commit nothing */
+    bool slowest;          /* clearly, for a lane, of several replicas of its stage */
+};
+
+struct worker_list {
+    struct worker_info *workers; /* by job, stage, replica */
+    size_t count, capacity;
+    char silent[NAME_LIST_SIZE]; /* nodes that did not answer */
+    struct error refused;        /* of the first node that wants a token; code 0: none */
+};
+
+void worker_list_done(struct worker_list *list);
+/** worker_list_add() - one node's answer about one job; -EBADMSG when it is not understood */
+int worker_list_add(struct worker_list *list, const char *job, const char *node,
+                    unsigned model_units, const char *text, size_t size_bytes,
+                    struct error *error) CHECK_RESULT;
+/** worker_list_finish() - sort, and mark the slowest of each stage that has several replicas */
+void worker_list_finish(struct worker_list *list);
+/** worker_list_load_node() - add what one node says of one job; nothing when it does not answer */
+int worker_list_load_node(struct store *store, const struct cluster_node *node,
+                          const struct cluster_job *job, struct worker_list *list,
+                          struct error *error) CHECK_RESULT;
+/** worker_list_load_job() - add what the nodes of its plan say of @job; those that do not answer
+ * are left out and named */
+int worker_list_load_job(struct store *store, const struct cluster *cluster,
+                         const struct cluster_job *job, struct worker_list *list,
+                         struct error *error) CHECK_RESULT;
+/** worker_list_load() - ask every node about every job that is not over */
+int worker_list_load(struct store *store, const struct cluster *cluster,
+                     struct worker_list *ret_list, struct error *error) CHECK_RESULT;

@@ -1,0 +1,183 @@
+/* firnctl job scale, pause, resume, cancel and remove. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/checkpoint/checkpoint_left.h"
+#include "ctl/cluster/cluster.h"
+#include "ctl/command/commands.h"
+#include "ctl/job/job_fit.h"
+#include "ctl/job/job_wish.h"
+
+#define KEYS_MAX 16384 /* of one job: its records and what old reports are left */
+
+struct change {
+    const struct arguments *arguments;
+    const struct cluster *cluster;
+    const struct cluster_job *job;
+    enum record_wish wish;
+    bool is_so; /* it was asked for already */
+};
+
+static int change_scale(void *context, struct desired_record *desired, struct error *error)
+{
+    const struct change *change = context;
+    int status = job_wish_scale(change->arguments, change->job->spec, desired, error);
+
+    return status ? status : job_fit(change->cluster, change->job->spec, desired, error);
+}
+
+static int change_wish(void *context, struct desired_record *desired, struct error *error)
+{
+    struct change *change = context;
+
+    (void)error;
+    change->is_so = desired->wish == change->wish;
+    desired->wish = change->wish;
+    return 0;
+}
+
+/* What the job is asked for already, and what has come of it. */
+static void say_that_it_is_so(const struct change *change)
+{
+    static const char *const asked[] = {
+        [RECORD_RUNNING] = "to run", [RECORD_PAUSED] = "to pause", [RECORD_CANCELLED] = "to end"};
+    char words[RECORD_TEXT_SIZE + 64];
+
+    cluster_job_words(change->job, words, sizeof(words));
+    printf("job %s has been asked %s already: it is %s\n", change->job->name, asked[change->wish],
+           words);
+}
+
+static int apply(const struct arguments *arguments, enum record_wish wish,
+                 int (*how)(void *context, struct desired_record *desired, struct error *error),
+                 const char *said, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    const char *name = arguments->operands[0];
+    int status = cluster_open(arguments, &store, &cluster, error);
+
+    if (status)
+        return status;
+    struct change change = {.arguments = arguments, .cluster = &cluster, .wish = wish};
+    change.job = cluster_find_job(&cluster, name, error);
+    if (!change.job)
+        return -ENOENT;
+    status = cluster_job_check_open(change.job, error);
+    if (!status)
+        status = job_wish_change(&store, name, how, &change, error);
+    if (!status && change.is_so)
+        say_that_it_is_so(&change);
+    else if (!status)
+        printf("job %s %s\n", name, said);
+    return status;
+}
+
+int run_job_scale(const struct arguments *arguments, struct error *error)
+{
+    if (!arguments_has(arguments, "devices") && !arguments_has(arguments, "stages") &&
+        !arguments_has(arguments, "replicas")) {
+        error_set(error, -EINVAL, "job scale wants --devices, --stages or --replicas");
+        return COMMAND_USAGE;
+    }
+    return apply(arguments, RECORD_RUNNING, change_scale,
+                 "changes its layout at the next step boundary", error);
+}
+
+int run_job_pause(const struct arguments *arguments, struct error *error)
+{
+    return apply(arguments, RECORD_PAUSED, change_wish,
+                 "pauses: it checkpoints at the next step boundary and frees its slots", error);
+}
+
+int run_job_resume(const struct arguments *arguments, struct error *error)
+{
+    return apply(arguments, RECORD_RUNNING, change_wish, "goes on as soon as there are slots",
+                 error);
+}
+
+int run_job_cancel(const struct arguments *arguments, struct error *error)
+{
+    return apply(arguments, RECORD_CANCELLED, change_wish,
+                 "is cancelled; its checkpoints and metrics stay", error);
+}
+
+/* ---- remove ---- */
+
+struct key_list {
+    char (*keys)[KV_KEY_MAX];
+    size_t count;
+};
+
+static int take_keys(void *context, const struct kv_result *result, struct error *error)
+{
+    struct key_list *list = context;
+
+    size_t count = list->count + result->entry_count;
+
+    if (count > KEYS_MAX)
+        return error_set(error, -E2BIG, "the job has %zu keys, more than %d", count, KEYS_MAX);
+    char(*keys)[KV_KEY_MAX] = reallocarray(list->keys, count + 1, sizeof(*keys));
+    if (!keys)
+        return error_set(error, -ENOMEM, "no memory");
+    list->keys = keys;
+    for (size_t i = 0; i < result->entry_count; i++)
+        snprintf(list->keys[list->count++], KV_KEY_MAX, "%s", result->entries[i].key);
+    return 0;
+}
+
+/* The spec goes first: without it nobody looks at the other keys any more. */
+static int remove_keys(struct store *store, const char *job, const struct key_list *list,
+                       struct error *error)
+{
+    char spec[KV_KEY_MAX];
+    const struct kv_operation first = {.type = KV_DELETE,
+                                       .key = keys_job(spec, store->cluster, job, "spec")};
+    bool succeeded;
+    int status = store_txn(store, NULL, 0, &first, 1, &succeeded, error);
+
+    for (size_t at = 0; at < list->count && !status;) {
+        struct kv_operation operations[KV_TXN_MAX];
+        size_t count = 0;
+        for (; at < list->count && count < ARRAY_COUNT(operations); at++)
+            operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = list->keys[at]};
+        status = store_txn(store, NULL, 0, operations, count, &succeeded, error);
+    }
+    return status;
+}
+
+int run_job_remove(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    struct key_list list = {0};
+    char prefix[KV_KEY_MAX];
+    const char *name = arguments->operands[0];
+    int status = cluster_open(arguments, &store, &cluster, error);
+
+    if (status)
+        return status;
+    const struct cluster_job *job = cluster_find_job(&cluster, name, error);
+    if (!job)
+        return -ENOENT;
+    if (!cluster_job_over(job))
+        return error_set(error, -EBUSY,
+                         "job %s is not over (%s); firnctl job cancel %s comes first", name,
+                         cluster_job_state(job), name);
+    status = store_range(&store, keys_job(prefix, store.cluster, name, ""), true, take_keys, &list,
+                         error);
+    if (!status)
+        status = store_range(&store, keys_said(prefix, store.cluster, name, ""), true, take_keys,
+                             &list, error);
+    if (!status)
+        status = remove_keys(&store, name, &list, error);
+    free(list.keys);
+    if (status)
+        return status;
+    if (arguments_has(arguments, "purge"))
+        return checkpoint_left_purge(job, error);
+    printf("job %s is removed; its checkpoints and metrics stay on the disks\n", name);
+    checkpoint_left_tell(job);
+    return 0;
+}

@@ -1,0 +1,133 @@
+#include "ctl/job/job_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "ctl/job/job_path.h"
+#include "ctl/job/job_pretrained.h"
+#include "ctl/yaml/yaml_tree.h"
+
+#define MISTAKES_TOLD_MAX 100
+
+static void free_tree(struct yaml_tree **tree)
+{
+    yaml_tree_free(*tree);
+}
+
+/* @path from @folder, in place; none stays none. */
+static int make_absolute(const char *folder, const char *key, char path[JOB_PATH_SIZE],
+                         struct error *error)
+{
+    char absolute[JOB_PATH_SIZE];
+    if (path[0] == '\0')
+        return 0;
+    if (job_path_from(folder, path, absolute, sizeof(absolute)))
+        return error_set(error, -ENAMETOOLONG, "%s: \"%s\" from %s is longer than %d bytes", key,
+                         path, folder, JOB_PATH_SIZE - 1);
+    strcpy(path, absolute);
+    return 0;
+}
+
+static int make_paths_absolute(const char *folder, struct job_spec *spec, struct error *error)
+{
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < spec->data.path.count; i++)
+        r = make_absolute(folder, "data.path", spec->data.path.paths[i], error);
+    for (unsigned i = 0; r == 0 && i < spec->data.mask.count; i++)
+        r = make_absolute(folder, "data.mask", spec->data.mask.paths[i], error);
+    if (r == 0)
+        r = make_absolute(folder, "data.validation", spec->data.validation_path, error);
+    if (r == 0)
+        r = make_absolute(folder, "data.validation_mask", spec->data.validation_mask, error);
+    if (r == 0)
+        r = make_absolute(folder, "checkpoint.path", spec->checkpoint.path, error);
+    if (r == 0)
+        r = make_absolute(folder, "model.from", spec->model.from, error);
+    return r;
+}
+
+/* The real folder of the file at @path, without a slash at its end; malloc'ed. */
+static char *folder_of(const char *path)
+{
+    char *real = realpath(path, NULL);
+    if (real == NULL)
+        return NULL;
+    char *slash = strrchr(real, '/');
+    slash[slash == real ? 1 : 0] = '\0';
+    return real;
+}
+
+/* How many mistakes the last line of @text says there are more, cut off; 0: it says nothing. */
+static unsigned cut_more(char *text)
+{
+    char *rest = strrchr(text, '\n');
+    if (rest == NULL || strncmp(rest, "\nand ", 5) != 0)
+        return 0;
+    *rest = '\0';
+    return (unsigned)strtoul(rest + 5, NULL, 10);
+}
+
+/* All of a file's mistakes: those that an error has no room for are written at once. Each round
+ * reads the file anew, so a file of nothing but mistakes is told its first ones. */
+static int decode(struct yaml_tree *tree, const char *where, struct job_spec *ret_spec,
+                  struct error *error)
+{
+    unsigned told = 0, count = 0;
+    for (;;) {
+        int r = job_spec_decode_from(yaml_tree_root(tree), where, yaml_tree_line, tree, told,
+                                     ret_spec, &count, error);
+        unsigned more = r == -EINVAL ? cut_more(error->text) : 0;
+        if (more == 0 && told == 0)
+            return r;
+        fprintf(stderr, "%s%s\n", told == 0 ? "firnctl: " : "", error->text);
+        error_clear(error);
+        if (more == 0 || more >= count - told)
+            return error_set(error, -EINVAL, "%s has %u mistakes", where, count);
+        told = count - more;
+        if (told >= MISTAKES_TOLD_MAX)
+            return error_set(error, -EINVAL, "%s has %u mistakes, of which these are the first %u",
+                             where, count, told);
+    }
+}
+
+static int read_input(struct bytes *ret_text, struct error *error)
+{
+    char piece[4096];
+    size_t size;
+    while ((size = fread(piece, 1, sizeof(piece), stdin)) > 0)
+        if (ret_text->size_bytes + size > YAML_TREE_SIZE_MAX ||
+            bytes_append(ret_text, piece, size) != 0)
+            return error_set(error, -EFBIG, "standard input: more than a job file may have");
+    return ferror(stdin) ? error_set(error, -EIO, "standard input: it cannot be read") : 0;
+}
+
+int job_file_load(const char *path, struct job_spec *ret_spec, struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+    CLEANUP(free_tree) struct yaml_tree *tree = NULL;
+    AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
+    if (spec == NULL)
+        return error_set(error, -ENOMEM, "no memory for a job");
+    bool is_input = strcmp(path, "-") == 0;
+    int r = is_input ? read_input(&text, error) : file_read(path, YAML_TREE_SIZE_MAX, &text, error);
+    if (r < 0)
+        return r;
+    AUTO_FREE char *folder = is_input ? realpath(".", NULL) : folder_of(path);
+    if (folder == NULL)
+        return error_set(error, -errno, "%s: %s", path, strerror(errno));
+    if (is_input)
+        path = "standard input";
+    r = yaml_tree_parse((const char *)text.data, text.size_bytes, path, &tree, error);
+    if (r == 0)
+        r = job_pretrained_fill(yaml_tree_root(tree), folder, error);
+    if (r == 0)
+        r = decode(tree, path, spec, error);
+    if (r == 0)
+        r = make_paths_absolute(folder, spec, error);
+    if (r == 0)
+        *ret_spec = *spec;
+    return r;
+}

@@ -1,0 +1,14 @@
+/* Whether a cluster could have a job as somebody asks for it. */
+#pragma once
+
+#include "ctl/cluster/cluster.h"
+#include "elastic/job/job_spec.h"
+
+/**
+ * job_fit() - is there a layout of @spec with @desired on all slots in service, whoever uses them?
+ *
+ * Return: 0, also where no slot is in service, which says nothing; -ENOSPC with the reason;
+ * -ENOMEM.
+ */
+int job_fit(const struct cluster *cluster, const struct job_spec *spec,
+            const struct desired_record *desired, struct error *error) CHECK_RESULT;

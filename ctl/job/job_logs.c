@@ -1,0 +1,176 @@
+/* firnctl job logs: the ends of the workers' logs, from the nodes that have them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/http_url.h"
+#include "ctl/cluster/cluster.h"
+#include "ctl/command/commands.h"
+#include "ctl/cluster/fetch.h"
+#include "ctl/view/terminal.h"
+
+#define BYTES_DEFAULT 16384
+#define FOLLOW_BYTES  65536
+#define PERIOD_NS     (500 * NS_PER_MS)
+
+struct log_source {
+    char node[NAME_SIZE];
+    unsigned slot;
+    struct bytes seen; /* the end of the log as it was last read, when following */
+};
+
+struct logs {
+    struct store *store;
+    const char *job;
+    uint64_t size_bytes;
+    struct log_source *sources;
+    struct fetch *fetches;
+    unsigned count;
+    const struct log_source *last; /* whose lines were printed last */
+    struct error refused;          /* of the first node that wants a token; code 0: none */
+};
+
+static void logs_done(struct logs *logs)
+{
+    for (unsigned i = 0; i < logs->count; i++)
+        bytes_done(&logs->sources[i].seen);
+    free(logs->sources);
+    free(logs->fetches);
+}
+
+static int list_sources(struct logs *logs, const struct arguments *arguments,
+                        const struct cluster *cluster, struct error *error)
+{
+    const char *only = arguments_text(arguments, "node", NULL);
+    bool one_slot = arguments_has(arguments, "slot");
+    unsigned slot_wanted = (unsigned)arguments_number(arguments, "slot", 0);
+    size_t capacity = cluster->node_count * RECORD_SLOTS_MAX + 1;
+
+    if (only && !cluster_find_node(cluster, only, error))
+        return -ENOENT;
+    logs->sources = calloc(capacity, sizeof(*logs->sources));
+    logs->fetches = calloc(capacity, sizeof(*logs->fetches));
+    if (!logs->sources || !logs->fetches)
+        return error_set(error, -ENOMEM, "no memory for the logs");
+    for (size_t i = 0; i < cluster->node_count; i++) {
+        const struct cluster_node *node = &cluster->nodes[i];
+        if (only && strcmp(only, node->name))
+            continue;
+        for (unsigned slot = 0; slot < node->record.slot_count; slot++) {
+            if (one_slot && slot != slot_wanted)
+                continue;
+            struct log_source *source = &logs->sources[logs->count];
+            snprintf(source->node, sizeof(source->node), "%s", node->name);
+            source->slot = slot;
+            snprintf(logs->fetches[logs->count++].url, FETCH_URL_SIZE,
+                     "%s%s/v1/jobs/%s/logs?slot=%u&bytes=%" PRIu64,
+                     http_url_scheme(node->record.http), node->record.http, logs->job, slot,
+                     logs->size_bytes);
+        }
+    }
+    return 0;
+}
+
+/* How much of @now was in @seen already: the longest end of @seen that @now contains from its
+ * beginning on, since a log only grows at its end. */
+static size_t known_bytes(const struct bytes *seen, const struct bytes *now)
+{
+    for (size_t skip = 0; skip < seen->size_bytes; skip++) {
+        size_t length = seen->size_bytes - skip;
+        if (length <= now->size_bytes && !memcmp(seen->data + skip, now->data, length))
+            return length;
+    }
+    return 0;
+}
+
+static void print_source(struct logs *logs, struct log_source *source, const char *text,
+                         size_t size_bytes)
+{
+    if (!size_bytes)
+        return;
+    if (logs->last != source)
+        printf("%s==> node %s, slot %u <==%s\n", terminal_color(TERMINAL_BOLD), source->node,
+               source->slot, terminal_color(TERMINAL_PLAIN));
+    fwrite(text, 1, size_bytes, stdout);
+    if (text[size_bytes - 1] != '\n')
+        putchar('\n');
+    logs->last = source;
+}
+
+static unsigned print_round(struct logs *logs)
+{
+    unsigned found = 0;
+
+    fetch_all(logs->store, logs->fetches, logs->count, FETCH_QUICK_NS);
+    for (unsigned i = 0; i < logs->count; i++) {
+        struct fetch *fetch = &logs->fetches[i];
+        struct log_source *source = &logs->sources[i];
+        if (fetch_good(fetch)) {
+            size_t known = known_bytes(&source->seen, &fetch->body);
+            print_source(logs, source, (const char *)fetch->body.data + known,
+                         fetch->body.size_bytes - known);
+            bytes_done(&source->seen);
+            source->seen = fetch->body;
+            found++;
+        } else {
+            fetch_refused(logs->store, fetch, source->node, &logs->refused);
+            bytes_done(&fetch->body);
+        }
+        fetch->body = (struct bytes){0};
+    }
+    fflush(stdout);
+    return found;
+}
+
+static int open_logs(struct logs *logs, const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    int status = cluster_load(logs->store, &cluster, error);
+
+    if (!status && !cluster_find_job(&cluster, logs->job, error))
+        status = -ENOENT;
+    return status ? status : list_sources(logs, arguments, &cluster, error);
+}
+
+/* Or removed. Where etcd does not answer nobody knows. */
+static bool job_over(struct logs *logs)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+
+    if (cluster_load(logs->store, &cluster, NULL))
+        return false;
+    const struct cluster_job *job = cluster_find_job(&cluster, logs->job, NULL);
+    return !job || cluster_job_over(job);
+}
+
+int run_job_logs(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(logs_done) struct logs logs = {.store = &store, .job = arguments->operands[0]};
+    bool follow = arguments_has(arguments, "follow");
+    int status = store_open(arguments, &store, error);
+
+    logs.size_bytes = arguments_number(arguments, "bytes", follow ? FOLLOW_BYTES : BYTES_DEFAULT);
+    if (!status)
+        status = open_logs(&logs, arguments, error);
+    if (status)
+        return status;
+    unsigned found = print_round(&logs);
+    if (logs.refused.code) {
+        *error = logs.refused;
+        return error->code;
+    }
+    if (!found && !follow)
+        return error_set(error, -ENOENT, "no node that answers has a log of job %s there",
+                         logs.job);
+    for (bool over = false; follow && !over && !ferror(stdout);) {
+        over = job_over(&logs); /* asked before the last round, so that nothing is missed */
+        store_pause(&store, PERIOD_NS);
+        print_round(&logs);
+    }
+    if (logs.refused.code)
+        *error = logs.refused;
+    return logs.refused.code;
+}

@@ -1,0 +1,26 @@
+/* The memory of a job's workers: planned, and measured by themselves. */
+#pragma once
+
+#include <jansson.h>
+
+#include "ctl/cluster/cluster.h"
+#include "ctl/cluster/worker_list.h"
+
+struct job_memory {
+    char node[NAME_SIZE];
+    unsigned slot, rank, stage, replica;
+    uint64_t planned_bytes;
+    uint64_t measured_bytes; /* 0: its node did not answer, or it has applied no step since */
+};
+
+/** job_memory_of() - of each worker of the plan of @job, by rank; @list: what nodes say of it.
+ * @ret_memory: malloc'ed, plan->worker_count of them. -ENOMEM */
+int job_memory_of(const struct cluster *cluster, const struct cluster_job *job,
+                  const struct worker_list *list, struct job_memory **ret_memory) CHECK_RESULT;
+
+/** job_memory_json() - new reference, NULL when memory is short */
+json_t *job_memory_json(const struct job_memory *memory, unsigned count);
+
+/** job_memory_append() - as a table, its first rows; 0 or -ENOMEM */
+int job_memory_append(const struct job_memory *memory, unsigned count,
+                      struct bytes *into) CHECK_RESULT;

@@ -1,0 +1,324 @@
+/* firnctl job submit: from a file to a job of the cluster, in one transaction. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/plural.h"
+#include "checkpoint/format/model_files.h"
+#include "ctl/cluster/cluster.h"
+#include "ctl/command/commands.h"
+#include "ctl/job/job_data.h"
+#include "ctl/job/job_file.h"
+#include "ctl/job/job_from.h"
+#include "ctl/job/job_model.h"
+#include "ctl/job/job_settings.h"
+#include "ctl/job/job_warnings.h"
+#include "ctl/job/job_wish.h"
+#include "ctl/view/output.h"
+#include "ctl/report/watch.h"
+
+/* What a submission is made of. */
+struct submission {
+    struct job_spec spec, origin; /* origin: the job of the checkpoint */
+    struct desired_record desired;
+    struct submission_record identity;
+    bool begins_from;                    /* a checkpoint: */
+    struct checkpoint_record checkpoint; /* recorded with the job */
+};
+
+/* From the file, and without one as the checkpoint remembers the job. */
+static int load_spec(const struct arguments *arguments, struct submission *submission,
+                     struct error *error)
+{
+    if (arguments->operand_count > 0)
+        return job_file_load(arguments->operands[0], &submission->spec, error);
+    if (!submission->begins_from)
+        return error_set(error, COMMAND_USAGE, "job submit wants FILE, or --from PATH");
+    submission->spec = submission->origin;
+    return 0;
+}
+
+static int load_origin(const struct arguments *arguments, struct submission *submission,
+                       struct error *error)
+{
+    const char *from = arguments_text(arguments, "from", NULL);
+
+    submission->begins_from = from != NULL;
+    return from ? job_from_load(from, &submission->checkpoint, &submission->origin, error) : 0;
+}
+
+/* The user may mean it; that it is another run then must be said. */
+static int check_origin(const struct submission *submission, struct error *error)
+{
+    char differences[ERROR_TEXT_SIZE];
+
+    if (!submission->begins_from)
+        return 0;
+    int status = job_from_check(&submission->spec, &submission->origin, &submission->checkpoint,
+                                differences, sizeof(differences), error);
+    if (!status && differences[0])
+        fprintf(stderr,
+                "firnctl: warning: the numbers after step %" PRIu64
+                " will be others than those of the run that wrote the checkpoint: %s\n",
+                submission->checkpoint.step, differences);
+    return status;
+}
+
+static int load(const struct arguments *arguments, struct submission *submission,
+                struct error *error)
+{
+    const char *name = arguments_text(arguments, "name", NULL);
+    struct job_spec *spec = &submission->spec;
+    int status = load_origin(arguments, submission, error);
+
+    if (!status)
+        status = load_spec(arguments, submission, error);
+    if (!status)
+        status = job_settings_apply(arguments, spec, error);
+    if (!status)
+        status = check_origin(submission, error);
+    if (status || !name)
+        return status;
+    if (!name_valid(name))
+        return error_set(error, COMMAND_USAGE,
+                         "--name: \"%s\" is not a name: up to 63 of a-z, 0-9, '.', '_', '-'", name);
+    snprintf(spec->name, sizeof(spec->name), "%s", name);
+    return 0;
+}
+
+/* The data must be on the nodes; here it need not be, so its absence is only worth a word. */
+static void warn_missing_path(const char *path)
+{
+    char fixed[JOB_PATH_SIZE];
+    size_t plain = strcspn(path, "*?[");
+
+    snprintf(fixed, sizeof(fixed), "%.*s", (int)plain, path);
+    char *slash = strrchr(fixed, '/');
+    if (path[plain] && slash && slash != fixed)
+        *slash = '\0'; /* the folder that a glob begins in */
+    if (access(fixed, R_OK))
+        fprintf(stderr, "firnctl: warning: %s: %s (here; that is fine if the nodes have it)\n",
+                fixed, strerror(errno));
+}
+
+static void warn_missing_data(const struct job_spec *spec)
+{
+    for (unsigned i = 0; i < spec->data.path.count; i++)
+        warn_missing_path(spec->data.path.paths[i]);
+    for (unsigned i = 0; i < spec->data.mask.count; i++)
+        warn_missing_path(spec->data.mask.paths[i]);
+    if (spec->data.validation_path[0])
+        warn_missing_path(spec->data.validation_path);
+    if (spec->data.validation_mask[0])
+        warn_missing_path(spec->data.validation_mask);
+}
+
+/* Checkpoints and exports go without it. */
+static void warn_of_large_companion(const struct job_spec *spec)
+{
+    AUTO_FREE struct companions *companions = calloc(1, sizeof(*companions));
+
+    if (companions && spec->model.from[0] && !companions_find(spec->model.from, companions, NULL) &&
+        companions->left_out[0])
+        fprintf(stderr, "firnctl: warning: model.from %s: checkpoints go without %s\n",
+                spec->model.from, companions->left_out);
+}
+
+static void warn_of_little_data(const struct job_spec *spec)
+{
+    char words[JOB_DATA_WORDS_SIZE];
+    struct job_data data;
+
+    if (job_data_hint(spec, words))
+        fprintf(stderr, "firnctl: warning: %s\n", words);
+    if (job_data_look(spec, &data) && job_data_is_little(spec, &data))
+        fprintf(stderr, "firnctl: warning: the data has %s\n", job_data_words(spec, &data, words));
+}
+
+/* Of a job that begins with a checkpoint nobody reads the folder. */
+static int check_model(const struct submission *submission, struct error *error)
+{
+    char unread[ERROR_TEXT_SIZE] = "";
+    int status = submission->begins_from ? 0 : job_model_check(&submission->spec, unread, error);
+
+    if (!status && unread[0])
+        fprintf(stderr,
+                "firnctl: warning: model.from: %s (here; that is fine if firnd's user may read it "
+                "on the nodes)\n",
+                unread);
+    return status;
+}
+
+/* What the cluster cannot give now is no reason to refuse; nor is a picture that does not come. */
+static void warn_of_cluster(struct store *store, const struct job_spec *spec)
+{
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    struct job_warnings warnings;
+    struct error ignored = {0};
+
+    if (cluster_load(store, &cluster, &ignored))
+        return;
+    job_warnings(&cluster, spec, &warnings);
+    for (unsigned i = 0; i < warnings.count; i++)
+        fprintf(stderr, "firnctl: warning: %s\n", warnings.texts[i]);
+}
+
+/* The texts of what is written; the caller frees them. */
+struct job_texts {
+    char *spec, *desired, *identity, *checkpoint; /* checkpoint: NULL for none */
+};
+
+static void job_texts_done(struct job_texts *texts)
+{
+    free(texts->spec);
+    free(texts->desired);
+    free(texts->identity);
+    free(texts->checkpoint);
+}
+
+static char *text_of(json_t *tree)
+{
+    char *text = tree ? json_text(tree) : NULL;
+
+    json_decref(tree);
+    return text;
+}
+
+/*
+ * The spec, the first wish and the checkpoint to begin from, if no such job exists. What a node may
+ * still have written about an earlier job of this name while that was being removed goes with it.
+ */
+static int send_job(struct store *store, const struct submission *submission,
+                    const struct job_texts *texts, bool *ret_succeeded, struct error *error)
+{
+    static const char *const stale[] = {"generation", "next"}, *const said[] = {"state",
+                                                                                "progress"};
+    const char *job = submission->spec.name;
+    char keys[4 + ARRAY_COUNT(stale) + ARRAY_COUNT(said)][KV_KEY_MAX];
+    struct kv_operation operations[ARRAY_COUNT(keys)];
+    const struct kv_compare absent = {.key = keys_job(keys[0], store->cluster, job, "spec"),
+                                      .target = KV_CREATE_REVISION,
+                                      .value = 0};
+    size_t count = 0;
+
+    operations[count++] =
+        (struct kv_operation){.type = KV_PUT, .key = keys[0], .value = texts->spec};
+    operations[count++] =
+        (struct kv_operation){.type = KV_PUT,
+                              .key = keys_job(keys[1], store->cluster, job, "desired"),
+                              .value = texts->desired};
+    operations[count++] =
+        (struct kv_operation){.type = KV_PUT,
+                              .key = keys_job(keys[3], store->cluster, job, "submission"),
+                              .value = texts->identity};
+    if (submission->begins_from)
+        operations[count++] = (struct kv_operation){
+            .type = KV_PUT,
+            .key = keys_checkpoint(keys[2], store->cluster, job, submission->checkpoint.step),
+            .value = texts->checkpoint};
+    for (size_t i = 0; i < ARRAY_COUNT(stale); i++)
+        operations[count++] = (struct kv_operation){
+            .type = KV_DELETE, .key = keys_job(keys[4 + i], store->cluster, job, stale[i])};
+    for (size_t i = 0; i < ARRAY_COUNT(said); i++)
+        operations[count++] = (struct kv_operation){
+            .type = KV_DELETE,
+            .key = keys_said(keys[4 + ARRAY_COUNT(stale) + i], store->cluster, job, said[i])};
+    return store_txn(store, &absent, 1, operations, count, ret_succeeded, error);
+}
+
+static int write_job(struct store *store, const struct submission *submission, struct error *error)
+{
+    CLEANUP(job_texts_done)
+    struct job_texts texts = {.spec = text_of(job_spec_encode(&submission->spec)),
+                              .desired = text_of(desired_record_encode(&submission->desired)),
+                              .identity = text_of(submission_record_encode(&submission->identity)),
+                              .checkpoint =
+                                  text_of(checkpoint_record_encode(&submission->checkpoint))};
+    const char *name = submission->spec.name;
+    bool succeeded = false;
+
+    if (!texts.spec || !texts.desired || !texts.identity || !texts.checkpoint)
+        return error_set(error, -ENOMEM, "no memory for the job");
+    int status = send_job(store, submission, &texts, &succeeded, error);
+    if (!status && !succeeded)
+        status = error_set(error, -EEXIST,
+                           "there is a job \"%s\" already; --name gives this one another name, "
+                           "firnctl job remove %s frees it when that job is over",
+                           name, name);
+    return status;
+}
+
+static void say_submitted(const struct store *store, const struct submission *submission)
+{
+    const struct job_spec *spec = &submission->spec;
+
+    printf("job %s is submitted to cluster %s: %u layer%s of width %u, %" PRIu64
+           " step%s of %" PRIu64 " tokens\n",
+           spec->name, store->cluster, spec->model.layers, plural(spec->model.layers),
+           spec->model.width, spec->train.steps, plural(spec->train.steps),
+           job_spec_tokens_per_step(spec));
+    if (submission->begins_from)
+        printf("it goes on after step %" PRIu64 ", from %s\n", submission->checkpoint.step,
+               submission->checkpoint.path);
+}
+
+static int say_json(const struct store *store, const struct submission *submission,
+                    struct error *error)
+{
+    const struct job_spec *spec = &submission->spec;
+
+    return output_json(json_pack("{s:s, s:s, s:I, s:I}", "job", spec->name, "cluster",
+                                 store->cluster, "steps", (json_int_t)spec->train.steps,
+                                 "from_step", (json_int_t)submission->checkpoint.step),
+                       error);
+}
+
+/* Names of jobs are used again, and clusters share disks: this is not. */
+static int make_identity(struct submission_record *identity, struct error *error)
+{
+    uint32_t number;
+
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return error_set(error, -EIO, "no random numbers from the kernel");
+    snprintf(identity->id, sizeof(identity->id), "%08x", number);
+    return 0;
+}
+
+int run_job_submit(const struct arguments *arguments, struct error *error)
+{
+    AUTO_FREE struct submission *submission = calloc(1, sizeof(*submission));
+    CLEANUP(store_close) struct store store = {0};
+    bool wait = arguments_has(arguments, "wait");
+    int status = submission ? load(arguments, submission, error) : -ENOMEM;
+
+    if (!status) {
+        submission->desired.wish = RECORD_RUNNING;
+        status = job_wish_scale(arguments, &submission->spec, &submission->desired, error);
+    }
+    if (!status)
+        status = check_model(submission, error);
+    if (!status)
+        status = make_identity(&submission->identity, error);
+    if (!status)
+        status = store_open(arguments, &store, error);
+    if (status)
+        return status;
+    uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);
+    warn_missing_data(&submission->spec);
+    warn_of_little_data(&submission->spec);
+    warn_of_large_companion(&submission->spec);
+    status = write_job(&store, submission, error);
+    if (status)
+        return status;
+    warn_of_cluster(&store, &submission->spec);
+    if (arguments_has(arguments, "json"))
+        status = say_json(&store, submission, error);
+    else
+        say_submitted(&store, submission);
+    return status || !wait ? status : watch_job(&store, submission->spec.name, begun_ns, error);
+}

@@ -1,0 +1,85 @@
+#include "ctl/job/job_warnings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/plural.h"
+
+/* What could take part in the job now. */
+struct offer {
+    unsigned nodes, slots;
+    unsigned draining;   /* nodes */
+    const char *drained; /* the first one of them */
+    bool knows_memory;   /* of any slot */
+};
+
+static struct offer offer_of(const struct cluster *cluster)
+{
+    struct offer offer = {0};
+
+    for (size_t i = 0; i < cluster->node_count; i++) {
+        const struct node_record *record = &cluster->nodes[i].record;
+        unsigned good = 0;
+        if (cluster->nodes[i].drained || record->draining) {
+            offer.drained = offer.draining++ ? offer.drained : cluster->nodes[i].name;
+            continue;
+        }
+        for (unsigned slot = 0; slot < record->slot_count; slot++)
+            if (record->slots[slot].bad[0] == '\0') {
+                good++;
+                offer.knows_memory |= record->slots[slot].memory_bytes > 0;
+            }
+        offer.nodes += good > 0;
+        offer.slots += good;
+    }
+    return offer;
+}
+
+static void add(struct job_warnings *warnings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(struct job_warnings *warnings, const char *format, ...)
+{
+    va_list arguments;
+
+    assert(warnings->count < JOB_WARNINGS_MAX);
+    va_start(arguments, format);
+    vsnprintf(warnings->texts[warnings->count++], JOB_WARNINGS_SIZE, format, arguments);
+    va_end(arguments);
+}
+
+void job_warnings(const struct cluster *cluster, const struct job_spec *spec,
+                  struct job_warnings *ret_warnings)
+{
+    const struct offer offer = offer_of(cluster);
+    const char *is = offer.nodes == 1 ? "node is" : "nodes are";
+
+    *ret_warnings = (struct job_warnings){0};
+    if (offer.nodes == 0 && offer.draining > 0) {
+        add(ret_warnings,
+            "no node is there to train on but %u that %s: the job waits until firnctl node "
+            "resume %s, or another node",
+            offer.draining, offer.draining == 1 ? "drains" : "drain", offer.drained);
+        return;
+    }
+    if (offer.nodes == 0) {
+        add(ret_warnings, "no node is there to train on: the job waits until a firnd with this "
+                          "etcd and this cluster's name is ready");
+        return;
+    }
+    if (!offer.knows_memory && offer.slots > 0)
+        add(ret_warnings,
+            "no slot's memory is known, so no layout is held to it: a worker that does "
+            "not fit ends (slot_memory_mb of firnd's configuration says it)");
+    if (spec->elastic.devices_min > offer.slots)
+        add(ret_warnings, "elastic.devices.min is %u, and there %s %u slot%s: the job waits",
+            spec->elastic.devices_min, offer.slots == 1 ? "is" : "are", offer.slots,
+            plural(offer.slots));
+    if (spec->checkpoint.copies > offer.nodes)
+        add(ret_warnings,
+            "checkpoint.copies is %u, but only %u %s there: a checkpoint has at most %u until "
+            "more join",
+            spec->checkpoint.copies, offer.nodes, is, offer.nodes);
+    if (spec->elastic.shadow && offer.nodes == 1)
+        add(ret_warnings, "elastic.shadow wants another node for the copy, but only 1 is there");
+}

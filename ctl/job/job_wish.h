@@ -1,0 +1,22 @@
+/* Changing what a job is asked for, jobs/<job>/desired, without losing another person's change. */
+#pragma once
+
+#include "ctl/command/arguments.h"
+#include "ctl/cluster/cluster_client.h"
+#include "elastic/job/job_spec.h"
+#include "membership/kv/records.h"
+
+/** job_wish_scale() - take --devices, --stages and --replicas (absent: free) into @desired
+ *
+ * Return: 0; -EINVAL when the job's model or lanes do not allow it, @error says why. */
+int job_wish_scale(const struct arguments *arguments, const struct job_spec *spec,
+                   struct desired_record *desired, struct error *error) CHECK_RESULT;
+
+/**
+ * job_wish_change() - read, change, write; again when somebody else has written meanwhile
+ * @change: gets the record as it is; negative: leave it
+ */
+int job_wish_change(struct store *store, const char *job,
+                    int (*change)(void *context, struct desired_record *desired,
+                                  struct error *error),
+                    void *context, struct error *error) CHECK_RESULT;

@@ -1,0 +1,37 @@
+/* The slots of a dry run: "8@80GiB" on nodes a, b, c, ..., or those of a cluster. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "ctl/cluster/cluster.h"
+#include "elastic/planner/planner.h"
+
+#define PLAN_SLOTS_EACH_MAX 4096
+
+/**
+ * plan_slots_parse() - "8" or "8@16GiB": a node's slots, and the memory of each
+ * @ret_memory_bytes: 0 where nothing is said, which is no limit
+ *
+ * Return: 0, -EINVAL.
+ */
+int plan_slots_parse(const char *text, unsigned *ret_count,
+                     uint64_t *ret_memory_bytes) CHECK_RESULT;
+/** plan_slots_node_name() - a, b, ..., z, n26, n27, ... */
+void plan_slots_node_name(unsigned index, char ret_name[NAME_SIZE]);
+/** plan_slots_of() - those in service on nodes of @cluster that stay, used or not
+ * @ret_slots: the caller's to free. Return: 0, -ENOMEM */
+int plan_slots_of(const struct cluster *cluster, struct planner_slot **ret_slots,
+                  unsigned *ret_count, struct error *error) CHECK_RESULT;
+
+#define PLAN_SLOTS_WORDS_SIZE 200
+
+/** plan_slots_measured() - some slot's speed was measured, which then is the speed of all */
+bool plan_slots_measured(const struct planner_slot *slots, unsigned count);
+
+/** plan_slots_time_words() - what a plan's times for such slots are made from, one line without its
+ * end. @precision: the job's */
+const char *plan_slots_time_words(const struct planner_slot *slots, unsigned count,
+                                  enum job_precision precision,
+                                  char ret_words[PLAN_SLOTS_WORDS_SIZE]);

@@ -1,0 +1,21 @@
+/* Starting a local cluster's processes, and waiting until they are of use. */
+#pragma once
+
+#include "ctl/local/local_state.h"
+#include "ctl/cluster/cluster_client.h"
+
+/** local_endpoints() - "http://127.0.0.1:<port>" */
+const char *local_endpoints(const struct local_cluster *cluster, char text[64]);
+
+/**
+ * local_start_etcd() - unless it runs; returns when it answers
+ * local_start_nodes() - those of [@first, @first + @count) that do not run; returns when all are
+ * registered
+ *
+ * The state file is written after each start, so that nothing that runs is ever forgotten. Return:
+ * 0; otherwise @error ends with the last lines of the log of what failed.
+ */
+int local_start_etcd(struct local_cluster *cluster, uint64_t deadline_ns,
+                     struct error *error) CHECK_RESULT;
+int local_start_nodes(struct local_cluster *cluster, unsigned first, unsigned count,
+                      uint64_t deadline_ns, struct error *error) CHECK_RESULT;

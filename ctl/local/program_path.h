@@ -1,0 +1,8 @@
+/* Where the programs that firnctl starts are: beside firnctl itself, else on PATH. */
+#pragma once
+
+#include "ctl/local/process.h"
+
+/** program_path_find() - 0; -ENOENT with what to do about it */
+int program_path_find(const char *name, char ret_path[PROCESS_PATH_SIZE],
+                      struct error *error) CHECK_RESULT;

@@ -1,0 +1,209 @@
+/* firnctl report: how a run went. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/plural.h"
+#include "base/size_words.h"
+#include "ctl/cluster/collector.h"
+#include "ctl/command/commands.h"
+#include "ctl/report/curve.h"
+#include "ctl/view/format.h"
+#include "ctl/view/output.h"
+#include "ctl/report/report_facts.h"
+#include "ctl/view/terminal.h"
+#include "ctl/view/text_table.h"
+
+#define CURVE_ROWS        12
+#define CURVE_COLUMNS_MAX 100u
+#define CURVE_MARGIN      13u /* labels and axis beside the curve */
+
+/* ---- the curve ---- */
+
+static int print_curve(const struct curve *curve)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+    unsigned columns = terminal_columns();
+    unsigned width = columns > CURVE_MARGIN + 20 ? columns - CURVE_MARGIN : 20;
+    int status = curve_append_text(curve, MIN(width, CURVE_COLUMNS_MAX), CURVE_ROWS, &text);
+
+    if (!status)
+        printf("\n%.*s", (int)text.size_bytes, (const char *)text.data);
+    return status;
+}
+
+static int write_svg(const struct curve *curve, const char *job, const struct report_facts *facts,
+                     const char *path, struct error *error)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+    char title[NAME_SIZE + 128], from[FORMAT_SIZE], to[FORMAT_SIZE];
+
+    snprintf(title, sizeof(title), "%s: loss %s → %s in %" PRIu64 " step%s", job,
+             format_loss(facts->loss_first, from), format_loss(facts->loss_last, to),
+             facts->steps_committed, plural(facts->steps_committed));
+    if (curve_append_svg(curve, title, &text))
+        return error_set(error, -ENOMEM, "no memory for the curve");
+    return file_replace(path, text.data, text.size_bytes, 0644, error);
+}
+
+/* ---- text ---- */
+
+static void print_losses(const struct report_facts *facts)
+{
+    char from[FORMAT_SIZE], to[FORMAT_SIZE];
+
+    printf("loss         %s → %s\n", format_loss(facts->loss_first, from),
+           format_loss(facts->loss_last, to));
+    if (!isnan(facts->val_loss_last))
+        printf("validation   %s → %s\n", format_loss(facts->val_loss_first, from),
+               format_loss(facts->val_loss_last, to));
+}
+
+static void print_summary(const struct cluster_job *job, const struct report_facts *facts)
+{
+    char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
+    char took[FORMAT_SIZE], step[FORMAT_SIZE], rate[FORMAT_SIZE], size[FORMAT_SIZE];
+
+    cluster_job_words(job, words, sizeof(words));
+    printf("%s%s%s   %s\n", terminal_color(TERMINAL_BOLD), job->name,
+           terminal_color(TERMINAL_PLAIN), words);
+    print_losses(facts);
+    printf("steps        %" PRIu64 " of %" PRIu64 " committed, %" PRIu64
+           " lost and computed again\n",
+           facts->steps_committed, job->spec->train.steps, facts->steps_lost);
+    printf("time         %s, %s a step, %s tokens/s\n", format_duration(facts->seconds, took),
+           format_duration(facts->step_seconds_mean, step),
+           format_count(facts->tokens_per_second, rate));
+    printf("frozen       %u of %u layer%s at the end\n", facts->frozen_layers,
+           job->spec->model.layers, plural(job->spec->model.layers));
+    printf("checkpoints  %zu kept", job->checkpoint_count);
+    if (job->checkpoint_count)
+        printf(", the newest of step %" PRIu64 " (%s)", job->checkpoints[0].step,
+               size_words(job->checkpoints[0].size_bytes, size));
+    printf("\n");
+}
+
+static int print_generations(const struct report_facts *facts)
+{
+    CLEANUP(text_table_done) struct text_table table = {0};
+    char pause[FORMAT_SIZE];
+
+    if (!facts->generation_count)
+        return 0;
+    printf("\n");
+    text_table_init(&table, "#GENERATION|#FROM STEP|LAYOUT|#PAUSE|#LOST|WHY");
+    for (size_t i = 0; i < facts->generation_count; i++) {
+        const struct report_generation *generation = &facts->generations[i];
+        text_table_cell(&table, "%" PRIu64, generation->generation);
+        text_table_cell(&table, "%" PRIu64, generation->first_step);
+        if (generation->stages)
+            text_table_cell(&table, "%u x %u", generation->stages, generation->replicas);
+        else
+            text_table_cell(&table, "-");
+        text_table_cell(
+            &table, "%s",
+            generation->pause_ms > 0 ? format_duration(generation->pause_ms / 1e3, pause) : "-");
+        text_table_cell(&table, "%" PRIu64, generation->steps_lost);
+        text_table_cell(&table, "%s", generation->reason);
+    }
+    return text_table_print(&table);
+}
+
+/* ---- JSON ---- */
+
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *generation_json(const struct report_generation *generation)
+{
+    return json_pack(
+        "{s:I, s:I, s:i, s:i, s:o, s:I, s:s}", "generation", (json_int_t)generation->generation,
+        "first_step", (json_int_t)generation->first_step, "stages", (int)generation->stages,
+        "replicas", (int)generation->replicas, "pause_ms", real_or_null(generation->pause_ms),
+        "steps_lost", (json_int_t)generation->steps_lost, "reason", generation->reason);
+}
+
+static int print_json(const struct cluster_job *job, const struct report_facts *facts,
+                      struct error *error)
+{
+    json_t *tree = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:[]}", "job",
+        job->name, "state", cluster_job_state(job), "steps", (json_int_t)job->spec->train.steps,
+        "steps_committed", (json_int_t)facts->steps_committed, "steps_lost",
+        (json_int_t)facts->steps_lost, "loss_first", real_or_null(facts->loss_first), "loss_last",
+        real_or_null(facts->loss_last), "val_loss_first", real_or_null(facts->val_loss_first),
+        "val_loss_last", real_or_null(facts->val_loss_last), "seconds",
+        real_or_null(facts->seconds), "step_seconds_mean", real_or_null(facts->step_seconds_mean),
+        "tokens_per_second", real_or_null(facts->tokens_per_second), "frozen_layers",
+        (int)facts->frozen_layers, "checkpoints_kept", (json_int_t)job->checkpoint_count,
+        "generations");
+
+    for (size_t i = 0; i < facts->generation_count && tree; i++)
+        if (json_array_append_new(json_object_get(tree, "generations"),
+                                  generation_json(&facts->generations[i]))) {
+            json_decref(tree);
+            tree = NULL;
+        }
+    return output_json(tree, error);
+}
+
+/* ---- the command ---- */
+
+static int tell(const struct arguments *arguments, const struct cluster_job *job,
+                const struct collector *collector, struct error *error)
+{
+    CLEANUP(report_facts_done) struct report_facts facts = {0};
+    CLEANUP(curve_done) struct curve curve = {0};
+    const char *svg = arguments_text(arguments, "svg", NULL);
+    bool json = arguments_has(arguments, "json");
+    int status = report_facts_make(&collector->history, &collector->events, &facts);
+    int drawn = status ? status : curve_make(&collector->history, &curve);
+
+    if (!status && json)
+        status = print_json(job, &facts, error);
+    else if (!status) {
+        print_summary(job, &facts);
+        status = print_generations(&facts);
+        if (!status && !drawn)
+            status = print_curve(&curve);
+    }
+    if (!status && svg && drawn)
+        return error_set(error, drawn, "no step is committed yet: there is no curve to draw");
+    if (!status && svg)
+        status = write_svg(&curve, job->name, &facts, svg, error);
+    if (!status && svg && !json)
+        printf("\nThe curve is in %s\n", svg);
+    return status == -ENOMEM ? error_set(error, status, "no memory for the report") : status;
+}
+
+int run_report(const struct arguments *arguments, struct error *error)
+{
+    CLEANUP(collector_done) struct collector collector = {0};
+    CLEANUP(cluster_done) struct cluster cluster = {0};
+    CLEANUP(store_close) struct store store = {0};
+    int status = cluster_open(arguments, &store, &cluster, error);
+
+    if (status)
+        return status;
+    const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
+    if (!job)
+        return -ENOENT;
+    collector_init(&collector, &store, job->name, 0);
+    status = collector_metrics(&collector, &cluster, error);
+    if (!status)
+        status = collector_events(&collector, &cluster, error);
+    if (!status)
+        status = collector_check(&collector, error);
+    if (!status)
+        status = tell(arguments, job, &collector, error);
+    if (!status && collector.history.conflict.code) {
+        *error = collector.history.conflict;
+        status = error->code;
+    }
+    return status;
+}

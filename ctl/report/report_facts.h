@@ -1,0 +1,31 @@
+/* What a run's metrics and events say about how it went: the numbers of `firnctl report`. */
+#pragma once
+
+#include "ctl/cluster/event_list.h"
+#include "ctl/cluster/history.h"
+
+#define REPORT_REASON_SIZE 256
+
+struct report_generation {
+    uint64_t generation, first_step; /* first_step: the first it committed */
+    unsigned stages, replicas;
+    double pause_ms; /* before it; NaN: not known */
+    char reason[REPORT_REASON_SIZE];
+    uint64_t steps_lost; /* committed before, computed again by this one */
+};
+
+struct report_facts {
+    uint64_t steps_committed, steps_lost;
+    double loss_first, loss_last;         /* NaN: unknown */
+    double val_loss_first, val_loss_last; /* NaN: never evaluated */
+    double seconds, step_seconds_mean, tokens_per_second;
+    unsigned frozen_layers; /* at the end */
+    uint64_t checkpoints;   /* events that tell of one */
+    struct report_generation *generations;
+    size_t generation_count;
+};
+
+/** report_facts_make() - 0 or -ENOMEM */
+int report_facts_make(const struct history *history, const struct event_list *events,
+                      struct report_facts *ret_facts) CHECK_RESULT;
+void report_facts_done(struct report_facts *facts);

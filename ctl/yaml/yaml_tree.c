@@ -1,0 +1,440 @@
+/*
+ * Problem: a user's file may be wrong in any way, and the answer must name the line.
+ *
+ * Design: libyaml's events drive a recursive descent, at most YAML_TREE_DEPTH_MAX deep, that builds
+ * jansson values. Beside it one flat object maps key paths to lines. Anchored values are kept by
+ * name; an alias is a deep copy, paid for node by node out of the same budget as written nodes, and
+ * byte by byte of its texts, so a few lines of aliases cannot become gigabytes.
+ *
+ * Failure modes: every refusal sets an error with a line; nothing is returned half-built.
+ */
+#include "ctl/yaml/yaml_tree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/json.h"
+#include "ctl/yaml/yaml_scalar.h"
+
+#define PATH_SIZE 512
+
+struct yaml_tree {
+    json_t *root;
+    json_t *lines; /* key path -> line */
+};
+
+struct reader {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the one being looked at */
+    bool has_event;
+    const char *text, *where;
+    size_t size_bytes;
+    json_t *lines;
+    json_t *anchors; /* name -> value */
+    unsigned node_count;
+    size_t alias_bytes;   /* of texts that aliases have copied */
+    char path[PATH_SIZE]; /* of the value being read */
+    struct error *error;
+};
+
+static unsigned line_here(const struct reader *reader)
+{
+    return (unsigned)reader->event.start_mark.line + 1;
+}
+
+static int refuse(struct reader *reader, int code, const char *what)
+{
+    return error_set(reader->error, code, "%s:%u: %s", reader->where, line_here(reader), what);
+}
+
+static int out_of_memory(struct reader *reader)
+{
+    return error_set(reader->error, -ENOMEM, "%s: out of memory", reader->where);
+}
+
+/* Where libyaml stopped. Bytes that are no UTF-8 come with an offset instead of a line. */
+static size_t problem_line(const struct reader *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    if (parser->error != YAML_READER_ERROR)
+        return parser->problem_mark.line + 1;
+    size_t line = 1;
+    for (size_t i = 0; i < MIN(parser->problem_offset, reader->size_bytes); i++)
+        line += reader->text[i] == '\n';
+    return line;
+}
+
+/* The most frequent cause of what the parser calls a character that cannot start any token. */
+static bool begins_with_tab(const struct reader *reader, size_t line)
+{
+    const char *at = reader->text, *end = reader->text + reader->size_bytes;
+
+    for (; line > 1 && at < end; line--) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        at = newline != NULL ? newline + 1 : end;
+    }
+    while (at < end && *at == ' ')
+        at++;
+    return at < end && *at == '\t';
+}
+
+static int next_event(struct reader *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    if (reader->has_event)
+        yaml_event_delete(&reader->event);
+    reader->has_event = yaml_parser_parse(&reader->parser, &reader->event) != 0;
+    if (reader->has_event)
+        return 0;
+    if (parser->error == YAML_MEMORY_ERROR)
+        return out_of_memory(reader);
+    if (begins_with_tab(reader, problem_line(reader)))
+        return error_set(reader->error, -EINVAL,
+                         "%s:%zu: the line begins with a tab; YAML is indented with spaces",
+                         reader->where, problem_line(reader));
+    return error_set(reader->error, -EINVAL, "%s:%zu: %s%s%s", reader->where, problem_line(reader),
+                     parser->context ? parser->context : "", parser->context ? ": " : "",
+                     parser->problem ? parser->problem : "not YAML");
+}
+
+static int count_nodes(struct reader *reader, unsigned count)
+{
+    if (count > YAML_TREE_NODES_MAX - reader->node_count)
+        return refuse(reader, -E2BIG, "more values than a file may have, aliases counted in full");
+    reader->node_count += count;
+    return 0;
+}
+
+/* Paths longer than the room have no line: messages then name the section around them. */
+static size_t enter_key(struct reader *reader, const char *key)
+{
+    size_t before = strlen(reader->path);
+    snprintf(reader->path + before, PATH_SIZE - before, "%s%s", before > 0 ? "." : "", key);
+    return before;
+}
+
+static void leave_key(struct reader *reader, size_t before)
+{
+    reader->path[before] = '\0';
+}
+
+static unsigned find_line(const json_t *lines, const char *path)
+{
+    return (unsigned)json_integer_value(json_object_get(lines, path));
+}
+
+static int remember_line(struct reader *reader, unsigned line)
+{
+    if (json_object_set_new(reader->lines, reader->path, json_integer(line)) < 0)
+        return out_of_memory(reader);
+    return 0;
+}
+
+static int check_tag(struct reader *reader, const yaml_char_t *tag)
+{
+    if (tag == NULL || strcmp((const char *)tag, YAML_STR_TAG) == 0 ||
+        strcmp((const char *)tag, "!") == 0)
+        return 0;
+    return refuse(reader, -EINVAL, "tags (words after \"!\") are not known here; leave it out");
+}
+
+static int read_scalar(struct reader *reader, json_t **ret_value)
+{
+    const char *text = (const char *)reader->event.data.scalar.value;
+    size_t length = reader->event.data.scalar.length;
+    bool typed = reader->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+                 reader->event.data.scalar.tag == NULL;
+    int r = check_tag(reader, reader->event.data.scalar.tag);
+    if (r < 0)
+        return r;
+    if (strlen(text) != length)
+        return refuse(reader, -EINVAL, "a text with a zero byte (\\0) in it");
+    if (!typed) {
+        *ret_value = json_string(text);
+        return *ret_value != NULL ? 0 : out_of_memory(reader);
+    }
+    r = yaml_scalar_parse(text, ret_value);
+    if (r == -ERANGE) { /* stays a text: whoever wants a number there says which, with the key */
+        *ret_value = json_string(text);
+        r = *ret_value != NULL ? 0 : -ENOMEM;
+    }
+    return r < 0 ? out_of_memory(reader) : 0;
+}
+
+struct extent {
+    unsigned nodes;
+    size_t text_bytes; /* of keys and texts */
+};
+
+static struct extent extent_of(const json_t *value)
+{
+    struct extent whole = {.nodes = 1, .text_bytes = json_string_length(value)}, part;
+    const char *key;
+    json_t *child;
+    size_t index;
+    json_object_foreach((json_t *)value, key, child)
+    {
+        part = extent_of(child);
+        whole.nodes += part.nodes;
+        whole.text_bytes += part.text_bytes + strlen(key);
+    }
+    json_array_foreach((json_t *)value, index, child)
+    {
+        part = extent_of(child);
+        whole.nodes += part.nodes;
+        whole.text_bytes += part.text_bytes;
+    }
+    return whole;
+}
+
+static int read_alias(struct reader *reader, json_t **ret_value)
+{
+    const char *name = (const char *)reader->event.data.alias.anchor;
+    const json_t *value = json_object_get(reader->anchors, name);
+    if (value == NULL)
+        return refuse(reader, -EINVAL, "an alias (*) of an anchor (&) that is not complete yet");
+    const struct extent extent = extent_of(value);
+    int r = count_nodes(reader, extent.nodes);
+    if (r < 0)
+        return r;
+    if (extent.text_bytes > YAML_TREE_SIZE_MAX - reader->alias_bytes)
+        return error_set(reader->error, -E2BIG,
+                         "%s:%u: the alias *%.64s: aliases (*) stand for more than %u bytes; write "
+                         "the values out where they are needed",
+                         reader->where, line_here(reader), name, YAML_TREE_SIZE_MAX);
+    reader->alias_bytes += extent.text_bytes;
+    *ret_value = json_deep_copy(value);
+    return *ret_value != NULL ? 0 : out_of_memory(reader);
+}
+
+static int read_value(struct reader *reader, unsigned depth, json_t **ret_value);
+
+static int read_list(struct reader *reader, unsigned depth, json_t **ret_value)
+{
+    int r = check_tag(reader, reader->event.data.sequence_start.tag);
+    if (r < 0)
+        return r;
+    AUTO_JSON json_t *list = json_array();
+    if (list == NULL)
+        return out_of_memory(reader);
+    while ((r = next_event(reader)) == 0 && reader->event.type != YAML_SEQUENCE_END_EVENT) {
+        json_t *element = NULL;
+        r = read_value(reader, depth + 1, &element);
+        if (r < 0)
+            return r;
+        if (json_array_append_new(list, element) < 0)
+            return out_of_memory(reader);
+    }
+    if (r == 0)
+        *ret_value = json_incref(list);
+    return r;
+}
+
+/* The key under the reader, copied because the value's events replace it. */
+static int read_key(struct reader *reader, const json_t *map, char **ret_key)
+{
+    if (reader->event.type != YAML_SCALAR_EVENT)
+        return refuse(reader, -EINVAL, "a key must be a word");
+    const char *key = (const char *)reader->event.data.scalar.value;
+    if (strlen(key) != reader->event.data.scalar.length)
+        return refuse(reader, -EINVAL, "a key with a zero byte (\\0) in it");
+    if (strcmp(key, "<<") == 0)
+        return refuse(reader, -EINVAL, "merge keys (<<) are not known here; write the keys out");
+    size_t before = enter_key(reader, key);
+    unsigned line = find_line(reader->lines, reader->path);
+    int r = 0;
+    if (json_object_get(map, key) != NULL)
+        r = error_set(reader->error, -EINVAL,
+                      "%s:%u: %s stands here a second time, first on line %u", reader->where,
+                      line_here(reader), reader->path, line);
+    leave_key(reader, before);
+    if (r < 0)
+        return r;
+    *ret_key = strdup(key);
+    return *ret_key != NULL ? 0 : out_of_memory(reader);
+}
+
+static int read_entry(struct reader *reader, unsigned depth, json_t *map)
+{
+    AUTO_FREE char *key = NULL;
+    json_t *value = NULL;
+    int r = read_key(reader, map, &key);
+    if (r < 0)
+        return r;
+    size_t before = enter_key(reader, key);
+    r = remember_line(reader, line_here(reader));
+    if (r == 0)
+        r = next_event(reader);
+    if (r == 0)
+        r = read_value(reader, depth + 1, &value);
+    leave_key(reader, before);
+    if (r < 0)
+        return r;
+    return json_object_set_new(map, key, value) < 0 ? out_of_memory(reader) : 0;
+}
+
+static int read_map(struct reader *reader, unsigned depth, json_t **ret_value)
+{
+    int r = check_tag(reader, reader->event.data.mapping_start.tag);
+    if (r < 0)
+        return r;
+    AUTO_JSON json_t *map = json_object();
+    if (map == NULL)
+        return out_of_memory(reader);
+    while ((r = next_event(reader)) == 0 && reader->event.type != YAML_MAPPING_END_EVENT) {
+        r = read_entry(reader, depth, map);
+        if (r < 0)
+            return r;
+    }
+    if (r == 0)
+        *ret_value = json_incref(map);
+    return r;
+}
+
+static const yaml_char_t *anchor_of(const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return event->data.scalar.anchor;
+    case YAML_SEQUENCE_START_EVENT:
+        return event->data.sequence_start.anchor;
+    case YAML_MAPPING_START_EVENT:
+        return event->data.mapping_start.anchor;
+    default:
+        return NULL;
+    }
+}
+
+static int read_unanchored(struct reader *reader, unsigned depth, json_t **ret_value)
+{
+    switch (reader->event.type) {
+    case YAML_SCALAR_EVENT:
+        return read_scalar(reader, ret_value);
+    case YAML_SEQUENCE_START_EVENT:
+        return read_list(reader, depth, ret_value);
+    case YAML_MAPPING_START_EVENT:
+        return read_map(reader, depth, ret_value);
+    case YAML_ALIAS_EVENT:
+        return read_alias(reader, ret_value);
+    default:
+        return refuse(reader, -EINVAL, "something that is neither a value, a list nor a section");
+    }
+}
+
+/* From the event under the reader to the last one of the same value. */
+static int read_value(struct reader *reader, unsigned depth, json_t **ret_value)
+{
+    AUTO_JSON json_t *value = NULL;
+    AUTO_FREE char *anchor = NULL;
+    if (depth > YAML_TREE_DEPTH_MAX)
+        return refuse(reader, -E2BIG, "nested too deep");
+    int r = count_nodes(reader, 1);
+    if (r < 0)
+        return r;
+    if (anchor_of(&reader->event) != NULL) {
+        anchor = strdup((const char *)anchor_of(&reader->event));
+        if (anchor == NULL)
+            return out_of_memory(reader);
+    }
+    r = read_unanchored(reader, depth, &value);
+    if (r < 0)
+        return r;
+    if (anchor != NULL && json_object_set(reader->anchors, anchor, value) < 0)
+        return out_of_memory(reader);
+    *ret_value = json_incref(value);
+    return 0;
+}
+
+/* Stream start, one document or none, stream end. */
+static int read_stream(struct reader *reader, json_t **ret_root)
+{
+    AUTO_JSON json_t *root = json_null();
+    int r = next_event(reader); /* the stream's start */
+    if (r == 0)
+        r = next_event(reader);
+    if (r == 0 && reader->event.type == YAML_DOCUMENT_START_EVENT) {
+        json_t *value = NULL;
+        r = next_event(reader);
+        if (r == 0)
+            r = read_value(reader, 0, &value);
+        if (r == 0)
+            root = value;
+        if (r == 0)
+            r = next_event(reader); /* the document's end */
+        if (r == 0)
+            r = next_event(reader);
+    }
+    if (r == 0 && reader->event.type != YAML_STREAM_END_EVENT)
+        r = refuse(reader, -EINVAL, "a second document (\"---\") begins here; one is allowed");
+    if (r == 0)
+        *ret_root = json_incref(root);
+    return r;
+}
+
+static int read_all(struct reader *reader, json_t **ret_root)
+{
+    if (yaml_parser_initialize(&reader->parser) == 0)
+        return out_of_memory(reader);
+    yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
+    const char *text = reader->text != NULL ? reader->text : ""; /* libyaml asserts one */
+    yaml_parser_set_input_string(&reader->parser, (const unsigned char *)text, reader->size_bytes);
+    int r = read_stream(reader, ret_root);
+    if (reader->has_event)
+        yaml_event_delete(&reader->event);
+    yaml_parser_delete(&reader->parser);
+    return r;
+}
+
+int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
+                    struct yaml_tree **ret_tree, struct error *error)
+{
+    if (size_bytes > YAML_TREE_SIZE_MAX)
+        return error_set(error, -E2BIG, "%s: %zu bytes; at most %u are read", where, size_bytes,
+                         YAML_TREE_SIZE_MAX);
+    if (size_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
+        text += 3;
+        size_bytes -= 3;
+    }
+    AUTO_JSON json_t *anchors = json_object();
+    AUTO_JSON json_t *lines = json_object();
+    AUTO_JSON json_t *root = NULL;
+    AUTO_FREE struct yaml_tree *tree = calloc(1, sizeof(*tree));
+    struct reader reader = {.text = text,
+                            .size_bytes = size_bytes,
+                            .where = where,
+                            .lines = lines,
+                            .anchors = anchors,
+                            .error = error};
+    if (anchors == NULL || lines == NULL || tree == NULL)
+        return out_of_memory(&reader);
+    int r = read_all(&reader, &root);
+    if (r < 0)
+        return r;
+    tree->root = json_incref(root);
+    tree->lines = json_incref(lines);
+    *ret_tree = tree;
+    tree = NULL;
+    return 0;
+}
+
+void yaml_tree_free(struct yaml_tree *tree)
+{
+    if (tree == NULL)
+        return;
+    json_decref(tree->root);
+    json_decref(tree->lines);
+    free(tree);
+}
+
+json_t *yaml_tree_root(const struct yaml_tree *tree)
+{
+    return tree->root;
+}
+
+unsigned yaml_tree_line(void *tree, const char *key_path)
+{
+    const struct yaml_tree *self = tree;
+    return find_line(self->lines, key_path);
+}

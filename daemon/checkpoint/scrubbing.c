@@ -1,0 +1,405 @@
+#include "daemon/checkpoint/scrubbing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_marks.h"
+#include "checkpoint/read/reader.h"
+#include "checkpoint/read/scrub.h"
+#include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/events.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/peers.h"
+#include "daemon/checkpoint/scrubbing_choice.h"
+
+#define LOOK_NS     (4 * NS_PER_SECOND) /* each look decodes the records of all jobs */
+#define POLL_NS     (NS_PER_SECOND / 2)
+#define RETRY_NS    (10 * 60 * NS_PER_SECOND) /* of one that could not be read, for now */
+#define NICENESS    19
+#define REPAIRS_MAX 16 /* files of one checkpoint */
+
+struct scrubbing {
+    struct daemon *daemon;
+    struct loop_timer *timer;
+    struct kv_request *noting;
+    struct scrubbing_memory memory;
+    bool oldest_first; /* the next time */
+    struct scrubbing_progress progress;
+    _Atomic uint64_t done_bytes, total_bytes;
+    /* Of the thread; the rest is its alone until `done`. */
+    pthread_t thread;
+    bool running;
+    bool done; /* written by the thread, with release */
+    atomic_bool stop;
+    struct scrubbing_task task;
+    char job[NAME_SIZE], node[NAME_SIZE], path[RECORD_PATH_SIZE];
+    char folder[JOB_CHECKPOINT_DIR_SIZE];
+    struct checkpoint_remote *remote; /* of one with copies, where other nodes are known */
+    int status;
+    bool read;            /* else its mark is new enough */
+    uint64_t verified_ns; /* Unix time */
+    struct scrub_finding finding;
+    unsigned repaired;
+    struct error error;
+};
+
+static uint64_t unix_ns(void)
+{
+    return clock_real()->realtime_ns(clock_real()->context);
+}
+
+static void wake_in(struct scrubbing *scrubbing, uint64_t delay_ns)
+{
+    const struct loop *loop = &scrubbing->daemon->loop.loop;
+
+    if (loop->timer_set(loop->context, scrubbing->timer, loop->now_ns(loop->context) + delay_ns))
+        log_error("a timer failed: checkpoints are not read back any more");
+}
+
+/* ---- the thread ---- */
+
+/* The damaged file goes, and its writer's share is completed from other nodes. */
+static bool repair(struct scrubbing *scrubbing)
+{
+    const char *why;
+    const struct checkpoint_local local = {.io = io_probe(&why),
+                                           .folder = scrubbing->folder,
+                                           .node = scrubbing->node,
+                                           .step = scrubbing->task.record.step,
+                                           .remote = scrubbing->remote};
+    char file[FOLDER_FILE_SIZE];
+    struct error error = {0};
+
+    if (!scrubbing->remote || !scrubbing->finding.writer[0] || scrubbing->repaired == REPAIRS_MAX)
+        return false;
+    log_warning("job %s: %s; a copy of another node takes its place", scrubbing->job,
+                scrubbing->error.text);
+    folder_file_path(scrubbing->path, scrubbing->finding.file, file);
+    if (unlink(file) && errno != ENOENT)
+        return false;
+    if (checkpoint_copy_share(&local, scrubbing->task.record.manifest_sha256,
+                              scrubbing->finding.writer, &error)) {
+        log_warning("job %s: %s", scrubbing->job, error.text);
+        return false;
+    }
+    scrubbing->repaired++;
+    return true;
+}
+
+static int read_back(struct scrubbing *scrubbing)
+{
+    const struct scrub_options options = {
+        .path = scrubbing->path,
+        .node = scrubbing->task.record.shares ? scrubbing->node : NULL,
+        .sha256 = scrubbing->task.record.manifest_sha256,
+        .seconds = scrubbing->task.seconds,
+        .stop = &scrubbing->stop,
+        .done_bytes = &scrubbing->done_bytes,
+        .total_bytes = &scrubbing->total_bytes,
+    };
+    int status;
+
+    do
+        status = checkpoint_scrub(&options, &scrubbing->finding, &scrubbing->error);
+    while (status == -EBADMSG && repair(scrubbing));
+    return status;
+}
+
+/* A mark that cannot be set costs another reading, and at worst a checkpoint that stays. */
+static void set_mark(const struct scrubbing *scrubbing)
+{
+    struct error error = {0};
+    int status = 0;
+
+    if (scrubbing->status == 0)
+        status = checkpoint_mark_verified(scrubbing->path, &error);
+    else if (scrubbing->status == -EBADMSG)
+        status = checkpoint_mark_damaged(scrubbing->path, &error);
+    if (status && status != -ENOENT)
+        log_warning("job %s: %s", scrubbing->job, error.text);
+}
+
+static bool was_verified(struct scrubbing *scrubbing)
+{
+    uint64_t verified_ns = scrubbing->task.doubted ? 0 : checkpoint_verified_ns(scrubbing->path);
+
+    if (!verified_ns || unix_ns() >= verified_ns + SCRUBBING_TERM_S * NS_PER_SECOND)
+        return false;
+    scrubbing->verified_ns = verified_ns;
+    return true;
+}
+
+static void *run(void *argument)
+{
+    struct scrubbing *scrubbing = argument;
+
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+    scrubbing->read = !was_verified(scrubbing);
+    if (scrubbing->read) {
+        scrubbing->status = read_back(scrubbing);
+        scrubbing->verified_ns = scrubbing->status ? 0 : unix_ns();
+        set_mark(scrubbing);
+    }
+    __atomic_store_n(&scrubbing->done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void join(struct scrubbing *scrubbing)
+{
+    if (scrubbing->running)
+        pthread_join(scrubbing->thread, NULL);
+    scrubbing->running = false;
+    atomic_store(&scrubbing->total_bytes, 0);
+    checkpoint_remote_free(scrubbing->remote);
+    scrubbing->remote = NULL;
+}
+
+static int reach_others(struct scrubbing *scrubbing, const struct job *job)
+{
+    AUTO_FREE struct checkpoint_remote_node *nodes = NULL;
+    struct checkpoint_remote_options options = {.stop = &scrubbing->stop};
+    int status = peers_reach(job, &options, &nodes);
+
+    if (status == -ENOKEY) /* the job rests: what is damaged is noted, and stays */
+        return 0;
+    return status ? status : checkpoint_remote_new(&options, &scrubbing->remote, NULL);
+}
+
+static int start(struct scrubbing *scrubbing, const struct job *job)
+{
+    const struct checkpoint_record *record = &scrubbing->task.record;
+    int status = 0;
+
+    snprintf(scrubbing->job, sizeof(scrubbing->job), "%s", job->name);
+    snprintf(scrubbing->node, sizeof(scrubbing->node), "%s", scrubbing->daemon->config->node);
+    snprintf(scrubbing->folder, sizeof(scrubbing->folder), "%s", job->checkpoint_dir);
+    snprintf(scrubbing->path, sizeof(scrubbing->path), "%s", record->path);
+    scrubbing->status = 0;
+    scrubbing->repaired = 0;
+    scrubbing->done = false;
+    atomic_store(&scrubbing->stop, false);
+    error_clear(&scrubbing->error);
+    if (record->shares) { /* our part of it is in our own folder */
+        char path[FOLDER_PATH_SIZE];
+        checkpoint_path(job->checkpoint_dir, record->step, path);
+        snprintf(scrubbing->path, sizeof(scrubbing->path), "%s", path);
+        status = reach_others(scrubbing, job);
+    }
+    if (!status)
+        status = -pthread_create(&scrubbing->thread, NULL, run, scrubbing);
+    scrubbing->running = !status;
+    return status;
+}
+
+/* ---- what was found ---- */
+
+static void tell(const struct scrubbing *scrubbing, const char *text)
+{
+    struct daemon *daemon = scrubbing->daemon;
+    char dir[CONFIG_TEXT_SIZE];
+    const struct event_facts facts = {.job = scrubbing->job,
+                                      .node = daemon->config->node,
+                                      .step = scrubbing->task.record.step,
+                                      .pause_seconds = -1};
+
+    log_warning("job %s: %s", scrubbing->job, text);
+    daemon_job_dir(daemon, scrubbing->job, dir);
+    events_append(dir, &facts, "checkpoint", text);
+}
+
+/* By now it may be another checkpoint's, or somebody else has found it out. */
+static bool is_news(const struct scrubbing *scrubbing, const struct mirror_entry *entry)
+{
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+
+    return checkpoint_entry_read(entry, &record) && !record.damaged[0] &&
+           !strcmp(record.manifest_sha256, scrubbing->task.record.manifest_sha256);
+}
+
+static void on_noted(void *context, const struct kv_result *result)
+{
+    struct scrubbing *scrubbing = context;
+
+    scrubbing->noting = NULL;
+    if (result->status || !result->succeeded) /* it is found damaged again, and noted then */
+        log_info("job %s: damage of a checkpoint could not be noted yet", scrubbing->job);
+}
+
+/* With copies others have what is damaged here, and a job goes on without lines of metrics: neither
+ * is a word against the checkpoint. */
+static void note_damage(struct scrubbing *scrubbing)
+{
+    struct daemon *daemon = scrubbing->daemon;
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry =
+        mirror_find(&daemon->mirror, keys_checkpoint(key, daemon->config->cluster, scrubbing->job,
+                                                     scrubbing->task.record.step));
+    AUTO_FREE char *text =
+        is_news(scrubbing, entry) ? checkpoint_entry_damaged(entry, scrubbing->error.text) : NULL;
+
+    if (!text)
+        return;
+    const struct kv_compare compare = {
+        .key = key, .target = KV_MOD_REVISION, .value = entry->mod_revision};
+    const struct kv_operation operation = {.type = KV_PUT, .key = key, .value = text};
+    if (daemon->kv->txn(daemon->kv->context, &compare, 1, &operation, 1, on_noted, scrubbing,
+                        &scrubbing->noting))
+        log_error("job %s: no memory to note a damaged checkpoint", scrubbing->job);
+}
+
+static void tell_damage(struct scrubbing *scrubbing)
+{
+    char text[ERROR_TEXT_SIZE + 256];
+
+    scrubbing->progress.damaged++;
+    snprintf(text, sizeof(text),
+             "checkpoint of step %" PRIu64
+             " was read back and is damaged: %s. Training goes on, and no later checkpoint shares "
+             "its files; look at the disk",
+             scrubbing->task.record.step, scrubbing->error.text);
+    tell(scrubbing, text);
+}
+
+static void tell_repair(struct scrubbing *scrubbing)
+{
+    char text[256];
+
+    scrubbing->progress.damaged++;
+    snprintf(text, sizeof(text),
+             "checkpoint of step %" PRIu64
+             " was damaged on this node (%u files): good copies of other nodes have taken their "
+             "place; look at the disk",
+             scrubbing->task.record.step, scrubbing->repaired);
+    tell(scrubbing, text);
+}
+
+static void finish(struct scrubbing *scrubbing)
+{
+    struct daemon *daemon = scrubbing->daemon;
+    const char *sha256 = scrubbing->task.record.manifest_sha256;
+    bool damaged = scrubbing->status == -EBADMSG;
+
+    join(scrubbing);
+    if (scrubbing->repaired) /* what is damaged is noticed in the records */
+        scrubbing_doubt(&scrubbing->memory, &daemon->mirror, daemon->config->cluster,
+                        scrubbing->job);
+    scrubbing_learned(&scrubbing->memory, sha256, scrubbing->verified_ns,
+                      scrubbing->status ? unix_ns() + RETRY_NS : 0);
+    scrubbing->progress.verified += scrubbing->read && scrubbing->status == 0;
+    if (damaged) {
+        tell_damage(scrubbing);
+        if (!scrubbing->task.record.shares && !scrubbing->finding.is_metrics)
+            note_damage(scrubbing);
+    } else if (scrubbing->status && scrubbing->status != -ENOENT) {
+        log_info("job %s: the checkpoint of step %" PRIu64 " could not be read back: %s",
+                 scrubbing->job, scrubbing->task.record.step, scrubbing->error.text);
+    } else if (scrubbing->repaired) {
+        tell_repair(scrubbing);
+    }
+}
+
+/* ---- looking ---- */
+
+static const struct job *choose(struct scrubbing *scrubbing)
+{
+    struct daemon *daemon = scrubbing->daemon;
+    const struct scrubbing_view view = {.mirror = &daemon->mirror,
+                                        .cluster = daemon->config->cluster,
+                                        .node = daemon->config->node,
+                                        .leads =
+                                            daemon->election && election_leads(daemon->election),
+                                        .oldest_first = scrubbing->oldest_first,
+                                        .unix_ns = unix_ns(),
+                                        .memory = &scrubbing->memory};
+    enum scrubbing_urgency most = SCRUBBING_NOTHING;
+    const struct job *chosen = NULL;
+
+    checkpoint_record_done(&scrubbing->task.record);
+    scrubbing->task = (struct scrubbing_task){0};
+    for (const struct job *job = daemon->jobs; job && most != SCRUBBING_NEW; job = job->next) {
+        struct scrubbing_task task = {0};
+        scrubbing_notice(&scrubbing->memory, &daemon->mirror, daemon->config->cluster, job->name);
+        enum scrubbing_urgency urgency = scrubbing_choose(&view, job->name, &task);
+        if (urgency <= most) {
+            checkpoint_record_done(&task.record);
+            continue;
+        }
+        checkpoint_record_done(&scrubbing->task.record);
+        scrubbing->task = task;
+        most = urgency;
+        chosen = job;
+    }
+    return chosen;
+}
+
+static void on_timer(void *context)
+{
+    struct scrubbing *scrubbing = context;
+
+    if (scrubbing->running && !__atomic_load_n(&scrubbing->done, __ATOMIC_ACQUIRE)) {
+        wake_in(scrubbing, POLL_NS);
+        return;
+    }
+    if (scrubbing->running)
+        finish(scrubbing);
+    const struct job *job =
+        scrubbing->noting || scrubbing->daemon->stopping ? NULL : choose(scrubbing);
+    if (job)
+        scrubbing->oldest_first = !scrubbing->oldest_first;
+    if (job && start(scrubbing, job)) {
+        join(scrubbing);
+        scrubbing_learned(&scrubbing->memory, scrubbing->task.record.manifest_sha256, 0,
+                          unix_ns() + RETRY_NS);
+    }
+    wake_in(scrubbing, scrubbing->running ? POLL_NS : LOOK_NS);
+}
+
+struct scrubbing_progress scrubbing_progress(const struct scrubbing *scrubbing)
+{
+    struct scrubbing_progress progress = scrubbing->progress;
+
+    progress.done_bytes = atomic_load(&scrubbing->done_bytes);
+    progress.total_bytes = atomic_load(&scrubbing->total_bytes);
+    return progress;
+}
+
+/* ---- start and end ---- */
+
+int scrubbing_new(struct daemon *daemon, struct scrubbing **ret_scrubbing)
+{
+    const struct loop *loop = &daemon->loop.loop;
+    struct scrubbing *scrubbing = calloc(1, sizeof(*scrubbing));
+
+    if (!scrubbing)
+        return -ENOMEM;
+    scrubbing->daemon = daemon;
+    int status = loop->timer_add(loop->context, loop->now_ns(loop->context) + LOOK_NS, on_timer,
+                                 scrubbing, &scrubbing->timer);
+    if (status)
+        free(scrubbing);
+    else
+        *ret_scrubbing = scrubbing;
+    return status;
+}
+
+void scrubbing_free(struct scrubbing *scrubbing)
+{
+    if (!scrubbing)
+        return;
+    const struct loop *loop = &scrubbing->daemon->loop.loop;
+    atomic_store(&scrubbing->stop, true);
+    join(scrubbing);
+    scrubbing->daemon->kv->cancel(scrubbing->daemon->kv->context, scrubbing->noting);
+    loop->timer_remove(loop->context, scrubbing->timer);
+    checkpoint_record_done(&scrubbing->task.record);
+    free(scrubbing);
+}

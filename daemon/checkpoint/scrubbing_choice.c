@@ -1,0 +1,159 @@
+#include "daemon/checkpoint/scrubbing_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/core/checkpoint_entry.h"
+#include "elastic/copies/copies.h"
+#include "membership/kv/keys.h"
+
+#define USUAL_SECONDS          60.0 /* of one that has none before it */
+#define MOST_SECONDS           1800.0
+#define LEAST_BYTES_PER_SECOND (64u << 20) /* that nobody notices */
+
+/* ---- what is known ---- */
+
+static const struct scrubbing_known *find(const struct scrubbing_memory *memory, const char *sha256)
+{
+    for (unsigned i = 0; i < memory->count; i++)
+        if (!strcmp(memory->list[i].manifest_sha256, sha256))
+            return &memory->list[i];
+    return NULL;
+}
+
+static struct scrubbing_known *take_place(struct scrubbing_memory *memory, const char *sha256)
+{
+    struct scrubbing_known *known = (struct scrubbing_known *)(uintptr_t)find(memory, sha256);
+
+    if (known)
+        return known;
+    known = &memory->list[memory->next];
+    memory->next = (memory->next + 1) % SCRUBBING_KNOWN_MAX;
+    memory->count = MIN(memory->count + 1, (unsigned)SCRUBBING_KNOWN_MAX);
+    *known = (struct scrubbing_known){0};
+    snprintf(known->manifest_sha256, sizeof(known->manifest_sha256), "%s", sha256);
+    return known;
+}
+
+void scrubbing_learned(struct scrubbing_memory *memory, const char *manifest_sha256,
+                       uint64_t verified_ns, uint64_t retry_at_ns)
+{
+    struct scrubbing_known *known = take_place(memory, manifest_sha256);
+
+    known->verified_ns = verified_ns;
+    known->retry_at_ns = retry_at_ns;
+    known->doubted = known->doubted && !verified_ns;
+}
+
+/* ---- records ---- */
+
+void scrubbing_doubt(struct scrubbing_memory *memory, const struct mirror *mirror,
+                     const char *cluster, const char *job)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count = mirror_range(mirror, keys_job(prefix, cluster, job, "checkpoints/"), &entries);
+
+    for (size_t i = 0; i < count; i++) {
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        if (!checkpoint_entry_read(&entries[i], &record) || record.damaged[0])
+            continue;
+        struct scrubbing_known *known = take_place(memory, record.manifest_sha256);
+        known->verified_ns = 0;
+        known->doubted = true;
+    }
+}
+
+void scrubbing_notice(struct scrubbing_memory *memory, const struct mirror *mirror,
+                      const char *cluster, const char *job)
+{
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count = mirror_range(mirror, keys_job(prefix, cluster, job, "checkpoints/"), &entries);
+    bool news = false;
+
+    for (size_t i = 0; i < count; i++) {
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        if (!checkpoint_entry_read(&entries[i], &record) || !record.damaged[0])
+            continue;
+        struct scrubbing_known *known = take_place(memory, record.manifest_sha256);
+        news = news || !known->damaged;
+        known->damaged = true;
+    }
+    if (news)
+        scrubbing_doubt(memory, mirror, cluster, job);
+}
+
+static bool is_ours(const struct scrubbing_view *view, const struct checkpoint_record *record)
+{
+    char key[KV_KEY_MAX];
+
+    if (record->shares)
+        return copies_has(record->shares, view->node);
+    return !strcmp(record->node, view->node) ||
+           (view->leads && !mirror_find(view->mirror, keys_node(key, view->cluster, record->node)));
+}
+
+static enum scrubbing_urgency urgency_of(const struct scrubbing_view *view,
+                                         const struct checkpoint_record *record)
+{
+    const struct scrubbing_known *known = find(view->memory, record->manifest_sha256);
+
+    if (record->damaged[0] || !is_ours(view, record) ||
+        (known && view->unix_ns < known->retry_at_ns))
+        return SCRUBBING_NOTHING;
+    if (!known || !known->verified_ns)
+        return SCRUBBING_NEW;
+    return view->unix_ns >= known->verified_ns + SCRUBBING_TERM_S * NS_PER_SECOND
+               ? SCRUBBING_AGAIN
+               : SCRUBBING_NOTHING;
+}
+
+static double interval_of(const struct checkpoint_record *record, const struct mirror_entry *before)
+{
+    CLEANUP(checkpoint_record_done) struct checkpoint_record earlier = {0};
+
+    if (!checkpoint_entry_read(before, &earlier) || earlier.unix_ns >= record->unix_ns)
+        return USUAL_SECONDS;
+    return (double)(record->unix_ns - earlier.unix_ns) / 1e9;
+}
+
+/* Through before the next comes, and a small one at once. */
+static double seconds_of(const struct checkpoint_record *record, const struct mirror_entry *before)
+{
+    double most = MIN(interval_of(record, before) / 2, MOST_SECONDS);
+
+    return MIN(most, (double)record->size_bytes / LEAST_BYTES_PER_SECOND);
+}
+
+enum scrubbing_urgency scrubbing_choose(const struct scrubbing_view *view, const char *job,
+                                        struct scrubbing_task *ret_task)
+{
+    enum scrubbing_urgency most = SCRUBBING_NOTHING;
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count =
+        mirror_range(view->mirror, keys_job(prefix, view->cluster, job, "checkpoints/"), &entries);
+
+    for (size_t i = 0; i < count && most != SCRUBBING_NEW; i++) {
+        /* Keys sort by step: the newest is the last. */
+        size_t place = view->oldest_first ? i : count - 1 - i;
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        if (!checkpoint_entry_read(&entries[place], &record))
+            continue;
+        enum scrubbing_urgency urgency = urgency_of(view, &record);
+        if (urgency <= most)
+            continue;
+        const struct scrubbing_known *known = find(view->memory, record.manifest_sha256);
+        if (most != SCRUBBING_NOTHING)
+            checkpoint_record_done(&ret_task->record);
+        most = urgency;
+        *ret_task = (struct scrubbing_task){
+            .record = record,
+            .doubted = known && known->doubted,
+            .seconds = seconds_of(&record, place > 0 ? &entries[place - 1] : NULL)};
+        record.shares = NULL; /* the task's now */
+    }
+    return most;
+}

@@ -1,0 +1,58 @@
+/*
+ * firnd's configuration: /etc/firn/firnd.yaml (or --config FILE), then flags of the same names.
+ *
+ * Every key has a flag ("link_port: 7600" is --link-port 7600); a flag wins over the file. Secrets
+ * are never flags: the etcd password and the HTTP token are read from files.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+
+#define CONFIG_TEXT_SIZE    512
+#define CONFIG_DEFAULT_FILE "/etc/firn/firnd.yaml"
+
+/* What the slots are. */
+enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_CUDA };
+
+struct config {
+    char cluster[NAME_SIZE];
+    char node[NAME_SIZE];
+    char endpoints[CONFIG_TEXT_SIZE];
+    char etcd_user[CONFIG_TEXT_SIZE], etcd_password_file[CONFIG_TEXT_SIZE];
+    char etcd_ca[CONFIG_TEXT_SIZE], etcd_certificate[CONFIG_TEXT_SIZE], etcd_key[CONFIG_TEXT_SIZE];
+    char address[ADDRESS_SIZE]; /* host part of the links' addresses */
+    unsigned link_port;
+    char http[ADDRESS_SIZE];           /* "host:port" */
+    char http_names[CONFIG_TEXT_SIZE]; /* daemon/config/http_host.h */
+    char http_token[CONFIG_TEXT_SIZE]; /* file; empty: everybody may read */
+    char http_certificate[CONFIG_TEXT_SIZE], http_key[CONFIG_TEXT_SIZE]; /* empty: no TLS */
+    char http_authorities[CONFIG_TEXT_SIZE]; /* of other nodes' certificates */
+    char domain[NAME_SIZE];                  /* of failure; empty: the node itself */
+    char data_dir[CONFIG_TEXT_SIZE]; /* metrics, events, logs of jobs; checkpoints unless set
+                                        elsewhere */
+    char run_dir[CONFIG_TEXT_SIZE];  /* sockets of workers */
+    char checkpoint_dir[CONFIG_TEXT_SIZE];
+    char object_store[CONFIG_TEXT_SIZE]; /* checkpoint/object/object_settings.h; empty: there is none */
+    char worker[CONFIG_TEXT_SIZE];       /* the firn-worker program */
+    enum config_device device;
+    unsigned slots, threads;
+    unsigned slot_memory_mb;     /* 0: the slot's share of the machine */
+    bool link_checksums;         /* link_seals: authenticated | checksums */
+    uint64_t failure_timeout_ns; /* file and flag: failure_timeout_ms */
+    uint64_t drain_timeout_ns;   /* file and flag: drain_timeout_s */
+    uint64_t keep_finished_ns;   /* file and flag: keep_finished_days; 0: for ever */
+    bool journal;                /* log: journal | stderr */
+};
+
+/**
+ * config_load() - defaults, then the file, then the flags
+ *
+ * The default file may be missing; a file named by --config may not. Return: 0; 1: --help or
+ * --version was printed; -EINVAL and others: @error names file, line or flag, and what is allowed.
+ */
+int config_load(int argc, char **argv, struct config *ret_config, struct error *error) CHECK_RESULT;

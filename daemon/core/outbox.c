@@ -1,0 +1,220 @@
+#include "daemon/core/outbox.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "membership/transport/backoff.h"
+
+#define RETRY_MIN_NS (NS_PER_SECOND / 5)
+#define RETRY_MAX_NS (2 * NS_PER_SECOND)
+
+#define KNOWN_MAX 64
+
+/*
+ * A put whose answer did not come in time may still be carried out, after the one that follows it.
+ * So each carries the revision that its key had when this daemon last knew; where that has changed,
+ * the key is read and the newest value is put over what is there.
+ */
+struct known_key {
+    char *key;
+    int64_t revision;
+};
+
+struct letter {
+    struct letter *next;
+    char *key, *value;
+};
+
+struct outbox {
+    const struct loop *loop;
+    const struct kv *kv;
+    struct letter *first; /* in flight while `request` is set */
+    struct kv_request *request;
+    struct loop_timer *retry;
+    struct backoff backoff;
+    bool waiting;                      /* for the retry timer */
+    bool superseded;                   /* the letter in flight got a newer value meanwhile */
+    struct known_key known[KNOWN_MAX]; /* the oldest are forgotten first */
+    unsigned known_next;
+};
+
+static void send_first(struct outbox *outbox);
+
+static void letter_free(struct letter *letter)
+{
+    free(letter->key);
+    free(letter->value);
+    free(letter);
+}
+
+static struct known_key *find_known(struct outbox *outbox, const char *key)
+{
+    for (unsigned i = 0; i < KNOWN_MAX; i++)
+        if (outbox->known[i].key && !strcmp(outbox->known[i].key, key))
+            return &outbox->known[i];
+    return NULL;
+}
+
+/* Without memory it is read again before the next put. */
+static void know(struct outbox *outbox, const char *key, int64_t revision)
+{
+    struct known_key *known = find_known(outbox, key);
+
+    if (!known) {
+        known = &outbox->known[outbox->known_next++ % KNOWN_MAX];
+        free(known->key);
+        known->key = strdup(key);
+    }
+    known->revision = revision;
+}
+
+static void on_retry(void *context)
+{
+    struct outbox *outbox = context;
+
+    outbox->waiting = false;
+    send_first(outbox);
+}
+
+static void try_later(struct outbox *outbox)
+{
+    outbox->waiting = true;
+    if (outbox->loop->timer_set(outbox->loop->context, outbox->retry,
+                                outbox->loop->now_ns(outbox->loop->context) +
+                                    backoff_next(&outbox->backoff)))
+        log_error("a retry timer failed: %s", outbox->first ? outbox->first->key : "");
+}
+
+static void on_read(void *context, const struct kv_result *result)
+{
+    struct outbox *outbox = context;
+
+    outbox->request = NULL;
+    if (result->status) {
+        try_later(outbox);
+        return;
+    }
+    know(outbox, outbox->first->key, result->entry_count ? result->entries[0].mod_revision : 0);
+    send_first(outbox);
+}
+
+static void read_first(struct outbox *outbox)
+{
+    if (outbox->kv->range(outbox->kv->context, outbox->first->key, false, on_read, outbox,
+                          &outbox->request)) {
+        outbox->request = NULL;
+        try_later(outbox);
+    }
+}
+
+static void on_written(void *context, const struct kv_result *result)
+{
+    struct outbox *outbox = context;
+    struct letter *letter = outbox->first;
+
+    outbox->request = NULL;
+    if (result->status) {
+        try_later(outbox);
+        return;
+    }
+    if (!result->succeeded) {
+        read_first(outbox);
+        return;
+    }
+    backoff_reset(&outbox->backoff);
+    know(outbox, letter->key, result->revision);
+    if (!outbox->superseded) {
+        outbox->first = letter->next;
+        letter_free(letter);
+    }
+    send_first(outbox);
+}
+
+static void send_first(struct outbox *outbox)
+{
+    struct letter *letter = outbox->first;
+
+    if (!letter || outbox->request || outbox->waiting)
+        return;
+    const struct known_key *known = find_known(outbox, letter->key);
+    const struct kv_compare unchanged = {
+        .key = letter->key, .target = KV_MOD_REVISION, .value = known ? known->revision : 0};
+    const struct kv_operation put = {.type = KV_PUT, .key = letter->key, .value = letter->value};
+    outbox->superseded = false;
+    if (outbox->kv->txn(outbox->kv->context, &unchanged, 1, &put, 1, on_written, outbox,
+                        &outbox->request)) {
+        outbox->request = NULL;
+        try_later(outbox);
+    }
+}
+
+int outbox_new(const struct loop *loop, const struct kv *kv, const char *node,
+               struct outbox **ret_outbox)
+{
+    struct outbox *outbox = calloc(1, sizeof(*outbox));
+    int status;
+
+    if (!outbox)
+        return -ENOMEM;
+    outbox->loop = loop;
+    outbox->kv = kv;
+    backoff_init(&outbox->backoff, RETRY_MIN_NS, RETRY_MAX_NS, node);
+    status = loop->timer_add(loop->context, UINT64_MAX, on_retry, outbox, &outbox->retry);
+    if (status)
+        free(outbox);
+    else
+        *ret_outbox = outbox;
+    return status;
+}
+
+void outbox_free(struct outbox *outbox)
+{
+    if (!outbox)
+        return;
+    outbox->kv->cancel(outbox->kv->context, outbox->request);
+    outbox->loop->timer_remove(outbox->loop->context, outbox->retry);
+    while (outbox->first) {
+        struct letter *letter = outbox->first;
+        outbox->first = letter->next;
+        letter_free(letter);
+    }
+    for (unsigned i = 0; i < KNOWN_MAX; i++)
+        free(outbox->known[i].key);
+    free(outbox);
+}
+
+static int replace_value(struct outbox *outbox, struct letter *letter, const char *value)
+{
+    char *copy = strdup(value);
+
+    if (!copy)
+        return -ENOMEM;
+    free(letter->value);
+    letter->value = copy;
+    if (letter == outbox->first && outbox->request)
+        outbox->superseded = true;
+    return 0;
+}
+
+int outbox_put(struct outbox *outbox, const char *key, const char *value)
+{
+    struct letter **end = &outbox->first, *letter;
+
+    for (; *end; end = &(*end)->next)
+        if (!strcmp((*end)->key, key))
+            return replace_value(outbox, *end, value);
+    letter = calloc(1, sizeof(*letter));
+    if (!letter)
+        return -ENOMEM;
+    letter->key = strdup(key);
+    letter->value = strdup(value);
+    if (!letter->key || !letter->value) {
+        letter_free(letter);
+        return -ENOMEM;
+    }
+    *end = letter;
+    send_first(outbox);
+    return 0;
+}

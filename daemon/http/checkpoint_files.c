@@ -1,0 +1,57 @@
+#include "daemon/http/checkpoint_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoint/format/folder.h"
+
+static bool proves(const char *key_text, const struct checkpoint_range *range, const char *proof)
+{
+    uint8_t key[CHECKPOINT_KEY_SIZE];
+
+    return key_text && plan_key_bytes(key_text, key) && checkpoint_proof_valid(key, range, proof);
+}
+
+/* FOLDER/FILE */
+static int split(const char *rest, char *ret_folder, size_t folder_size, const char **ret_file)
+{
+    uint64_t step;
+    const char *slash = strchr(rest, '/');
+
+    if (!slash || (size_t)(slash - rest) >= folder_size)
+        return -ENOENT;
+    snprintf(ret_folder, folder_size, "%.*s", (int)(slash - rest), rest);
+    enum folder_kind kind = folder_classify(ret_folder, &step);
+    *ret_file = slash + 1;
+    return (kind == FOLDER_COMPLETE || kind == FOLDER_PART) && manifest_file_valid(*ret_file)
+               ? 0
+               : -ENOENT;
+}
+
+int checkpoint_files_allow(const struct job *job, const struct checkpoint_request *request,
+                           char *ret_path, size_t path_size, struct error *error)
+{
+    char folder[64];
+    const char *file;
+
+    if (!job || split(request->rest, folder, sizeof(folder), &file))
+        return error_set(error, -ENOENT, "no such page");
+    if (!request->size_bytes || request->size_bytes > CHECKPOINT_REMOTE_MAX ||
+        request->offset > INT64_MAX - CHECKPOINT_REMOTE_MAX)
+        return error_set(error, -EINVAL, "a range has 1 to %zu bytes", CHECKPOINT_REMOTE_MAX);
+    const struct checkpoint_range range = {.job = job->name,
+                                           .folder = folder,
+                                           .file = file,
+                                           .offset = request->offset,
+                                           .size_bytes = request->size_bytes};
+    if (!request->proof ||
+        !(proves(job->plan ? job->plan->key : NULL, &range, request->proof) ||
+          proves(job->prepared ? job->prepared->key : NULL, &range, request->proof) ||
+          proves(job->key_before, &range, request->proof)))
+        return error_set(error, -EACCES, "not under the key of a generation that is in force here");
+    if (snprintf(ret_path, path_size, "%s/%s/%s", job->checkpoint_dir, folder, file) >=
+        (int)path_size)
+        return error_set(error, -ENOENT, "the path is too long");
+    return 0;
+}

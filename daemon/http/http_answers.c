@@ -1,0 +1,240 @@
+#include "daemon/http/http_answers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/sorted_lines.h"
+#include "daemon/jobs/fencing.h"
+#include "daemon/jobs/job.h"
+#include "elastic/agent/isolation.h"
+
+/* A longer file comes in several requests, by `from`: the loop that keeps this node's lease alive
+ * sends them. */
+#define ANSWER_BYTES_MAX ((size_t)256 << 10)
+
+static int append_tree(json_t *tree, struct bytes *body, struct error *error)
+{
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    int status = text ? bytes_append_format(body, "%s\n", text) : -ENOMEM;
+
+    return status ? error_set(error, status, "no memory for the answer") : 0;
+}
+
+static bool is_any(const struct job *job)
+{
+    return job != NULL;
+}
+
+static json_t *job_names(const struct daemon *daemon, bool (*is_meant)(const struct job *job))
+{
+    json_t *names = json_array();
+
+    for (const struct job *job = daemon->jobs; names && job; job = job->next)
+        if (is_meant(job) && json_array_append_new(names, json_string(job->name))) {
+            json_decref(names);
+            return NULL;
+        }
+    return names;
+}
+
+/* Neighbours of this node ask that when they do not reach etcd themselves (daemon/jobs/fencing.h). */
+static const char *lease_word(const struct daemon *daemon)
+{
+    const struct registry *registry = daemon->registry;
+
+    if (!registry || !registry_holds_key(registry))
+        return "none";
+    return isolation_doubts(registry_left_ns(registry), registry_safe_ns(registry)) ? "doubt"
+                                                                                    : "safe";
+}
+
+int http_answer_node(const struct daemon *daemon, struct bytes *body, struct error *error)
+{
+    AUTO_JSON json_t *tree = json_pack(
+        "{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:f, s:o}", "node",
+        daemon->config->node, "cluster", daemon->config->cluster, "version", FIRN_VERSION, "leader",
+        daemon->election ? election_leader(daemon->election) : "", "leads",
+        daemon->election && election_leads(daemon->election), "registered", daemon->registered,
+        "etcd_reachable", !daemon->store_away, "lease", lease_word(daemon), "jobs",
+        job_names(daemon, is_any), "held", job_names(daemon, fencing_holds), "loop_max_ms",
+        (double)daemon->loop.turns.longest_ns / NS_PER_MS, "record",
+        node_record_encode(&daemon->self));
+
+    return append_tree(tree, body, error);
+}
+
+/* One number of a JSON line, without parsing the line: our own writers put `"key":digits` there. */
+static uint64_t line_number(const char *line, size_t length, const char *key)
+{
+    char pattern[32];
+    int pattern_length = snprintf(pattern, sizeof(pattern), "\"%s\":", key);
+    const char *at = memmem(line, length, pattern, (size_t)pattern_length);
+
+    return at ? strtoull(at + pattern_length, NULL, 10) : 0;
+}
+
+static int step_of_line(const char *line, size_t length, uint64_t *ret_step)
+{
+    *ret_step = line_number(line, length, "step");
+    return 0;
+}
+
+static int time_of_line(const char *line, size_t length, uint64_t *ret_ns)
+{
+    *ret_ns = line_number(line, length, "unix_ns");
+    return 0;
+}
+
+/* Whole lines from @at on, as many as an answer takes, and one at least. */
+static int append_from(int file, off_t at, off_t size, struct bytes *body)
+{
+    size_t room = ANSWER_BYTES_MAX;
+
+    while (at < size) {
+        AUTO_FREE char *text = NULL;
+        off_t end = MIN(size, at + (off_t)room);
+        int status = sorted_lines_read(file, at, end, &text);
+        if (status)
+            return status;
+        const char *last = memrchr(text, '\n', (size_t)(end - at));
+        if (last)
+            return bytes_append(body, text, (size_t)(last + 1 - text));
+        if (end == size || room > SORTED_LINE_BYTES_MAX)
+            return 0; /* a line that is being written, or none */
+        room *= 2;
+    }
+    return 0;
+}
+
+/* Lines whose number is at least `from`, oldest first, up to the answer's bound. */
+static int append_lines(int descriptor, off_t size, const struct http_file *file,
+                        struct bytes *body)
+{
+    const struct sorted_lines lines = {
+        .descriptor = descriptor,
+        .number_of = file->part == HTTP_LINES_BY_STEP ? step_of_line : time_of_line,
+    };
+    off_t at = 0;
+    int status = file->from > 0 ? sorted_lines_find(&lines, file->from, size, &at) : 0;
+
+    return status ? status : append_from(descriptor, at, size, body);
+}
+
+static int append_range(int descriptor, off_t from, size_t size_bytes, struct bytes *body)
+{
+    AUTO_FREE uint8_t *data = malloc(size_bytes + 1);
+    size_t done = 0;
+
+    if (!data)
+        return -ENOMEM;
+    while (done < size_bytes) {
+        ssize_t n = pread(descriptor, data + done, size_bytes - done, from + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    bytes_done(body);
+    *body = (struct bytes){.data = data, .size_bytes = done, .capacity_bytes = size_bytes + 1};
+    data = NULL;
+    return 0;
+}
+
+void http_answer_job_file(const struct daemon *daemon, const char *job, const char *name,
+                          struct http_file *ret_file)
+{
+    char dir[CONFIG_TEXT_SIZE];
+
+    daemon_job_dir(daemon, job, dir);
+    snprintf(ret_file->path, sizeof(ret_file->path), "%s/%s", dir, name);
+}
+
+size_t http_answer_bytes_max(const struct http_file *file)
+{
+    return file->part == HTTP_RANGE ? file->size_bytes
+                                    : MAX(ANSWER_BYTES_MAX, SORTED_LINE_BYTES_MAX * 2);
+}
+
+int http_answer_read(const struct http_file *file, struct bytes *body, struct error *error)
+{
+    AUTO_CLOSE int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+                                                     (file->part == HTTP_RANGE ? O_NOFOLLOW : 0));
+    size_t wanted = MIN(file->size_bytes, ANSWER_BYTES_MAX);
+    struct stat found;
+    int status = 0;
+
+    if (descriptor < 0 || fstat(descriptor, &found))
+        return error_set(error, -errno, "%s: %s", file->path, strerror(errno));
+    switch (file->part) {
+    case HTTP_LINES_BY_STEP:
+    case HTTP_LINES_BY_TIME:
+        status = append_lines(descriptor, found.st_size, file, body);
+        break;
+    case HTTP_END:
+        status =
+            append_range(descriptor, MAX(found.st_size - (off_t)wanted, (off_t)0), wanted, body);
+        break;
+    case HTTP_RANGE:
+        status = append_range(descriptor, (off_t)file->from, file->size_bytes, body);
+        break;
+    }
+    return status ? error_set(error, status, "%s: %s", file->path, strerror(-status)) : 0;
+}
+
+static json_t *worker_json(const struct job *job, unsigned slot)
+{
+    const struct worker_report *status = &job->statuses[slot];
+    const struct control_progress *progress = &job->progress[slot];
+    int rank = job->plan ? plan_find(job->plan, job->daemon->config->node, slot) : -1;
+    bool computes = rank >= 0 && (unsigned)rank < job->plan->worker_count;
+    unsigned stage = computes ? (unsigned)rank % job->plan->stage_count : 0;
+    const unsigned *lanes =
+        computes ? job->plan->replica_first_lane + (unsigned)rank / job->plan->stage_count : NULL;
+
+    return json_pack(
+        "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:b}", "slot",
+        (int)slot, "pid", worker_process_pid(job->processes[slot]), "phase",
+        worker_phase_word(status->phase), "generation", (json_int_t)status->generation, "step",
+        (json_int_t)MAX(progress->step, status->applied_step), "stage", computes ? (int)stage : -1,
+        "replica", computes ? rank / (int)job->plan->stage_count : -1, "first_unit",
+        computes ? (int)job->plan->stage_first_unit[stage] : 0, "unit_count",
+        computes
+            ? (int)(job->plan->stage_first_unit[stage + 1] - job->plan->stage_first_unit[stage])
+            : 0,
+        "lanes", lanes ? (int)(lanes[1] - lanes[0]) : 0, "compute_seconds",
+        progress->compute_seconds, "wait_seconds", progress->wait_seconds, "step_seconds",
+        progress->step_seconds, "memory_bytes", (json_int_t)progress->memory_bytes, "held",
+        (int)fencing_holds_slot(job, slot));
+}
+
+static const struct job *find_job(const struct daemon *daemon, const char *name)
+{
+    for (const struct job *job = daemon->jobs; job; job = job->next)
+        if (!strcmp(job->name, name))
+            return job;
+    return NULL;
+}
+
+int http_answer_workers(const struct daemon *daemon, const char *job_name, struct bytes *body,
+                        struct error *error)
+{
+    const struct job *job = find_job(daemon, job_name);
+    AUTO_JSON json_t *tree = json_pack("{s:[]}", "workers");
+    json_t *workers = tree ? json_object_get(tree, "workers") : NULL;
+
+    if (!job)
+        return error_set(error, -ENOENT, "job %s has no part on node %s", job_name,
+                         daemon->config->node);
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX && workers; slot++)
+        if (job->processes[slot] && json_array_append_new(workers, worker_json(job, slot)))
+            return error_set(error, -ENOMEM, "no memory for the answer");
+    return append_tree(tree, body, error);
+}

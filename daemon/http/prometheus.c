@@ -1,0 +1,326 @@
+#include "daemon/http/prometheus.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "daemon/jobs/fencing.h"
+#include "daemon/jobs/job.h"
+#include "daemon/checkpoint/scrubbing.h"
+
+#define LABELS_SIZE 256
+
+/* Names, states and versions only: nothing in them has to be escaped. */
+struct page {
+    struct bytes *body;
+    int status; /* of the first thing that failed */
+};
+
+/* What one family tells of a job, of a worker; NaN: nothing. */
+typedef double (*job_value)(const struct job *job);
+typedef double (*worker_value)(const struct job *job, unsigned slot);
+
+static void begin_family(struct page *page, const char *name, const char *help)
+{
+    if (!page->status)
+        page->status = bytes_append_format(page->body, "# HELP firn_%s %s\n# TYPE firn_%s gauge\n",
+                                           name, help, name);
+}
+
+/* @labels: `a="b",c="d"`, may be empty */
+static void add_sample(struct page *page, const char *name, const char *labels, double value)
+{
+    if (!page->status && !isnan(value))
+        page->status =
+            bytes_append_format(page->body, "firn_%s%s%s%s %.15g\n", name, labels[0] ? "{" : "",
+                                labels, labels[0] ? "}" : "", value);
+}
+
+static void add_single(struct page *page, const char *name, const char *help, double value)
+{
+    begin_family(page, name, help);
+    add_sample(page, name, "", value);
+}
+
+/* ---- the node ---- */
+
+static bool is_busy(const struct daemon *daemon, unsigned slot)
+{
+    for (const struct job *job = daemon->jobs; job; job = job->next)
+        if (job->processes[slot])
+            return true;
+    return false;
+}
+
+static void add_slots(struct page *page, const struct daemon *daemon)
+{
+    unsigned free = 0, busy = 0, bad = 0;
+
+    for (unsigned slot = 0; slot < daemon->self.slot_count; slot++)
+        if (daemon->self.slots[slot].bad[0])
+            bad++;
+        else if (is_busy(daemon, slot))
+            busy++;
+        else
+            free++;
+    begin_family(page, "slots", "Slots of this node by what becomes of them.");
+    add_sample(page, "slots", "state=\"free\"", free);
+    add_sample(page, "slots", "state=\"busy\"", busy);
+    add_sample(page, "slots", "state=\"out_of_service\"", bad);
+}
+
+static void add_node(struct page *page, const struct daemon *daemon)
+{
+    char labels[LABELS_SIZE];
+
+    snprintf(labels, sizeof(labels), "cluster=\"%s\",node=\"%s\",version=\"%s\"",
+             daemon->config->cluster, daemon->config->node, FIRN_VERSION);
+    begin_family(page, "node_info", "Always 1; who this is.");
+    add_sample(page, "node_info", labels, 1);
+    add_single(page, "node_registered", "1: etcd has this node's record.", daemon->registered);
+    add_single(page, "node_leads", "1: this firnd plans for the cluster.",
+               daemon->election && election_leads(daemon->election));
+    add_single(page, "node_draining", "1: its work is to move to other nodes.",
+               daemon->self.draining);
+    add_single(page, "etcd_reachable", "1: etcd answered last time.", !daemon->store_away);
+    add_single(page, "loop_longest_turn_seconds",
+               "The longest that firnd has not looked for other events, since its start.",
+               (double)daemon->loop.turns.longest_ns / NS_PER_SECOND);
+    add_single(page, "loop_longest_busy_turn_seconds",
+               "The same of the processor's time that firnd itself has had.",
+               (double)daemon->loop.turns.longest_busy_ns / NS_PER_SECOND);
+    add_single(page, "loop_slow_turns", "How often that took 50 ms or more, since its start.",
+               (double)daemon->loop.turns.slow_count);
+    add_slots(page, daemon);
+}
+
+/* Checkpoints that are read back (daemon/checkpoint/scrubbing.h). */
+static void add_scrubbing(struct page *page, const struct daemon *daemon)
+{
+    if (!daemon->scrubbing)
+        return;
+    const struct scrubbing_progress progress = scrubbing_progress(daemon->scrubbing);
+    add_single(page, "scrub_bytes", "Bytes of the checkpoint that is being read back; 0: none is.",
+               (double)progress.total_bytes);
+    add_single(page, "scrub_done_bytes", "How many of them have been read.",
+               progress.total_bytes ? (double)progress.done_bytes : 0);
+    add_single(page, "scrub_verified_checkpoints",
+               "Checkpoints that were found good since this firnd was started.",
+               (double)progress.verified);
+    add_single(page, "scrub_damaged_checkpoints",
+               "Checkpoints that were found damaged since this firnd was started.",
+               (double)progress.damaged);
+}
+
+/* ---- jobs ---- */
+
+/* The slot of rank 0 where this node has it; -1. */
+static int first_slot(const struct job *job)
+{
+    for (unsigned slot = 0; job->plan && job->plan->worker_count && slot < REPORT_WORKERS_MAX;
+         slot++)
+        if (job->progress[slot].step && plan_find(job->plan, job->daemon->config->node, slot) == 0)
+            return (int)slot;
+    return -1;
+}
+
+static const struct control_progress *told(const struct job *job)
+{
+    int slot = first_slot(job);
+
+    return slot >= 0 ? &job->progress[slot] : NULL;
+}
+
+static double job_generation(const struct job *job)
+{
+    return job->plan ? (double)job->plan->generation : NAN;
+}
+
+static double job_alarm(const struct job *job)
+{
+    return slot_alarms_told(&job->alarms)[0] != '\0';
+}
+
+static double job_held(const struct job *job)
+{
+    return fencing_holds(job);
+}
+
+static double job_step(const struct job *job)
+{
+    return told(job) ? (double)told(job)->step : NAN;
+}
+
+static double job_steps(const struct job *job)
+{
+    return told(job) ? (double)job->spec.train.steps : NAN;
+}
+
+static double job_checkpoint(const struct job *job)
+{
+    return told(job) ? (double)job->checkpoint_step : NAN;
+}
+
+static double job_loss(const struct job *job)
+{
+    return told(job) ? told(job)->loss : NAN;
+}
+
+static double job_validation(const struct job *job)
+{
+    return told(job) ? told(job)->validation_loss : NAN;
+}
+
+static double job_norm(const struct job *job)
+{
+    return told(job) ? told(job)->grad_norm : NAN;
+}
+
+static double job_frozen(const struct job *job)
+{
+    return told(job) ? (double)told(job)->frozen_layers : NAN;
+}
+
+static double job_tokens(const struct job *job)
+{
+    return told(job) ? told(job)->tokens_per_second : NAN;
+}
+
+static double job_pause(const struct job *job)
+{
+    return told(job) ? told(job)->pause_seconds : NAN;
+}
+
+static double job_slots(const struct job *job)
+{
+    return told(job) ? (double)job->plan->worker_count : NAN;
+}
+
+static const struct {
+    const char *name, *help;
+    job_value value;
+} job_families[] = {
+    {"job_generation", "The plan in force, as this node knows it.", job_generation},
+    {"job_alarm", "1: a worker of this node raised an alarm (a checkpoint that failed).",
+     job_alarm},
+    {"job_held", "1: this node is cut off from etcd and lets the job commit nothing here.",
+     job_held},
+    {"job_step", "The newest committed step.", job_step},
+    {"job_steps", "How many there will be.", job_steps},
+    {"job_checkpoint_step", "Step of the newest checkpoint that this node recorded.",
+     job_checkpoint},
+    {"job_loss", "Training loss of the newest step.", job_loss},
+    {"job_validation_loss", "The newest validation loss.", job_validation},
+    {"job_gradient_norm", "Of the newest step, before clipping.", job_norm},
+    {"job_frozen_layers", "Layers that are not trained any more.", job_frozen},
+    {"job_tokens_per_second", "Speed of the newest step.", job_tokens},
+    {"job_pause_seconds", "How long the last change of layout paused it.", job_pause},
+    {"job_workers", "Slots that compute it.", job_slots},
+};
+
+static void add_jobs(struct page *page, const struct daemon *daemon)
+{
+    char labels[LABELS_SIZE];
+
+    for (size_t i = 0; i < ARRAY_COUNT(job_families); i++) {
+        begin_family(page, job_families[i].name, job_families[i].help);
+        for (const struct job *job = daemon->jobs; job; job = job->next) {
+            snprintf(labels, sizeof(labels), "job=\"%s\"", job->name);
+            add_sample(page, job_families[i].name, labels, job_families[i].value(job));
+        }
+    }
+}
+
+/* What the leader says of every job; other nodes do not follow these keys. */
+static void add_states(struct page *page, const struct daemon *daemon)
+{
+    char key[KV_KEY_MAX], job[NAME_SIZE], leaf[128], labels[LABELS_SIZE];
+    const struct mirror_entry *entries;
+    size_t count;
+
+    begin_family(page, "job_state", "Always 1; the state of each job, told by the leader.");
+    if (!daemon->election || !election_leads(daemon->election))
+        return;
+    count = mirror_range(&daemon->mirror, keys_cluster(key, daemon->config->cluster), &entries);
+    for (size_t i = 0; i < count; i++) {
+        AUTO_JSON json_t *tree = NULL;
+        struct state_record record;
+        if (!keys_match_said(entries[i].key, daemon->config->cluster, job, leaf) ||
+            strcmp(leaf, "state") != 0 ||
+            json_parse(entries[i].value, strlen(entries[i].value), entries[i].key, &tree, NULL) ||
+            state_record_decode(tree, &record, NULL) || !name_valid(record.state))
+            continue;
+        snprintf(labels, sizeof(labels), "job=\"%s\",state=\"%s\"", job, record.state);
+        add_sample(page, "job_state", labels, 1);
+    }
+}
+
+/* ---- workers ---- */
+
+static double worker_step(const struct job *job, unsigned slot)
+{
+    return (double)MAX(job->progress[slot].step, job->statuses[slot].applied_step);
+}
+
+static double worker_compute(const struct job *job, unsigned slot)
+{
+    return job->progress[slot].step ? job->progress[slot].compute_seconds : NAN;
+}
+
+static double worker_wait(const struct job *job, unsigned slot)
+{
+    return job->progress[slot].step ? job->progress[slot].wait_seconds : NAN;
+}
+
+static double worker_seconds(const struct job *job, unsigned slot)
+{
+    return job->progress[slot].step ? job->progress[slot].step_seconds : NAN;
+}
+
+static double worker_memory(const struct job *job, unsigned slot)
+{
+    return job->progress[slot].memory_bytes ? (double)job->progress[slot].memory_bytes : NAN;
+}
+
+static const struct {
+    const char *name, *help;
+    worker_value value;
+} worker_families[] = {
+    {"worker_step", "The newest step that it has applied.", worker_step},
+    {"worker_step_seconds", "How long its newest step took.", worker_seconds},
+    {"worker_compute_seconds", "What of it was its own work.", worker_compute},
+    {"worker_wait_seconds", "What of it was waiting for others.", worker_wait},
+    {"worker_memory_bytes", "The most that its generation took, without training data.",
+     worker_memory},
+};
+
+static void add_workers(struct page *page, const struct daemon *daemon)
+{
+    char labels[LABELS_SIZE];
+
+    for (size_t i = 0; i < ARRAY_COUNT(worker_families); i++) {
+        begin_family(page, worker_families[i].name, worker_families[i].help);
+        for (const struct job *job = daemon->jobs; job; job = job->next)
+            for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++) {
+                if (!job->processes[slot])
+                    continue;
+                snprintf(labels, sizeof(labels), "job=\"%s\",slot=\"%u\"", job->name, slot);
+                add_sample(page, worker_families[i].name, labels,
+                           worker_families[i].value(job, slot));
+            }
+    }
+}
+
+int exposition_append(const struct daemon *daemon, struct bytes *body)
+{
+    struct page page = {.body = body};
+
+    add_node(&page, daemon);
+    add_scrubbing(&page, daemon);
+    add_jobs(&page, daemon);
+    add_states(&page, daemon);
+    add_workers(&page, daemon);
+    return page.status;
+}

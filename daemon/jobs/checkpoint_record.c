@@ -1,0 +1,269 @@
+#include "daemon/jobs/checkpoint_record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/size_words.h"
+#include "checkpoint/format/folder_marks.h"
+#include "checkpoint/write/folder_owner.h"
+#include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/events.h"
+
+#define RETRY_NS (NS_PER_SECOND / 5)
+
+void recording_forget(struct job *job)
+{
+    job->daemon->kv->cancel(job->daemon->kv->context, job->recording);
+    job->recording = NULL;
+    control_checkpoint_done(&job->unrecorded);
+}
+
+static void answer(struct job *job, bool committed)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+    struct worker_process *process = job->processes[job->unrecorded_slot];
+
+    if (message && process) {
+        message->type = CONTROL_CHECKPOINT;
+        message->checkpoint = job->unrecorded;
+        message->checkpoint.shares = NULL; /* it knows them */
+        message->committed = committed;
+        worker_process_send(process, message);
+    }
+    control_checkpoint_done(&job->unrecorded);
+}
+
+static void tell_recorded(struct job *job)
+{
+    const struct control_checkpoint *checkpoint = &job->unrecorded;
+    struct event_facts facts = {.job = job->name,
+                                .node = job->daemon->config->node,
+                                .generation = checkpoint->generation,
+                                .step = checkpoint->step,
+                                .pause_seconds = -1};
+    char text[256], size[SIZE_WORDS_SIZE];
+
+    snprintf(text, sizeof(text),
+             "checkpoint of step %" PRIu64 " committed: %s in %.2f s, training stalled %.1f ms",
+             checkpoint->step, size_words(checkpoint->size_bytes, size), checkpoint->write_seconds,
+             checkpoint->stall_seconds * 1e3);
+    events_append(job->dir, &facts, "checkpoint", text);
+}
+
+/* The folder is there now. Where it cannot be written, the next checkpoint tries it again. */
+static void sign_folder(const struct job *job)
+{
+    struct checkpoint_owner owner = {.created = job->created};
+    struct error error = {0};
+
+    memcpy(owner.cluster, job->daemon->config->cluster, sizeof(owner.cluster));
+    memcpy(owner.job, job->name, sizeof(owner.job));
+    snprintf(owner.submission, sizeof(owner.submission), "%s", job->submission);
+    if (checkpoint_owner_write(job->checkpoint_dir, &owner, &error))
+        log_warning("job %s: %s", job->name, error.text);
+}
+
+static void on_recorded(void *context, const struct kv_result *result)
+{
+    struct job *job = context;
+
+    job->recording = NULL;
+    if (!result->status && result->succeeded) {
+        job->checkpoint_step = MAX(job->checkpoint_step, job->unrecorded.step);
+        tell_recorded(job);
+        sign_folder(job);
+        if (job->progress[job->unrecorded_slot].step) /* its last step, where the job pauses */
+            job_write_progress(job, job->unrecorded_slot);
+        answer(job, true);
+    }
+    /* Otherwise the store is away, or its keys have changed and the mirror is about to show it. */
+    const struct loop *loop = &job->daemon->loop.loop;
+    if (job->unrecorded.step &&
+        loop->timer_set(loop->context, job->record_retry, loop->now_ns(loop->context) + RETRY_NS))
+        log_error("job %s: a timer failed", job->name);
+}
+
+/* The generation that made it is in force, or is the one that a planned switch is just ending. */
+static bool is_current(const struct job *job)
+{
+    uint64_t generation = job->unrecorded.generation;
+
+    return job->plan && (job->plan->generation == generation ||
+                         (job->plan->planned && job->plan->follows == generation));
+}
+
+static_assert(RECORD_SHARES_SIZE >= COPIES_SHARES_SIZE, "a record has room for all places");
+
+static char *record_text(const struct job *job, bool pinned)
+{
+    struct checkpoint_record record = {
+        .step = job->unrecorded.step,
+        .generation = job->unrecorded.generation,
+        .size_bytes = job->unrecorded.size_bytes,
+        .stall_seconds = job->unrecorded.stall_seconds,
+        .write_seconds = job->unrecorded.write_seconds,
+        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+    };
+
+    snprintf(record.path, sizeof(record.path), "%s", job->unrecorded.path);
+    snprintf(record.manifest_sha256, sizeof(record.manifest_sha256), "%s",
+             job->unrecorded.manifest_sha256);
+    snprintf(record.node, sizeof(record.node), "%s", job->daemon->config->node);
+    record.shares = job->unrecorded.shares; /* borrowed */
+    record.pinned = pinned;
+    return checkpoint_entry_text(&record);
+}
+
+/*
+ * Records of checkpoints that need not stay go with the same transaction; their files only after
+ * it, when the worker has heard of it. Keys sort by step, so the newest are at the end.
+ */
+static size_t add_expired(struct job *job, struct kv_operation *operations, size_t capacity)
+{
+    char prefix[KV_KEY_MAX];
+    const struct mirror_entry *entries;
+    size_t count, expired = 0;
+    struct keep_rule rule = {.keep = job->spec.checkpoint.keep};
+
+    keep_verdict(&rule, job->unrecorded.path); /* it is the newest: it stays */
+    job->unrecorded.kept_from = job->unrecorded.step;
+    job->unrecorded.spared_step = 0;
+    keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
+    count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    while (count-- > 0 && expired < capacity) {
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        if (!checkpoint_entry_read(&entries[count], &record) ||
+            record.step >= job->unrecorded.step || record.pinned)
+            continue;
+        if (record.damaged[0]) { /* does not count, and is left for a person as long as it is new */
+            if (rule.kept >= MAX(rule.keep, 1u))
+                operations[expired++] =
+                    (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
+            continue;
+        }
+        switch (keep_verdict(&rule, record.path)) {
+        case KEEP_NUMBERED:
+            job->unrecorded.kept_from = record.step;
+            break;
+        case KEEP_GOES:
+            operations[expired++] =
+                (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
+            break;
+        case KEEP_SPARED:
+            job->unrecorded.spared_step = record.step;
+            break;
+        }
+    }
+    if (expired == capacity) /* not all at once: no files go before their records */
+        job->unrecorded.kept_from = 0;
+    return expired;
+}
+
+/* One that is written anew stays pinned. */
+static bool was_pinned(const struct mirror_entry *there)
+{
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+
+    return checkpoint_entry_read(there, &record) && record.pinned;
+}
+
+/* An earlier life of this run has recorded the very same folder. */
+static bool is_recorded(const struct job *job, const struct mirror_entry *there)
+{
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+
+    return checkpoint_entry_read(there, &record) && !record.damaged[0] &&
+           !strcmp(record.manifest_sha256, job->unrecorded.manifest_sha256);
+}
+
+/*
+ * The generation that took over has recorded a newer one: what this one needs may be swept already.
+ * Newer steps of before that plan are another matter: a job that went back comes past them again.
+ */
+static bool is_overtaken(const struct job *job, int64_t *ret_known_revision)
+{
+    char prefix[KV_KEY_MAX];
+    const struct mirror_entry *entries;
+    size_t count;
+
+    keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
+    count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    while (count-- > 0) {
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        if (entries[count].mod_revision <= job->plan_revision ||
+            !checkpoint_entry_read(&entries[count], &record) || record.step <= job->unrecorded.step)
+            continue;
+        if (!record.damaged[0])
+            return true;
+        /* That it is damaged was noted since, which makes it no newer. */
+        *ret_known_revision = MAX(*ret_known_revision, entries[count].mod_revision);
+    }
+    return false;
+}
+
+static void give_up(struct job *job, const char *why)
+{
+    log_warning("job %s: the checkpoint of step %" PRIu64 " of generation %" PRIu64
+                " is not recorded: %s",
+                job->name, job->unrecorded.step, job->unrecorded.generation, why);
+    answer(job, false);
+}
+
+void recording_sync(struct job *job)
+{
+    struct daemon *daemon = job->daemon;
+    struct kv_operation operations[KV_TXN_MAX / 2];
+    char key[KV_KEY_MAX], generation_key[KV_KEY_MAX], newer_key[KV_KEY_MAX], end_key[KV_KEY_MAX];
+    AUTO_FREE char *text = NULL;
+
+    if (!job->unrecorded.step || job->recording)
+        return;
+    keys_checkpoint(key, daemon->config->cluster, job->name, job->unrecorded.step);
+    const struct mirror_entry *there = mirror_find(&daemon->mirror, key);
+    if (is_recorded(job, there)) {
+        answer(job, true);
+        return;
+    }
+    if (!is_current(job)) {
+        give_up(job, "its generation is over");
+        return;
+    }
+    int64_t known_revision = job->plan_revision;
+    if (is_overtaken(job, &known_revision)) {
+        give_up(job, "the next generation has recorded a newer one");
+        return;
+    }
+    text = record_text(job, was_pinned(there));
+    /* A record that is there is of a checkpoint which was damaged or removed, and written anew. All
+     * that begin with "checkpoints/" sort before "checkpoints0". */
+    const struct kv_compare compares[] = {
+        {.key = key, .target = KV_MOD_REVISION, .value = there ? there->mod_revision : 0},
+        {.key = keys_job(generation_key, daemon->config->cluster, job->name, "generation"),
+         .target = KV_MOD_REVISION,
+         .value = job->plan_revision},
+        {.key = keys_checkpoint(newer_key, daemon->config->cluster, job->name,
+                                job->unrecorded.step + 1),
+         .target = KV_NOT_AFTER,
+         .value = known_revision,
+         .before = keys_job(end_key, daemon->config->cluster, job->name, "checkpoints0")},
+    };
+    operations[0] = (struct kv_operation){.type = KV_PUT, .key = key, .value = text};
+    size_t count = 1 + add_expired(job, operations + 1, ARRAY_COUNT(operations) - 1);
+    if (!text || daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations,
+                                 count, on_recorded, job, &job->recording))
+        log_error("job %s: the record of a checkpoint could not be sent; it is tried again",
+                  job->name);
+}
+
+void recording_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint)
+{
+    recording_forget(job);
+    job->unrecorded = *checkpoint;
+    *checkpoint = (struct control_checkpoint){0};
+    job->unrecorded_slot = slot;
+    recording_sync(job);
+}

@@ -1,0 +1,126 @@
+#include "daemon/jobs/earlier_report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "membership/transport/timer.h"
+
+#define RETRY_NS (NS_PER_SECOND / 5)
+
+/* One question at a time, and one answer: jobs are opened one after the other. */
+struct earlier_report {
+    struct daemon *daemon;
+    struct kv_request *question;
+    char asked[KV_KEY_MAX];  /* what the question is about */
+    char absent[KV_KEY_MAX]; /* the last one that was not there */
+    struct alarm retry;
+};
+
+static void on_answer(void *context, const struct kv_result *result)
+{
+    struct earlier_report *earlier = context;
+    struct daemon *daemon = earlier->daemon;
+
+    earlier->question = NULL;
+    if (result->status) {
+        alarm_set_in(&earlier->retry, RETRY_NS);
+        return;
+    }
+    if (!result->entry_count) {
+        stpcpy(earlier->absent, earlier->asked);
+    } else {
+        const struct kv_event event = {.entry = result->entries[0]};
+        if (mirror_apply(&daemon->mirror, &event, daemon->mirror.revision))
+            log_error("no memory for a key of the cluster: this node's picture is incomplete");
+    }
+    daemon_wake(daemon);
+}
+
+static void ask(struct earlier_report *earlier)
+{
+    const struct kv *kv = earlier->daemon->kv;
+
+    if (earlier->question)
+        return;
+    alarm_clear(&earlier->retry);
+    if (kv->range(kv->context, earlier->asked, false, on_answer, earlier, &earlier->question)) {
+        earlier->question = NULL;
+        alarm_set_in(&earlier->retry, RETRY_NS);
+    }
+}
+
+static void on_retry(void *context)
+{
+    struct earlier_report *earlier = context;
+
+    daemon_wake(earlier->daemon); /* which asks again if it still matters */
+}
+
+/*
+ * Of the plan in force; 0: there is none, it is not understood, or it came while this daemon was
+ * following, so that no other firnd of this node can have said anything of it.
+ */
+static uint64_t generation_of(const struct daemon *daemon, const char *job)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry =
+        mirror_find(&daemon->mirror, keys_job(key, daemon->config->cluster, job, "generation"));
+    AUTO_JSON json_t *tree = NULL;
+    uint64_t generation = 0;
+
+    if (!entry || entry->mod_revision > daemon->mirror.snapshot_revision ||
+        json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        json_get_u64(tree, "generation", INT64_MAX, &generation, NULL))
+        return 0;
+    return generation;
+}
+
+bool earlier_report_known(struct earlier_report *earlier, const char *job)
+{
+    struct daemon *daemon = earlier->daemon;
+    uint64_t generation = daemon->partial ? generation_of(daemon, job) : 0;
+    char key[KV_KEY_MAX];
+
+    if (generation == 0)
+        return true;
+    keys_report(key, daemon->config->cluster, job, generation, daemon->config->node);
+    if (!strcmp(key, earlier->absent) || mirror_find(&daemon->mirror, key))
+        return true;
+    if (!earlier->question)
+        stpcpy(earlier->asked, key);
+    ask(earlier);
+    return false;
+}
+
+void earlier_report_forget(struct earlier_report *earlier)
+{
+    earlier->absent[0] = '\0';
+}
+
+int earlier_report_new(struct daemon *daemon, struct earlier_report **ret_earlier)
+{
+    struct earlier_report *earlier = calloc(1, sizeof(*earlier));
+    int status;
+
+    if (!earlier)
+        return -ENOMEM;
+    earlier->daemon = daemon;
+    status = alarm_init(&earlier->retry, &daemon->loop.loop, on_retry, earlier);
+    if (status)
+        free(earlier);
+    else
+        *ret_earlier = earlier;
+    return status;
+}
+
+void earlier_report_free(struct earlier_report *earlier)
+{
+    if (!earlier)
+        return;
+    earlier->daemon->kv->cancel(earlier->daemon->kv->context, earlier->question);
+    alarm_done(&earlier->retry);
+    free(earlier);
+}

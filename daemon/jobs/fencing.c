@@ -1,0 +1,334 @@
+#include "daemon/jobs/fencing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/core/events.h"
+#include "daemon/jobs/neighbours.h"
+#include "elastic/agent/isolation.h"
+
+#define ASK_NS (500 * NS_PER_MS) /* between looks while the lease is in doubt */
+/* For so long after a reading of the plan nobody else can have begun: a leader waits longer for a
+ * node whose registration has just ended. */
+#define READ_NS NS_PER_SECOND
+
+struct fencing {
+    struct daemon *daemon;
+    struct neighbours *neighbours;
+    struct loop_timer *timer;
+    struct kv_request *reading; /* of the plan of `read_job`; NULL: none is open */
+    uint64_t asked_ns;          /* when it was sent */
+    struct job *read_job;
+};
+
+static bool runs_alone(const struct job *job)
+{
+    const char *node = job->plan ? plan_lone_node(job->plan) : NULL;
+    return node && !strcmp(node, job->daemon->config->node);
+}
+
+/*
+ * The slot of the root that commits on this node alone. Until it has left for a planned generation,
+ * it is that of the one before.
+ */
+static bool find_root(struct job *job, unsigned *ret_slot)
+{
+    const struct plan *plan = job->plan;
+    if (plan && plan->planned && job->alone_generation && plan->follows == job->alone_generation &&
+        job->statuses[job->alone_slot].generation < plan->generation) {
+        *ret_slot = job->alone_slot;
+        return true;
+    }
+    if (!plan || !runs_alone(job))
+        return false;
+    job->alone_generation = plan->generation;
+    *ret_slot = job->alone_slot = plan->workers[0].slot;
+    return true;
+}
+
+/*
+ * A firnd that is new never saw the generation that the plan takes over from, and the one before it
+ * may have held its root: then nobody would ever come to the switch.
+ */
+static bool find_left_behind(const struct job *job, unsigned *ret_slot)
+{
+    const struct plan *plan = job->plan;
+    if (!plan || !plan->planned || !job->statuses || job->alone_generation)
+        return false;
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++) {
+        const struct worker_report *status = &job->statuses[slot];
+        if (job->processes[slot] && status->root && status->generation == plan->follows) {
+            *ret_slot = slot;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Has the plan any worker on this node? */
+static bool takes_part(const struct job *job)
+{
+    const struct plan *plan = job->plan;
+    for (unsigned i = 0; plan && i < plan->worker_count; i++)
+        if (!strcmp(plan->workers[i].node, job->daemon->config->node))
+            return true;
+    return false;
+}
+
+static bool is_cleared(const struct job *job)
+{
+    return job->standing == JOB_GOES_ON && job->standing_generation == job->plan->generation;
+}
+
+bool fencing_holds(const struct job *job)
+{
+    return job->plan && job->standing == JOB_HELD &&
+           job->standing_generation == job->plan->generation;
+}
+
+bool fencing_holds_slot(const struct job *job, unsigned slot)
+{
+    return fencing_holds(job) && job->alone_slot == slot;
+}
+
+static uint64_t now_of(const struct fencing *fencing)
+{
+    const struct loop *loop = &fencing->daemon->loop.loop;
+    return loop->now_ns(loop->context);
+}
+
+static void order(struct job *job, unsigned slot, enum control_type type)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+
+    if (!message) {
+        log_error("job %s: no memory for an order", job->name);
+        return; /* the next look tries again */
+    }
+    message->type = type;
+    message->progress.generation = job->plan->generation;
+    if (job->processes[slot])
+        worker_process_send(job->processes[slot], message);
+    job->standing = type == CONTROL_HOLD ? JOB_HELD : JOB_GOES_ON;
+    job->standing_generation = job->plan->generation;
+}
+
+static void say(struct job *job, unsigned slot, const char *text)
+{
+    const struct event_facts facts = {.job = job->name,
+                                      .node = job->daemon->config->node,
+                                      .generation = job->plan->generation,
+                                      .step = job->progress[slot].step,
+                                      .pause_seconds = -1};
+    log_warning("job %s: %s", job->name, text);
+    events_append(job->dir, &facts, "fencing", text);
+}
+
+static void hold(struct job *job, unsigned slot)
+{
+    if (fencing_holds(job))
+        return;
+    say(job, slot,
+        "this node is cut off from etcd, and another one may take the job over: it holds before "
+        "the next commit");
+    order(job, slot, CONTROL_HOLD);
+}
+
+/* ---- going on ---- */
+
+static void on_read(void *context, const struct kv_result *result)
+{
+    struct fencing *fencing = context;
+    struct job *job = fencing->read_job;
+    unsigned slot;
+
+    fencing->reading = NULL;
+    fencing->read_job = NULL;
+    /* Another plan comes by the watch. */
+    if (result->status || !job || result->entry_count != 1 ||
+        result->entries[0].mod_revision != job->plan_revision ||
+        (!find_root(job, &slot) && !find_left_behind(job, &slot)))
+        return;
+    job->plan_read_ns = fencing->asked_ns;
+    if (!registry_holds_key(fencing->daemon->registry))
+        return; /* good for a moment, and no leave to go on */
+    if (job->standing == JOB_HELD)
+        say(job, slot, "etcd is reached again, and nobody has taken the job over: it goes on");
+    order(job, slot, CONTROL_GO_ON);
+    fencing_look(fencing);
+}
+
+static void read_plan(struct fencing *fencing, struct job *job)
+{
+    const struct kv *kv = fencing->daemon->kv;
+    char key[KV_KEY_MAX];
+
+    if (fencing->reading)
+        return;
+    keys_job(key, fencing->daemon->config->cluster, job->name, "generation");
+    fencing->read_job = job;
+    fencing->asked_ns = now_of(fencing);
+    if (kv->range(kv->context, key, false, on_read, fencing, &fencing->reading))
+        fencing->reading = NULL;
+}
+
+/* ---- looking ---- */
+
+static enum isolation judge(const struct fencing *fencing)
+{
+    const struct registry *registry = fencing->daemon->registry;
+    struct isolation_view view = {.left_ns = registry_left_ns(registry),
+                                  .ttl_ns = registry_safe_ns(registry),
+                                  .knows_neighbours = neighbours_known(fencing->neighbours),
+                                  .neighbour_count = neighbours_count(fencing->neighbours)};
+    neighbours_answers(fencing->neighbours, &view.reaching, &view.away);
+    return isolation_judge(&view);
+}
+
+/*
+ * A firnd that is not registered yet, because etcd still has the one before it, has no lease that
+ * could tell it that it is cut off: it goes by its last reading of the plan.
+ */
+static bool goes_by_reading(struct fencing *fencing, struct job *job)
+{
+    if (registry_holds_key(fencing->daemon->registry))
+        return false;
+    if (job->plan_read_revision != job->plan_revision) { /* it has just come */
+        job->plan_read_revision = job->plan_revision;
+        job->plan_read_ns = now_of(fencing);
+    }
+    read_plan(fencing, job);
+    return now_of(fencing) < job->plan_read_ns + READ_NS;
+}
+
+static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
+                    enum isolation isolation)
+{
+    if (goes_by_reading(fencing, job))
+        return;
+    if (isolation == ISOLATION_ALONE)
+        hold(job, slot);
+    else if (isolation == ISOLATION_NONE && !is_cleared(job))
+        read_plan(fencing, job);
+    else if (isolation == ISOLATION_SHARED && fencing_holds(job) &&
+             registry_left_ns(fencing->daemon->registry) > 0)
+        order(job, slot, CONTROL_GO_ON); /* in time: nothing can have been given away */
+}
+
+/* It was held when it was about to leave for a generation that spans nodes: links fence that. */
+static void let_go(struct job *job)
+{
+    if (job->plan && job->standing == JOB_HELD)
+        order(job, job->alone_slot, CONTROL_GO_ON);
+}
+
+/* Until when nothing can change by itself. */
+static uint64_t next_look_ns(struct fencing *fencing, enum isolation isolation, uint64_t now_ns)
+{
+    uint64_t left_ns = registry_left_ns(fencing->daemon->registry);
+    uint64_t doubt_ns = registry_safe_ns(fencing->daemon->registry) / 100 * ISOLATION_DOUBT_PERCENT;
+
+    if (isolation != ISOLATION_NONE) {
+        if (!neighbours_known(fencing->neighbours))
+            (void)neighbours_refresh(fencing->neighbours);
+        neighbours_ask(fencing->neighbours);
+        return now_ns + ASK_NS;
+    }
+    neighbours_forget(fencing->neighbours);
+    return MIN(neighbours_refresh(fencing->neighbours), now_ns + left_ns - doubt_ns);
+}
+
+void fencing_look(struct fencing *fencing)
+{
+    struct daemon *daemon = fencing->daemon;
+    const struct loop *loop = &daemon->loop.loop;
+    uint64_t at_ns = UINT64_MAX, now_ns = loop->now_ns(loop->context);
+    bool alone = false, spans = false;
+
+    if (!daemon->registry)
+        return; /* it leaves, and its workers before it */
+    enum isolation isolation = judge(fencing);
+    for (struct job *job = daemon->jobs; job; job = job->next) {
+        unsigned slot;
+        if (!find_root(job, &slot)) {
+            let_go(job);
+            spans |= takes_part(job);
+            if (find_left_behind(job, &slot) && !is_cleared(job)) {
+                read_plan(fencing, job);
+                at_ns = MIN(at_ns, now_ns + ASK_NS);
+            }
+            continue;
+        }
+        alone = true;
+        look_at(fencing, job, slot, isolation);
+        if (!is_cleared(job))
+            at_ns = MIN(at_ns, now_ns + ASK_NS);
+    }
+    if (alone)
+        at_ns = MIN(at_ns, next_look_ns(fencing, isolation, now_ns));
+    else if (spans) /* the others may leave it alone while etcd is away */
+        at_ns = MIN(at_ns, neighbours_refresh(fencing->neighbours));
+    if (loop->timer_set(loop->context, fencing->timer, at_ns))
+        log_error("a timer failed: this node may not notice that it is cut off");
+}
+
+void fencing_connected(struct job *job, unsigned slot)
+{
+    unsigned root;
+
+    if (!find_root(job, &root) || root != slot)
+        return;
+    if (fencing_holds(job))
+        order(job, slot, CONTROL_HOLD);
+    else
+        job->standing = JOB_UNKNOWN;
+    fencing_look(job->daemon->fencing);
+}
+
+void fencing_forget(struct fencing *fencing, const struct job *job)
+{
+    if (fencing && fencing->read_job == job)
+        fencing->read_job = NULL;
+}
+
+/* ---- start and end ---- */
+
+static void on_timer(void *context)
+{
+    fencing_look(context);
+}
+
+int fencing_new(struct daemon *daemon, struct fencing **ret_fencing)
+{
+    const struct loop *loop = &daemon->loop.loop;
+    struct fencing *fencing = calloc(1, sizeof(*fencing));
+    int status;
+
+    if (!fencing)
+        return -ENOMEM;
+    fencing->daemon = daemon;
+    status = loop->timer_add(loop->context, UINT64_MAX, on_timer, fencing, &fencing->timer);
+    if (!status)
+        status = neighbours_new(daemon, on_timer, fencing, &fencing->neighbours);
+    if (status)
+        fencing_free(fencing);
+    else
+        *ret_fencing = fencing;
+    return status;
+}
+
+void fencing_free(struct fencing *fencing)
+{
+    if (!fencing)
+        return;
+    const struct loop *loop = &fencing->daemon->loop.loop;
+    fencing->daemon->kv->cancel(fencing->daemon->kv->context, fencing->reading);
+    neighbours_free(fencing->neighbours);
+    if (fencing->timer)
+        loop->timer_remove(loop->context, fencing->timer);
+    free(fencing);
+}

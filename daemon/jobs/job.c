@@ -1,0 +1,764 @@
+#include "daemon/jobs/job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/jobs/copying.h"
+#include "daemon/core/events.h"
+#include "daemon/jobs/fencing.h"
+#include "daemon/jobs/job_folder.h"
+#include "daemon/core/decode_cache.h"
+#include "daemon/jobs/checkpoint_record.h"
+#include "daemon/jobs/slot_service.h"
+#include "daemon/jobs/suspicion.h"
+#include "daemon/jobs/retention.h"
+#include "daemon/core/view.h"
+#include "elastic/plan/protocol.h"
+
+#define PROGRESS_NS NS_PER_SECOND
+
+static void feed(struct job *job, struct agent_event *event);
+
+static struct event_facts facts_of(const struct job *job, uint64_t generation, uint64_t step)
+{
+    return (struct event_facts){
+        .job = job->name,
+        .node = job->daemon->config->node,
+        .generation = generation,
+        .step = step,
+        .pause_seconds = -1,
+    };
+}
+
+/* ---- what workers say ---- */
+
+static void on_connected(void *context, const char *name, unsigned slot)
+{
+    struct job *job = context;
+    struct agent_event event = {.type = AGENT_WORKER_UP, .slot = slot};
+
+    (void)name;
+    feed(job, &event);
+    fencing_connected(job, slot);
+}
+
+/* Whoever lost a link says to whom, as "node/slot". */
+static void suspect(struct job *job, const struct worker_report *status)
+{
+    for (unsigned i = 0; i < status->lost_count; i++) {
+        char node[NAME_SIZE];
+        snprintf(node, sizeof(node), "%.*s", (int)strcspn(status->lost[i], "/"), status->lost[i]);
+        if (strcmp(node, job->daemon->config->node))
+            suspicion_raise(job->daemon->suspicion, node);
+    }
+}
+
+/* All workers say so of the same step: one of the node is enough. */
+static bool divergence_is_told(const struct job *job)
+{
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
+        if (job->statuses[slot].cause == CAUSE_DIVERGED)
+            return true;
+    return false;
+}
+
+/* What people want to know of a worker that does not go on. In a job that somebody has cancelled,
+ * whoever is stopped first breaks the links of the others: that is as it should be. */
+static void tell_status(struct job *job, unsigned slot, const struct worker_report *status)
+{
+    struct event_facts facts = facts_of(job, status->generation, status->applied_step);
+    bool stuck = status->phase == WORKER_STUCK;
+    char text[REPORT_TEXT_SIZE + 64];
+
+    if ((!stuck && status->phase != WORKER_REFUSED) || status->cause == CAUSE_LEFT_OUT)
+        return;
+    if (stuck && view_job_cancelled(&job->daemon->mirror, job->daemon->config->cluster, job->name))
+        return;
+    if (status->cause == CAUSE_DIVERGED) {
+        events_append(job->dir, &facts, "diverged", status->text);
+        return;
+    }
+    snprintf(text, sizeof(text), "slot %u %s: %s", slot, stuck ? "is stuck" : "takes no part",
+             status->text);
+    events_append(job->dir, &facts, stuck ? "stuck" : "refused", text);
+}
+
+/* Progress of the whole job is told by the node of rank 0 alone. */
+static bool has_rank_zero(const struct job *job, unsigned slot)
+{
+    return job->plan && job->plan->worker_count > 0 &&
+           plan_find(job->plan, job->daemon->config->node, slot) == 0;
+}
+
+static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
+{
+    struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
+    bool diverged = status->cause == CAUSE_DIVERGED;
+    bool new_root = status->root && status->generation != job->statuses[slot].generation;
+    bool again =
+        diverged ? divergence_is_told(job)
+                 : status->phase == WORKER_REFUSED && job->statuses[slot].phase == WORKER_REFUSED;
+
+    job->statuses[slot] = *status;
+    if (!again)
+        tell_status(job, slot, status);
+    if (diverged) /* no later step says how far the job came, and all ranks say the same */
+        job_write_progress(job, slot);
+    if (status->phase == WORKER_STUCK)
+        suspect(job, status);
+    feed(job, &event);
+    if (new_root)
+        fencing_look(job->daemon->fencing);
+}
+
+static void take_stragglers(const struct control_progress *progress, struct progress_record *record)
+{
+    record->straggler_count = MIN(progress->verdict_count, (unsigned)RECORD_STRAGGLERS_MAX);
+    for (unsigned i = 0; i < record->straggler_count; i++) {
+        record->stragglers[i].rank = progress->verdicts[i].rank;
+        record->stragglers[i].speed = progress->verdicts[i].speed;
+    }
+}
+
+void job_write_progress(struct job *job, unsigned slot)
+{
+    const struct control_progress *progress = &job->progress[slot];
+    struct daemon *daemon = job->daemon;
+    char key[KV_KEY_MAX];
+    struct progress_record record = {
+        .generation = progress->generation,
+        .step = progress->step,
+        .steps = job->spec.train.steps,
+        .frozen_layers = progress->frozen_layers,
+        .loss = progress->loss,
+        .grad_norm = progress->grad_norm,
+        .validation_loss = progress->validation_loss,
+        .step_seconds = progress->step_seconds,
+        .tokens_per_second = progress->tokens_per_second,
+        .pause_seconds = progress->pause_seconds,
+        .checkpoint_step = job->checkpoint_step,
+        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+    };
+
+    job->progress_written_ns = clock_monotonic_ns();
+    if (job->plan && job->plan->generation == progress->generation) {
+        record.stages = job->plan->stage_count;
+        record.replicas = job->plan->replica_count;
+        record.workers = job->plan->worker_count;
+    }
+    take_stragglers(progress, &record);
+    snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_told(&job->alarms));
+    AUTO_JSON json_t *tree = progress_record_encode(&record);
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    if (!text || outbox_put(daemon->outbox,
+                            keys_said(key, daemon->config->cluster, job->name, "progress"), text))
+        log_error("no memory to write progress");
+}
+
+static void on_progress(struct job *job, unsigned slot, const struct control_progress *progress)
+{
+    double known = job->progress[slot].validation_loss;
+
+    job->progress[slot] = *progress;
+    if (isnan(progress->validation_loss)) /* measured now and then: keep the newest */
+        job->progress[slot].validation_loss = known;
+    if (has_rank_zero(job, slot) &&
+        (clock_monotonic_ns() - job->progress_written_ns >= PROGRESS_NS ||
+         progress->step == job->spec.train.steps))
+        job_write_progress(job, slot);
+}
+
+static void on_alarm(struct job *job, unsigned slot, const char *text)
+{
+    struct event_facts facts =
+        facts_of(job, job->statuses[slot].generation, job->progress[slot].step);
+
+    enum slot_alarms_news news = slot_alarms_set(&job->alarms, slot, text);
+    if (news == SLOT_ALARMS_NOTHING_NEW)
+        return;
+    events_append(job->dir, &facts, "alarm", news == SLOT_ALARMS_NEW ? text : "the alarm is over");
+    if (has_rank_zero(job, slot) && job->progress[slot].step) /* no later step may carry it */
+        job_write_progress(job, slot);
+}
+
+static void on_event(struct job *job, const struct control_message *message)
+{
+    struct event_facts facts = facts_of(job, message->progress.generation, message->progress.step);
+
+    if (message->progress.pause_seconds > 0)
+        facts.pause_seconds = message->progress.pause_seconds;
+    events_append(job->dir, &facts, "training", message->text);
+}
+
+/* A worker of a version with which this firnd cannot speak, found after an upgrade of firnd. The
+ * others go on from what they hold, as after its death. */
+static void turn_away(struct job *job, unsigned slot, unsigned protocol)
+{
+    struct event_facts facts = facts_of(job, 0, 0);
+    char text[REPORT_TEXT_SIZE];
+
+    if (job->killed[slot] || !job->processes[slot])
+        return;
+    snprintf(text, sizeof(text),
+             "the worker on slot %u speaks control protocol %u, this firnd %u to %u: it is ended",
+             slot, protocol, PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL);
+    events_append(job->dir, &facts, "worker", text);
+    log_warning("job %s: %s", job->name, text);
+    job->killed[slot] = true;
+    worker_process_kill(job->processes[slot]);
+}
+
+static void on_message(void *context, const char *name, unsigned slot,
+                       struct control_message *message)
+{
+    struct job *job = context;
+
+    (void)name;
+    switch (message->type) {
+    case CONTROL_STATUS:
+        if (protocol_meets(message->protocol_oldest, message->protocol))
+            on_status(job, slot, &message->status);
+        else
+            turn_away(job, slot, message->protocol);
+        break;
+    case CONTROL_PROGRESS:
+        on_progress(job, slot, &message->progress);
+        break;
+    case CONTROL_EVENT:
+        on_event(job, message);
+        break;
+    case CONTROL_ALARM:
+        on_alarm(job, slot, message->text);
+        break;
+    case CONTROL_CHECKPOINT:
+        recording_begin(job, slot, &message->checkpoint);
+        break;
+    default:
+        log_warning("job %s, slot %u: the worker sent an order", job->name, slot);
+    }
+}
+
+static struct agent_event exit_event(const struct job *job, unsigned slot, int exit_code,
+                                     const char *text)
+{
+    struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = exit_code};
+
+    event.on_probation = slot_service_watches(job->daemon->slot_service, slot);
+    snprintf(event.text, sizeof(event.text), "%s", text);
+    return event;
+}
+
+static void on_exited(void *context, const char *name, unsigned slot, int exit_code,
+                      const char *words)
+{
+    struct job *job = context;
+    struct event_facts facts =
+        facts_of(job, job->statuses[slot].generation, job->statuses[slot].applied_step);
+    char text[REPORT_TEXT_SIZE];
+
+    (void)name;
+    if (exit_code < 0)
+        snprintf(text, sizeof(text), "killed by signal %d (%s)", -exit_code, strsignal(-exit_code));
+    else
+        snprintf(text, sizeof(text), "exit code %d: %.200s", exit_code, words);
+    struct agent_event event = exit_event(job, slot, exit_code, text);
+    bool told =
+        job->statuses[slot].phase == WORKER_REFUSED || job->statuses[slot].phase == WORKER_BAD;
+    if (exit_code && !job->killed[slot] && !told) {
+        char line[REPORT_TEXT_SIZE + 64];
+        snprintf(line, sizeof(line), "the worker on slot %u ended: %s", slot, text);
+        events_append(job->dir, &facts, "worker", line);
+    }
+    job->processes[slot] = NULL;
+    on_alarm(job, slot, ""); /* who takes its place finds out by itself */
+    if (job->unrecorded_slot == slot)
+        recording_forget(job);
+    feed(job, &event);
+    daemon_wake(job->daemon);
+}
+
+static const struct worker_process_callbacks process_callbacks = {
+    .connected = on_connected,
+    .message = on_message,
+    .exited = on_exited,
+};
+
+/* ---- what the agent wants ---- */
+
+static struct worker_process_options process_options(struct job *job, unsigned slot)
+{
+    return (struct worker_process_options){
+        .event = job->daemon->loop.event,
+        .config = job->daemon->config,
+        .callbacks = &process_callbacks,
+        .context = job,
+        .job = job->name,
+        .spec_path = job->spec_path,
+        .job_dir = job->dir,
+        .checkpoint_dir = job->checkpoint_dir,
+        .slot = slot,
+        .device = job->daemon->self.slots[slot].device,
+    };
+}
+
+static void spawn(struct job *job, unsigned slot)
+{
+    const struct worker_process_options options = process_options(job, slot);
+    struct error error = {0};
+
+    if (slot >= job->daemon->self.slot_count || job->processes[slot]) {
+        log_error("job %s: slot %u cannot start a worker: %s", job->name, slot,
+                  job->processes[slot] ? "one is running there" : "this node has no such slot");
+        return;
+    }
+    for (struct job *other = job->daemon->jobs; other; other = other->next)
+        if (other != job && other->processes[slot]) {
+            struct agent_event event = {.type = AGENT_SLOT_WANTED, .slot = slot};
+            feed(other, &event);
+        }
+    memset(&job->statuses[slot], 0, sizeof(job->statuses[slot]));
+    job->killed[slot] = false;
+    job->progress[slot] =
+        (struct control_progress){.validation_loss = NAN, .loss = NAN, .grad_norm = NAN};
+    if (worker_process_spawn(&options, &job->processes[slot], &error)) {
+        log_error("job %s: %s", job->name, error.text);
+        snprintf(job->unstarted_text, sizeof(job->unstarted_text), "%.*s",
+                 (int)sizeof(job->unstarted_text) - 1, error.text);
+        job->unstarted |= (uint64_t)1 << slot;
+    }
+}
+
+static void send_order(struct job *job, const struct agent_action *action, enum control_type type)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+
+    if (!message || !job->processes[action->slot])
+        return;
+    message->type = type;
+    message->plan = (struct plan *)(uintptr_t)action->plan; /* only read */
+    worker_process_send(job->processes[action->slot], message);
+}
+
+static void write_report(struct job *job, const struct node_report *report)
+{
+    struct daemon *daemon = job->daemon;
+    char key[KV_KEY_MAX];
+    AUTO_JSON json_t *tree = node_report_encode(report);
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+
+    if (!text || outbox_put(daemon->outbox,
+                            keys_report(key, daemon->config->cluster, job->name, report->generation,
+                                        daemon->config->node),
+                            text))
+        log_error("job %s: no memory for a report", job->name);
+}
+
+static void take_slot_out(struct job *job, unsigned slot, const char *why, bool crashed)
+{
+    struct event_facts facts = facts_of(job, 0, 0);
+    char text[REPORT_TEXT_SIZE + 96];
+    uint64_t pause_ns = slot_service_take_out(job->daemon->slot_service, slot, why, crashed);
+
+    if (pause_ns)
+        snprintf(text, sizeof(text), "slot %u is taken out of service for %.3g min: %s", slot,
+                 (double)pause_ns / (60.0 * NS_PER_SECOND), why);
+    else
+        snprintf(text, sizeof(text),
+                 "slot %u is taken out of service until firnctl node resume %s: %s", slot,
+                 job->daemon->config->node, why);
+    events_append(job->dir, &facts, "slot", text);
+}
+
+static void carry_out(struct job *job, const struct agent_action *action)
+{
+    switch (action->type) {
+    case AGENT_SPAWN:
+        spawn(job, action->slot);
+        break;
+    case AGENT_SEND_PREPARE:
+        send_order(job, action, CONTROL_PREPARE);
+        break;
+    case AGENT_SEND_SWITCH:
+        send_order(job, action, CONTROL_SWITCH);
+        break;
+    case AGENT_SEND_STOP:
+        send_order(job, action, CONTROL_STOP);
+        break;
+    case AGENT_KILL:
+        if (job->processes[action->slot]) {
+            job->killed[action->slot] = true;
+            worker_process_kill(job->processes[action->slot]);
+        }
+        break;
+    case AGENT_REPORT:
+        write_report(job, agent_last_report(job->agent));
+        break;
+    case AGENT_SLOT_BAD:
+        take_slot_out(job, action->slot, action->text, action->crashed);
+        break;
+    }
+}
+
+/* Takes no memory: what has happened must not be lost. */
+static void step_agent(struct job *job, struct agent_event *event)
+{
+    const struct loop *loop = &job->daemon->loop.loop;
+
+    event->now_ns = loop->now_ns(loop->context);
+    agent_step(job->agent, event, job->actions);
+    for (unsigned i = 0; i < job->actions->count; i++)
+        carry_out(job, &job->actions->list[i]);
+    if (loop->timer_set(loop->context, job->tick, job->actions->wake_at_ns))
+        log_error("job %s: its timer failed", job->name);
+}
+
+/* A worker that could not be started has ended, to the agent; only when all else that it wanted is
+ * done can it be told. */
+static void tell_unstarted(struct job *job)
+{
+    while (job->unstarted) {
+        unsigned slot = (unsigned)__builtin_ctzll(job->unstarted);
+        struct agent_event event = exit_event(job, slot, 1, job->unstarted_text);
+        job->unstarted &= ~((uint64_t)1 << slot);
+        step_agent(job, &event);
+    }
+}
+
+/*
+ * What the agent and the workers' words take is a hundred times as much as the rest of a job, and
+ * etcd keeps jobs that are over for days. So a job that has nothing to do with
+ * this node does without, until a plan names it: also one that ends the job, which waits for its
+ * word.
+ */
+static void lull(struct job *job)
+{
+    agent_free(job->agent);
+    job->agent = NULL;
+    free(job->actions);
+    job->actions = NULL;
+    free(job->statuses);
+    job->statuses = NULL;
+}
+
+static bool rouse(struct job *job)
+{
+    const struct daemon *daemon = job->daemon;
+    struct agent_event plan = {.type = AGENT_PLAN, .plan = job->plan};
+    struct agent_event next = {.type = AGENT_NEXT, .plan = job->prepared};
+
+    if (job->agent)
+        return true;
+    job->statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->statuses));
+    job->actions = calloc(1, sizeof(*job->actions));
+    if (job->statuses && job->actions)
+        job->agent = agent_new(job->name, daemon->config->node, daemon->self.links,
+                               daemon->config->failure_timeout_ns);
+    if (!job->agent) {
+        lull(job);
+        return false;
+    }
+    if (job->plan)
+        step_agent(job, &plan);
+    if (job->prepared)
+        step_agent(job, &next);
+    return true;
+}
+
+static void rest(struct job *job)
+{
+    const struct loop *loop = &job->daemon->loop.loop;
+
+    if (!job->agent || !job_idle(job) || !agent_rests(job->agent) ||
+        loop->timer_set(loop->context, job->tick, UINT64_MAX))
+        return;
+    lull(job);
+    job->alone_generation = 0;
+}
+
+/* Without memory for an agent nothing is lost: it begins with the plans, and this node has had no
+ * part in them yet. */
+static void look_again(struct job *job)
+{
+    const struct loop *loop = &job->daemon->loop.loop;
+
+    log_error("job %s: no memory to follow what happened; looking again soon", job->name);
+    if (loop->timer_set(loop->context, job->tick, loop->now_ns(loop->context) + NS_PER_SECOND / 10))
+        log_error("a timer failed");
+}
+
+static void feed(struct job *job, struct agent_event *event)
+{
+    if (!rouse(job)) {
+        look_again(job);
+        return;
+    }
+    step_agent(job, event);
+    tell_unstarted(job);
+}
+
+static void on_tick(void *context)
+{
+    struct agent_event event = {.type = AGENT_TICK};
+
+    feed(context, &event);
+}
+
+/* ---- plans ---- */
+
+static struct plan *decode_plan(const struct job *job, const struct mirror_entry *entry)
+{
+    struct error error = {0};
+    struct plan *plan = NULL;
+
+    if (meaning_of_plan(&job->daemon->mirror, entry, &plan, &error))
+        log_error("job %s: the plan at %s is not understood: %s", job->name, entry->key,
+                  error.text);
+    return plan;
+}
+
+/* A planned one lets the generation that it follows go on, which need not be the one of @old: that
+ * may never have begun. */
+static void remember_key_before(struct job *job, const struct plan *old, const struct plan *plan)
+{
+    if (!plan->planned)
+        job->key_before[0] = '\0';
+    else if (plan->follows == old->generation)
+        memcpy(job->key_before, old->key, sizeof(job->key_before));
+}
+
+static void sync_plan(struct job *job, const char *leaf, enum agent_event_type type,
+                      struct plan **plan, int64_t *revision)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry = mirror_find(
+        &job->daemon->mirror, keys_job(key, job->daemon->config->cluster, job->name, leaf));
+    int64_t now = entry ? entry->mod_revision : 0;
+
+    if (now == *revision)
+        return;
+    struct plan *decoded = entry ? decode_plan(job, entry) : NULL;
+    if (entry && !decoded)
+        return;
+    struct plan *old = *plan;
+    if (type == AGENT_PLAN && decoded && old && decoded->generation != old->generation)
+        remember_key_before(job, old, decoded);
+    *plan = decoded;
+    *revision = now;
+    struct agent_event event = {.type = type, .plan = decoded};
+    if (job->agent || (decoded && plan_find_node(decoded, job->daemon->config->node) >= 0))
+        feed(job, &event);
+    plan_free(old);
+}
+
+void job_sync(struct job *job)
+{
+    sync_plan(job, "generation", AGENT_PLAN, &job->plan, &job->plan_revision);
+    sync_plan(job, "next", AGENT_NEXT, &job->prepared, &job->prepared_revision);
+    recording_sync(job);
+    sweeping_sync(job);
+    copying_sync(job);
+    rest(job);
+}
+
+void job_slot_mended(struct job *job, unsigned slot)
+{
+    struct agent_event event = {.type = AGENT_SLOT_MENDED, .slot = slot};
+
+    if (job->agent)
+        feed(job, &event);
+}
+
+void job_gone(struct job *job)
+{
+    struct agent_event event = {.type = AGENT_PLAN};
+
+    /* A job that is removed is over before: this one trains. */
+    if (!job->gone && !job_idle(job))
+        log_error(
+            "etcd no longer knows job %s, so its workers end here. If etcd was emptied: firnctl "
+            "job submit FILE --from %s lets it go on from its newest checkpoint",
+            job->name, job->checkpoint_dir);
+    job->gone = true;
+    if (job->agent)
+        feed(job, &event);
+}
+
+bool job_idle(const struct job *job)
+{
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
+        if (job->processes[slot])
+            return false;
+    return true;
+}
+
+/* ---- start and end ---- */
+
+static void on_record_retry(void *context)
+{
+    recording_sync(context);
+}
+
+static int write_spec(struct job *job, int64_t created, struct error *error)
+{
+    AUTO_JSON json_t *tree = job_spec_encode(&job->spec);
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    int status = job_folder_open(job->dir, created, error);
+
+    if (status)
+        return status;
+    if (!text)
+        return error_set(error, -ENOMEM, "no memory for the specification of job %s", job->name);
+    return file_replace(job->spec_path, text, strlen(text), 0644, error);
+}
+
+/* An operator has said so later than @report, perhaps while no firnd was here to hear it. */
+static bool is_excused(const struct daemon *daemon, const struct mirror_entry *report)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *excused = mirror_find(
+        &daemon->mirror, keys_excused(key, daemon->config->cluster, daemon->config->node));
+
+    return excused && excused->mod_revision > report->mod_revision;
+}
+
+/* What an earlier firnd of this node wrote about the plan in force: the agent must not start a
+ * worker twice. */
+static int tell_reported(struct job *job, struct error *error)
+{
+    struct daemon *daemon = job->daemon;
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *generation = mirror_find(
+        &daemon->mirror, keys_job(key, daemon->config->cluster, job->name, "generation"));
+    struct plan *plan = generation ? decode_plan(job, generation) : NULL;
+    const struct mirror_entry *written =
+        plan ? mirror_find(&daemon->mirror, keys_report(key, daemon->config->cluster, job->name,
+                                                        plan->generation, daemon->config->node))
+             : NULL;
+    AUTO_JSON json_t *tree = NULL;
+    struct error why = {0};
+
+    plan_free(plan);
+    if (!written)
+        return 0;
+    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report)); /* more than a megabyte */
+    struct agent_event event = {
+        .type = AGENT_REPORTED, .report = report, .excused = is_excused(daemon, written)};
+    if (!report)
+        return error_set(error, -ENOMEM, "no memory for what this node has said of job %s",
+                         job->name);
+    if (json_parse(written->value, strlen(written->value), written->key, &tree, &why) ||
+        node_report_decode(tree, report, &why))
+        log_warning("job %s: %s", job->name, why.text);
+    else
+        feed(job, &event);
+    return 0;
+}
+
+static void adopt_workers(struct job *job)
+{
+    for (unsigned slot = 0; slot < job->daemon->self.slot_count; slot++) {
+        const struct worker_process_options options = process_options(job, slot);
+        struct error error = {0};
+        int status = worker_process_adopt(&options, &job->processes[slot], &error);
+        if (status) {
+            if (status != -ENOENT && status != -ECONNREFUSED) /* those: nobody is there */
+                log_warning("job %s: %s", job->name, error.text);
+            continue;
+        }
+        log_info("job %s: took over the running worker %d on slot %u", job->name,
+                 worker_process_pid(job->processes[slot]), slot);
+        on_connected(job, job->name, slot);
+    }
+}
+
+/* NULL or damaged: of an earlier firnctl, or nothing that may become part of a path. */
+static void read_submission(struct job *job)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry = mirror_find(
+        &job->daemon->mirror, keys_job(key, job->daemon->config->cluster, job->name, "submission"));
+    struct submission_record record;
+    AUTO_JSON json_t *tree = NULL;
+    struct error error = {0};
+
+    if (!entry)
+        return;
+    if (json_parse(entry->value, strlen(entry->value), entry->key, &tree, &error) ||
+        submission_record_decode(tree, &record, &error))
+        log_error("job %s: %s: %s", job->name, entry->key, error.text);
+    else
+        memcpy(job->submission, record.id, sizeof(job->submission));
+}
+
+/* Every node comes to the same name, and no other submission does, whatever lies there: nothing has
+ * to be looked at, which a disk that is away would not allow. */
+static void choose_checkpoint_dir(struct job *job)
+{
+    const char *base = job->spec.checkpoint.path[0] ? job->spec.checkpoint.path
+                                                    : job->daemon->config->checkpoint_dir;
+
+    read_submission(job);
+    snprintf(job->checkpoint_name, sizeof(job->checkpoint_name), "%s%s%s", job->name,
+             job->submission[0] ? "." : "", job->submission);
+    snprintf(job->checkpoint_dir, sizeof(job->checkpoint_dir), "%s/%s", base, job->checkpoint_name);
+}
+
+int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec, int64_t created,
+             struct job **ret_job, struct error *error)
+{
+    struct job *job = calloc(1, sizeof(*job));
+    int status;
+
+    if (!job)
+        return error_set(error, -ENOMEM, "no memory for job %s", name);
+    job->daemon = daemon;
+    job->spec = *spec;
+    job->created = created;
+    snprintf(job->name, sizeof(job->name), "%s", name);
+    daemon_job_dir(daemon, name, job->dir);
+    snprintf(job->spec_path, sizeof(job->spec_path), "%.*s/spec.json", CONFIG_TEXT_SIZE - 16,
+             job->dir);
+    choose_checkpoint_dir(job);
+    status = rouse(job) ? 0 : error_set(error, -ENOMEM, "no memory for job %s", name);
+    if (!status)
+        status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_tick, job, &job->tick);
+    if (!status)
+        status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_record_retry, job,
+                                             &job->record_retry);
+    if (!status)
+        status = write_spec(job, created, error);
+    if (!status)
+        status = tell_reported(job, error);
+    if (status) {
+        job_close(job);
+        return status;
+    }
+    adopt_workers(job);
+    *ret_job = job;
+    return 0;
+}
+
+void job_close(struct job *job)
+{
+    if (!job)
+        return;
+    recording_forget(job);
+    fencing_forget(job->daemon->fencing, job);
+    sweeping_stop(job);
+    copying_stop(job);
+    for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
+        worker_process_free(job->processes[slot]);
+    job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->tick);
+    job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->record_retry);
+    lull(job);
+    plan_free(job->plan);
+    plan_free(job->prepared);
+    free(job);
+}

@@ -1,0 +1,146 @@
+#include "daemon/jobs/slot_service.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/core/daemon.h"
+#include "daemon/node/inventory.h"
+#include "daemon/jobs/job.h"
+#include "elastic/agent/slot_backoff.h"
+#include "membership/transport/timer.h"
+
+struct slot_service {
+    struct daemon *daemon;
+    struct alarm retry;
+    struct probation probations[RECORD_SLOTS_MAX];
+    bool excuses_known;       /* the key `excused` has been looked at, as of the revision: */
+    int64_t excused_revision; /* of an operator's last word that slots are good; 0: none */
+};
+
+static uint64_t now_of(const struct slot_service *service)
+{
+    const struct loop *loop = &service->daemon->loop.loop;
+
+    return loop->now_ns(loop->context);
+}
+
+static void set_retry(struct slot_service *service)
+{
+    uint64_t next_ns = UINT64_MAX;
+
+    for (unsigned slot = 0; slot < service->daemon->self.slot_count; slot++)
+        if (service->probations[slot].is_out)
+            next_ns = MIN(next_ns, service->probations[slot].until_ns);
+    if (next_ns == UINT64_MAX)
+        alarm_clear(&service->retry);
+    else
+        alarm_set_at(&service->retry, next_ns);
+}
+
+static void tell_jobs(const struct slot_service *service, unsigned slot)
+{
+    for (struct job *job = service->daemon->jobs; job; job = job->next)
+        job_slot_mended(job, slot);
+}
+
+uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, const char *why,
+                               bool crashed)
+{
+    struct daemon *daemon = service->daemon;
+    struct node_record *self = &daemon->self;
+    uint64_t now_ns = now_of(service), pause_ns = 0;
+
+    snprintf(self->slots[slot].bad, sizeof(self->slots[slot].bad), "%.127s",
+             why[0] ? why : "unknown");
+    if (crashed)
+        pause_ns = MAX(probation_take_out(&service->probations[slot], now_ns,
+                                          daemon->config->failure_timeout_ns),
+                       now_ns) -
+                   now_ns;
+    else
+        service->probations[slot] = (struct probation){0};
+    self->slots[slot].retry_unix_ns =
+        crashed ? clock_real()->realtime_ns(clock_real()->context) + pause_ns : 0;
+    set_retry(service);
+    daemon_publish_self(daemon);
+    return pause_ns;
+}
+
+bool slot_service_watches(const struct slot_service *service, unsigned slot)
+{
+    return probation_watches(&service->probations[slot], now_of(service));
+}
+
+static void on_retry(void *context)
+{
+    struct slot_service *service = context;
+    struct daemon *daemon = service->daemon;
+
+    for (unsigned slot = 0; slot < daemon->self.slot_count; slot++) {
+        if (!probation_try(&service->probations[slot], now_of(service),
+                           daemon->config->failure_timeout_ns))
+            continue;
+        log_info("slot %u is tried again; it was out of service: %s", slot,
+                 daemon->self.slots[slot].bad);
+        inventory_excuse_slot(daemon->inventory, slot);
+        tell_jobs(service, slot);
+    }
+    set_retry(service);
+    daemon_publish_self(daemon);
+}
+
+void slot_service_excuse(struct slot_service *service)
+{
+    inventory_excuse(service->daemon->inventory);
+    for (unsigned slot = 0; slot < service->daemon->self.slot_count; slot++) {
+        service->probations[slot] = (struct probation){0};
+        tell_jobs(service, slot);
+    }
+    set_retry(service);
+}
+
+/* `firnctl node resume` of a node that does not drain leaves no other trace. What was said before
+ * this firnd began is no news to its slots, which it has looked at itself: only to what an earlier
+ * one has reported of them (daemon/jobs/job.c). */
+void slot_service_sync(struct slot_service *service)
+{
+    struct daemon *daemon = service->daemon;
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry = mirror_find(
+        &daemon->mirror, keys_excused(key, daemon->config->cluster, daemon->config->node));
+    int64_t revision = entry ? entry->mod_revision : 0;
+
+    if (service->excuses_known && revision > service->excused_revision) {
+        log_info("an operator says that this node's slots are good again");
+        slot_service_excuse(service);
+        daemon_publish_self(daemon);
+    }
+    service->excuses_known = true;
+    service->excused_revision = revision;
+}
+
+int slot_service_new(struct daemon *daemon, struct slot_service **ret_service)
+{
+    struct slot_service *service = calloc(1, sizeof(*service));
+    int status;
+
+    if (!service)
+        return -ENOMEM;
+    service->daemon = daemon;
+    status = alarm_init(&service->retry, &daemon->loop.loop, on_retry, service);
+    if (status)
+        free(service);
+    else
+        *ret_service = service;
+    return status;
+}
+
+void slot_service_free(struct slot_service *service)
+{
+    if (!service)
+        return;
+    alarm_done(&service->retry);
+    free(service);
+}

@@ -1,0 +1,609 @@
+#include "daemon/leader/leading.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "checkpoint/format/folder_marks.h"
+#include "checkpoint/read/reader.h"
+#include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/events.h"
+#include "daemon/checkpoint/download.h"
+#include "daemon/leader/queueing.h"
+#include "daemon/core/view.h"
+
+#define RETRY_NS            (NS_PER_SECOND / 5)
+#define OLD_GENERATIONS_MAX 4 /* whose reports go with one plan */
+
+/*
+ * A look at a job of a thousand nodes takes milliseconds, and as many reports may come one by one:
+ * after each look the leader rests for some times as long as that took, longer while nobody would
+ * notice.
+ */
+#define REST_SHARE     3
+#define REST_SHARE_MAX 10
+#define UNNOTICED_NS   (NS_PER_SECOND / 20)
+
+/* One job as its leader remembers it. */
+struct led {
+    struct led *next;
+    struct leading *leading;
+    char job[NAME_SIZE];
+    struct leader_memory memory;
+    struct refused_checkpoints refused;
+    struct queueing_need need;
+    struct kv_request *writing;
+    struct kv_request *marking; /* a record, as damaged */
+    enum leader_action action;  /* being written */
+    char words[PLAN_REASON_SIZE + 128];
+    uint64_t generation;
+    struct loop_timer *timer;
+    uint64_t rests_until_ns;
+    bool told_over; /* the events have the job's end */
+};
+
+/*
+ * Jobs compete for the same slots, so plans are made one at a time: while one is being written, and
+ * until the mirror shows it, no view of another job would be true.
+ */
+struct leading {
+    struct daemon *daemon;
+    struct fetching *fetching;
+    struct led *jobs;
+    struct led *writer;       /* whose plan is being written; NULL: nobody's */
+    int64_t written_revision; /* of the last plan that went through */
+};
+
+static const char *const state_words[] = {
+    [JOB_WAITING] = "waiting",       [JOB_PREPARING] = "preparing", [JOB_RUNNING] = "running",
+    [JOB_RECOVERING] = "recovering", [JOB_PAUSING] = "pausing",     [JOB_PAUSED] = "paused",
+    [JOB_COMPLETED] = "completed",   [JOB_CANCELLED] = "cancelled", [JOB_FAILED] = "failed",
+};
+
+static void consider(struct led *led);
+
+static void wake_at(struct led *led, uint64_t at_ns)
+{
+    const struct loop *loop = &led->leading->daemon->loop.loop;
+
+    if (loop->timer_set(loop->context, led->timer, at_ns))
+        log_error("job %s: the leader's timer failed", led->job);
+}
+
+static void tell(const struct led *led, const char *kind, const char *text)
+{
+    struct daemon *daemon = led->leading->daemon;
+    char dir[CONFIG_TEXT_SIZE];
+    struct event_facts facts = {.job = led->job,
+                                .node = daemon->config->node,
+                                .generation = led->generation,
+                                .pause_seconds = -1};
+
+    daemon_job_dir(daemon, led->job, dir);
+    events_append(dir, &facts, kind, text);
+}
+
+/* ---- writing ---- */
+
+static void on_written(void *context, const struct kv_result *result)
+{
+    struct led *led = context;
+    const struct loop *loop = &led->leading->daemon->loop.loop;
+
+    led->writing = NULL;
+    led->leading->writer = NULL;
+    if (!result->status && result->succeeded) {
+        led->leading->written_revision = result->revision;
+        if (led->action == LEADER_PUBLISH || led->action == LEADER_PREPARE)
+            tell(led, led->action == LEADER_PUBLISH ? "plan" : "prepare", led->words);
+    } else {
+        log_info("job %s: the leader's write did not go through (%s); looking again", led->job,
+                 result->status ? result->error.text : "the keys have changed meanwhile");
+    }
+    wake_at(led, loop->now_ns(loop->context) + (result->status ? RETRY_NS : 0));
+    daemon_wake(led->leading->daemon); /* the others have waited for this */
+}
+
+static bool make_key(struct plan *plan)
+{
+    uint8_t random[32];
+
+    if (getrandom(random, sizeof(random), 0) != sizeof(random))
+        return false;
+    for (size_t i = 0; i < sizeof(random); i++)
+        snprintf(plan->key + 2 * i, 3, "%02x", random[i]);
+    return true;
+}
+
+static char *plan_text(struct plan *plan)
+{
+    AUTO_JSON json_t *tree = NULL;
+
+    if (!plan->key[0] && !make_key(plan))
+        return NULL;
+    tree = plan_encode(plan);
+    return tree ? json_text(tree) : NULL;
+}
+
+/*
+ * Reports of generations before the one in force are of no use to anybody any more: those of the
+ * generation before it, and of others where an earlier leader left some.
+ */
+static unsigned find_old_reports(const struct led *led, uint64_t keep_from,
+                                 char ret_prefixes[OLD_GENERATIONS_MAX][KV_KEY_MAX])
+{
+    const struct daemon *daemon = led->leading->daemon;
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    unsigned used = 0;
+    size_t count =
+        mirror_range(&daemon->mirror,
+                     keys_said(prefix, daemon->config->cluster, led->job, "reports/"), &entries);
+    size_t length = strlen(prefix);
+    uint64_t last = 0; /* those of one generation stand together */
+
+    for (size_t i = 0; i < count && used < OLD_GENERATIONS_MAX; i++) {
+        uint64_t generation = strtoull(entries[i].key + length, NULL, 10);
+        if (generation >= keep_from || (used > 0 && generation == last))
+            continue;
+        keys_report(ret_prefixes[used++], daemon->config->cluster, led->job, generation, "");
+        last = generation;
+    }
+    return used;
+}
+
+static void write_plan(struct led *led, const struct view *view,
+                       const struct leader_decision *decision)
+{
+    struct daemon *daemon = led->leading->daemon;
+    char generation_key[KV_KEY_MAX], next_key[KV_KEY_MAX];
+    char old_reports[OLD_GENERATIONS_MAX][KV_KEY_MAX];
+    struct kv_operation operations[2 + OLD_GENERATIONS_MAX];
+    size_t count = 0;
+    AUTO_FREE char *text = decision->plan ? plan_text(decision->plan) : NULL;
+
+    keys_job(generation_key, daemon->config->cluster, led->job, "generation");
+    keys_job(next_key, daemon->config->cluster, led->job, "next");
+    const struct kv_compare compares[] = {
+        election_guard(daemon->election),
+        {.key = generation_key, .target = KV_MOD_REVISION, .value = view->plan_revision},
+        {.key = next_key, .target = KV_MOD_REVISION, .value = view->next_revision},
+    };
+    if (decision->action == LEADER_PREPARE) {
+        operations[count++] = (struct kv_operation){.type = KV_PUT, .key = next_key, .value = text};
+    } else if (decision->action == LEADER_PUBLISH) {
+        operations[count++] =
+            (struct kv_operation){.type = KV_PUT, .key = generation_key, .value = text};
+        operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = next_key};
+        unsigned old_count =
+            find_old_reports(led, view->plan ? view->plan->generation : 0, old_reports);
+        for (unsigned i = 0; i < old_count; i++)
+            operations[count++] =
+                (struct kv_operation){.type = KV_DELETE_PREFIX, .key = old_reports[i]};
+    } else {
+        operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = next_key};
+    }
+    led->action = decision->action;
+    led->generation = decision->plan ? decision->plan->generation : view->next->generation;
+    snprintf(led->words, sizeof(led->words), "%s generation %" PRIu64 ": %s",
+             decision->action == LEADER_PREPARE ? "preparing" : "plan of", led->generation,
+             decision->plan ? decision->plan->reason_text : "");
+    if ((decision->plan && !text) ||
+        daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations, count,
+                        on_written, led, &led->writing)) {
+        log_error("job %s: a plan could not be sent; trying again", led->job);
+        wake_at(led, daemon->loop.loop.now_ns(&daemon->loop) + RETRY_NS);
+        return;
+    }
+    led->leading->writer = led;
+}
+
+/* The state is for people and changes rarely; the newest words win. */
+static void write_state(struct led *led, const struct view *view, const char *state,
+                        const char *text)
+{
+    struct daemon *daemon = led->leading->daemon;
+    char key[KV_KEY_MAX];
+    struct state_record record = {.unix_ns = clock_real()->realtime_ns(clock_real()->context)};
+
+    if (!strcmp(view->state.state, state) && !strcmp(view->state.text, text))
+        return;
+    snprintf(record.state, sizeof(record.state), "%s", state);
+    snprintf(record.text, sizeof(record.text), "%s", text);
+    bool over = view_job_over(state);
+    if (over && daemon->config->keep_finished_ns)
+        record.kept_until_unix_ns = record.unix_ns + daemon->config->keep_finished_ns;
+    AUTO_JSON json_t *tree = state_record_encode(&record);
+    AUTO_FREE char *words = tree ? json_text(tree) : NULL;
+    if (!words || outbox_put(daemon->outbox,
+                             keys_said(key, daemon->config->cluster, led->job, "state"), words))
+        log_error("job %s: no memory to write its state", led->job);
+    if (over && !led->told_over && strcmp(view->state.state, state))
+        tell(led, "state", text[0] ? text : state);
+    led->told_over = over;
+}
+
+/* ---- deciding ---- */
+
+static void on_marked(void *context, const struct kv_result *result)
+{
+    struct led *led = context;
+    const struct loop *loop = &led->leading->daemon->loop.loop;
+
+    led->marking = NULL;
+    if (result->status) /* the store is away; otherwise the mirror shows the record soon */
+        wake_at(led, loop->now_ns(loop->context) + RETRY_NS);
+}
+
+/* What was found damaged is noted in its record, one at a time, unless it has been written anew
+ * meanwhile. */
+static void mark_damaged(struct led *led)
+{
+    struct daemon *daemon = led->leading->daemon;
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count =
+        mirror_range(&daemon->mirror,
+                     keys_job(prefix, daemon->config->cluster, led->job, "checkpoints/"), &entries);
+
+    for (size_t i = 0; i < count && !led->marking; i++) {
+        const char *why = refused_damage(&led->refused, entries[i].mod_revision);
+        AUTO_FREE char *text = why ? checkpoint_entry_damaged(&entries[i], why) : NULL;
+        const struct kv_compare compares[] = {
+            election_guard(daemon->election),
+            {.key = entries[i].key, .target = KV_MOD_REVISION, .value = entries[i].mod_revision}};
+        const struct kv_operation operation = {
+            .type = KV_PUT, .key = entries[i].key, .value = text};
+        if (text && daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares),
+                                    &operation, 1, on_marked, led, &led->marking))
+            log_error("job %s: no memory to note a damaged checkpoint", led->job);
+    }
+}
+
+/* @damaged: else it was out of reach for too long */
+static void refuse(struct led *led, uint64_t step, int64_t revision, const char *unasked,
+                   bool damaged, const char *why)
+{
+    char text[ERROR_TEXT_SIZE + 128];
+
+    if (damaged && !unasked[0])
+        refused_add_damaged(&led->refused, revision, why);
+    else
+        refused_add(&led->refused, revision, unasked);
+    if (unasked[0])
+        snprintf(text, sizeof(text),
+                 "the checkpoint of step %" PRIu64 " cannot be read without nodes that are away "
+                 "(%.256s): %s",
+                 step, unasked, why);
+    else
+        snprintf(text, sizeof(text),
+                 "the checkpoint of step %" PRIu64 " is refused, the one before it is taken: %s",
+                 step, why);
+    log_warning("job %s: %s", led->job, text);
+    tell(led, "checkpoint", text);
+}
+
+/* So that no later one shares its files, where this node reaches the folder. One whose manifest
+ * does not load shares nothing anyway. */
+static void mark_folder(const struct led *led, const char *path)
+{
+    struct error error = {0};
+
+    if (checkpoint_mark_damaged(path, &error) && error.code != -ENOENT && error.code != -EBADMSG)
+        log_warning("job %s: %s", led->job, error.text);
+}
+
+/*
+ * A checkpoint that does not open is never planned with: the one before it is taken. Opening reads
+ * headers only; what is wrong deeper inside the workers find. One that this node does not reach may
+ * still be within theirs.
+ */
+static bool checkpoint_opens(struct led *led, const struct view *view, const struct plan *plan)
+{
+    struct checkpoint_reader *reader;
+    struct error error = {0};
+    int status;
+
+    if (plan->source != PLAN_SOURCE_CHECKPOINT || plan->resume_step != view->view.checkpoint.step)
+        return true;
+    if (view->view.checkpoint.shares) /* its parts lie elsewhere: the workers look at them */
+        return true;
+    status = checkpoint_open(plan->restore_path, &reader, &error);
+    if (!status) {
+        checkpoint_close(reader);
+        return true;
+    }
+    if (!checkpoint_is_lost(plan->restore_path, status)) {
+        log_warning("job %s: the leader cannot look at the checkpoint of step %" PRIu64 ": %s",
+                    led->job, plan->resume_step, error.text);
+        return true;
+    }
+    refuse(led, plan->resume_step, view->checkpoint_revision, "", true, error.text);
+    mark_folder(led, plan->restore_path);
+    return false;
+}
+
+/* A worker of the plan in force has read its checkpoint and found it damaged: not that one again,
+ * or not before nodes are back that the workers could not ask. Whether the view was made with it
+ * still among the choices. */
+static bool refuse_lost(struct led *led, const struct view *view)
+{
+    const struct worker_report *witness =
+        refused_witness(view->plan, view->reports, view->view.report_count);
+    char unasked[REFUSED_UNASKED_SIZE];
+
+    if (!witness || view->view.checkpoint.step != view->plan->resume_step ||
+        strcmp(view->view.checkpoint.path, view->plan->restore_path))
+        return false;
+    copies_unasked(view->view.checkpoint.shares, view->plan, unasked, sizeof(unasked));
+    const char *known = refused_unasked(&led->refused, view->checkpoint_revision);
+    if (known && !strcmp(known, unasked)) /* heard already: one of them is back since */
+        return false;
+    refuse(led, view->plan->resume_step, view->checkpoint_revision, unasked, true, witness->text);
+    if (!view->view.checkpoint.shares)
+        mark_folder(led, view->plan->restore_path);
+    return true;
+}
+
+/* A plan that begins from a checkpoint or from step 0; or none, because the nodes that have the
+ * checkpoint are away. */
+static bool begins_anew(const struct leader_decision *decision)
+{
+    if (decision->action == LEADER_PREPARE || decision->action == LEADER_PUBLISH)
+        return decision->plan && decision->plan->worker_count > 0 &&
+               decision->plan->source != PLAN_SOURCE_MEMORY;
+    return decision->misses_checkpoint;
+}
+
+/* Not before what the object store has is known to be no newer, or is here. */
+static bool waits_for_store(struct led *led, const struct view *view,
+                            const struct leader_decision *decision)
+{
+    char text[RECORD_TEXT_SIZE];
+
+    if (!begins_anew(decision) ||
+        !fetching_holds(led->leading->fetching, led->job, view->view.checkpoint.step, text))
+        return false;
+    write_state(led, view, state_words[decision->state], text);
+    wake_at(led, view->view.now_ns + NS_PER_SECOND);
+    return true;
+}
+
+static void carry_out(struct led *led, const struct view *view, struct leader_decision *decision)
+{
+    struct daemon *daemon = led->leading->daemon;
+
+    if (decision->gives_up_checkpoint) {
+        refuse(led, view->view.checkpoint.step, view->checkpoint_revision, "", false,
+               decision->text);
+        wake_at(led, view->view.now_ns);
+        return;
+    }
+    if (waits_for_store(led, view, decision))
+        return;
+    write_state(led, view, state_words[decision->state], decision->text);
+    if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
+        return;
+    if (decision->action == LEADER_PUBLISH && !checkpoint_opens(led, view, decision->plan)) {
+        wake_at(led, daemon->loop.loop.now_ns(&daemon->loop));
+        return;
+    }
+    write_plan(led, view, decision);
+}
+
+static const struct queueing_need *need_of(const void *context, const char *job)
+{
+    const struct leading *leading = context;
+
+    for (const struct led *led = leading->jobs; led; led = led->next)
+        if (!strcmp(led->job, job))
+            return &led->need;
+    return NULL;
+}
+
+/* It may have had all that it needs: then the others are not to wait for it. */
+static void learn(struct led *led, const struct view *view, const struct queueing *queueing)
+{
+    unsigned before = led->need.slots;
+
+    queueing_learn(queueing, view->view.now_ns, &led->need);
+    if (led->need.slots > before)
+        daemon_wake(led->leading->daemon);
+}
+
+static void decide(struct led *led, struct view *view, const struct queueing *queueing)
+{
+    struct leader_decision decision = {0};
+    struct error error = {0};
+
+    view->view.queue = queueing_place(queueing);
+    if (leader_decide(&view->view, &led->memory, &decision, &error)) {
+        log_error("job %s: the leader cannot decide: %s", led->job, error.text);
+        wake_at(led, view->view.now_ns + RETRY_NS);
+        return;
+    }
+    wake_at(led, decision.wake_at_ns);
+    if (decision.action == LEADER_NOTHING && decision.state == JOB_WAITING)
+        learn(led, view, queueing);
+    carry_out(led, view, &decision);
+    plan_free(decision.plan);
+}
+
+/* In its place among the others. */
+static void decide_in_turn(struct led *led, struct view *view)
+{
+    const struct daemon *daemon = led->leading->daemon;
+    struct queueing queueing = {0};
+
+    if (queueing_look(&daemon->mirror, daemon->config->cluster, led->job, view, need_of,
+                      led->leading, &queueing)) {
+        log_error("job %s: no memory to look at the other jobs", led->job);
+        wake_at(led, view->view.now_ns + RETRY_NS);
+        return;
+    }
+    decide(led, view, &queueing);
+    queueing_done(&queueing);
+}
+
+/* Not while saying goodbye, nor before all keys have come. */
+static bool leads(const struct daemon *daemon)
+{
+    return daemon->election && election_leads(daemon->election) && !daemon->partial;
+}
+
+static uint64_t rest_ns(uint64_t took_ns)
+{
+    return MAX(REST_SHARE * took_ns, MIN(REST_SHARE_MAX * took_ns, UNNOTICED_NS));
+}
+
+static void consider(struct led *led)
+{
+    struct daemon *daemon = led->leading->daemon;
+    struct view *view;
+    struct error error = {0};
+    uint64_t begun_ns = daemon->loop.loop.now_ns(&daemon->loop);
+
+    if (!leads(daemon) || daemon->store_away || led->leading->writer ||
+        daemon->mirror.revision < led->leading->written_revision ||
+        view_job_rests(&daemon->mirror, daemon->config->cluster, led->job))
+        return;
+    if (begun_ns < led->rests_until_ns) {
+        wake_at(led, led->rests_until_ns);
+        return;
+    }
+    int status = view_make(&daemon->mirror, daemon->config->cluster, led->job, begun_ns,
+                           daemon->config->failure_timeout_ns, &led->refused, &view, &error);
+    if (status) {
+        if (status != -ENOENT)
+            log_error("job %s: %s", led->job, error.text);
+        return;
+    }
+    if (refuse_lost(led, view))
+        wake_at(led, view->view.now_ns);
+    else
+        decide_in_turn(led, view);
+    mark_damaged(led);
+    view_free(view);
+    uint64_t ended_ns = daemon->loop.loop.now_ns(&daemon->loop);
+    led->rests_until_ns = ended_ns + rest_ns(ended_ns - begun_ns);
+}
+
+static void on_timer(void *context)
+{
+    consider(context);
+}
+
+/* ---- jobs come and go ---- */
+
+static void led_free(struct led *led)
+{
+    struct daemon *daemon = led->leading->daemon;
+
+    if (led->leading->writer == led)
+        led->leading->writer = NULL;
+    daemon->kv->cancel(daemon->kv->context, led->writing);
+    daemon->kv->cancel(daemon->kv->context, led->marking);
+    daemon->loop.loop.timer_remove(&daemon->loop, led->timer);
+    free(led);
+}
+
+static struct led *find_or_add(struct leading *leading, const char *job)
+{
+    struct daemon *daemon = leading->daemon;
+    struct led *led;
+
+    for (led = leading->jobs; led; led = led->next)
+        if (!strcmp(led->job, job))
+            return led;
+    led = calloc(1, sizeof(*led));
+    if (!led)
+        return NULL;
+    led->leading = leading;
+    snprintf(led->job, sizeof(led->job), "%s", job);
+    if (daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_timer, led, &led->timer)) {
+        free(led);
+        return NULL;
+    }
+    led->next = leading->jobs;
+    leading->jobs = led;
+    return led;
+}
+
+static void forget_removed(struct leading *leading)
+{
+    struct daemon *daemon = leading->daemon;
+    struct led **link = &leading->jobs;
+    char key[KV_KEY_MAX];
+
+    while (*link) {
+        struct led *led = *link;
+        if (mirror_find(&daemon->mirror,
+                        keys_job(key, daemon->config->cluster, led->job, "spec"))) {
+            link = &led->next;
+            continue;
+        }
+        *link = led->next;
+        led_free(led);
+    }
+}
+
+void leading_run(struct leading *leading)
+{
+    struct daemon *daemon = leading->daemon;
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+    size_t count;
+
+    forget_removed(leading);
+    if (!leads(daemon)) {
+        fetching_stop(leading->fetching);
+        leading->written_revision = 0; /* of another term, perhaps of another store */
+        return;
+    }
+    count = mirror_range(&daemon->mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
+    for (size_t i = 0; i < count; i++) {
+        char job[NAME_SIZE], leaf[128];
+        if (!keys_match_job(entries[i].key, daemon->config->cluster, job, leaf) ||
+            strcmp(leaf, "spec"))
+            continue;
+        struct led *led = find_or_add(leading, job);
+        if (led)
+            consider(led);
+        else
+            log_error("no memory to lead job %s", job);
+    }
+}
+
+int leading_new(struct daemon *daemon, struct leading **ret_leading)
+{
+    struct leading *leading = calloc(1, sizeof(*leading));
+
+    if (!leading)
+        return -ENOMEM;
+    leading->daemon = daemon;
+    int status = fetching_new(daemon, &leading->fetching);
+    if (status) {
+        free(leading);
+        return status;
+    }
+    *ret_leading = leading;
+    return 0;
+}
+
+void leading_free(struct leading *leading)
+{
+    if (!leading)
+        return;
+    while (leading->jobs) {
+        struct led *led = leading->jobs;
+        leading->jobs = led->next;
+        led_free(led);
+    }
+    fetching_free(leading->fetching);
+    free(leading);
+}

@@ -1,0 +1,119 @@
+#include "daemon/leader/retiring.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/core/daemon.h"
+#include "daemon/leader/retiring_choice.h"
+#include "membership/transport/timer.h"
+
+#define LOOK_NS   (60 * NS_PER_SECOND)
+#define SETTLE_NS (600 * NS_PER_SECOND) /* of leading, before the clock is believed */
+
+struct retiring {
+    struct daemon *daemon;
+    struct alarm alarm;
+    uint64_t leads_since_ns; /* 0: it does not */
+    struct kv_request *removal;
+    struct retiring_job job; /* that is being removed */
+};
+
+static uint64_t now_of(const struct retiring *retiring)
+{
+    const struct loop *loop = &retiring->daemon->loop.loop;
+
+    return loop->now_ns(loop->context);
+}
+
+static void on_removed(void *context, const struct kv_result *result)
+{
+    struct retiring *retiring = context;
+
+    retiring->removal = NULL;
+    if (!result->status && result->succeeded)
+        log_info(
+            "job %s, which is over, is listed no more; its checkpoints and metrics stay on the "
+            "disks",
+            retiring->job.name);
+    alarm_set_in(&retiring->alarm, LOOK_NS);
+}
+
+/* Only while the job is as it was when it was chosen, and this node leads. */
+static int remove_job(struct retiring *retiring)
+{
+    struct daemon *daemon = retiring->daemon;
+    const char *cluster = daemon->config->cluster, *job = retiring->job.name;
+    char spec[KV_KEY_MAX], state[KV_KEY_MAX], keys[KV_KEY_MAX], said[KV_KEY_MAX];
+    const struct kv_compare compares[] = {
+        election_guard(daemon->election),
+        {.key = keys_job(spec, cluster, job, "spec"),
+         .target = KV_MOD_REVISION,
+         .value = retiring->job.spec_revision},
+        {.key = keys_said(state, cluster, job, "state"),
+         .target = KV_MOD_REVISION,
+         .value = retiring->job.state_revision},
+    };
+    const struct kv_operation operations[] = {
+        {.type = KV_DELETE_PREFIX, .key = keys_job(keys, cluster, job, "")},
+        {.type = KV_DELETE_PREFIX, .key = keys_said(said, cluster, job, "")},
+    };
+
+    return daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations,
+                           ARRAY_COUNT(operations), on_removed, retiring, &retiring->removal);
+}
+
+/* Does it lead, with all keys, and for long enough? */
+static bool may_look(struct retiring *retiring)
+{
+    const struct daemon *daemon = retiring->daemon;
+
+    if (!daemon->election || !election_leads(daemon->election) || daemon->partial ||
+        daemon->store_away) {
+        retiring->leads_since_ns = 0;
+        return false;
+    }
+    if (!retiring->leads_since_ns)
+        retiring->leads_since_ns = now_of(retiring);
+    return now_of(retiring) >= retiring->leads_since_ns + SETTLE_NS;
+}
+
+static void look(void *context)
+{
+    struct retiring *retiring = context;
+    const struct daemon *daemon = retiring->daemon;
+
+    if (may_look(retiring) &&
+        retiring_choose(&daemon->mirror, daemon->config->cluster, daemon->config->keep_finished_ns,
+                        clock_real()->realtime_ns(clock_real()->context), &retiring->job) &&
+        !remove_job(retiring))
+        return; /* on_removed() goes on */
+    alarm_set_in(&retiring->alarm, LOOK_NS);
+}
+
+int retiring_new(struct daemon *daemon, struct retiring **ret_retiring)
+{
+    struct retiring *retiring = calloc(1, sizeof(*retiring));
+    int status;
+
+    if (!retiring)
+        return -ENOMEM;
+    retiring->daemon = daemon;
+    status = alarm_init(&retiring->alarm, &daemon->loop.loop, look, retiring);
+    if (status) {
+        free(retiring);
+        return status;
+    }
+    alarm_set_in(&retiring->alarm, LOOK_NS);
+    *ret_retiring = retiring;
+    return 0;
+}
+
+void retiring_free(struct retiring *retiring)
+{
+    if (!retiring)
+        return;
+    retiring->daemon->kv->cancel(retiring->daemon->kv->context, retiring->removal);
+    alarm_done(&retiring->alarm);
+    free(retiring);
+}

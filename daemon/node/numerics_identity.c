@@ -1,0 +1,167 @@
+#include "daemon/node/numerics_identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+/* Until the line is whole, the worker ends, or time is up. */
+static size_t read_line(int descriptor, uint64_t patience_ns, char *line, size_t size)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + patience_ns;
+    size_t used = 0;
+
+    while (used + 1 < size && !memchr(line, '\n', used)) {
+        uint64_t now_ns = clock_monotonic_ns();
+        struct pollfd news = {.fd = descriptor, .events = POLLIN};
+        if (now_ns >= deadline_ns ||
+            poll(&news, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) < 1)
+            break;
+        ssize_t got = read(descriptor, line + used, size - 1 - used);
+        if (got <= 0)
+            break;
+        used += (size_t)got;
+    }
+    return used;
+}
+
+static int spawn_worker(const char *program, const char *question, const char *device, int output,
+                        pid_t *ret_pid)
+{
+    const char *const arguments[] = {program, question, device, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t pid = 0;
+    int status = posix_spawn_file_actions_init(&actions);
+
+    if (status)
+        return -status;
+    status = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    if (!status)
+        status = posix_spawn(&pid, program, &actions, NULL, (char *const *)(uintptr_t)arguments,
+                             environ);
+    if (!status)
+        *ret_pid = pid;
+    posix_spawn_file_actions_destroy(&actions);
+    return -status;
+}
+
+int arithmetic_begin(const char *program, const char *question, const char *device, pid_t *ret_pid,
+                     int *ret_output)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC))
+        return -errno;
+    int status = spawn_worker(program, question, device, ends[1], ret_pid);
+    close(ends[1]);
+    if (status) {
+        close(ends[0]);
+        return status;
+    }
+    *ret_output = ends[0];
+    return 0;
+}
+
+void arithmetic_end(pid_t pid)
+{
+    int outcome;
+
+    kill(pid, SIGKILL); /* it has said what it was asked, or hangs */
+    while (waitpid(pid, &outcome, 0) < 0 && errno == EINTR)
+        ;
+}
+
+void arithmetic_ask(const char *program, const char *question, const char *device,
+                    uint64_t patience_ns, char *ret_line, size_t size)
+{
+    int output = -1;
+    pid_t pid = 0;
+
+    ret_line[0] = '\0';
+    if (arithmetic_begin(program, question, device, &pid, &output))
+        return;
+    size_t length = read_line(output, patience_ns, ret_line, size);
+    ret_line[length] = '\0';
+    arithmetic_end(pid);
+    bool whole = ret_line[strcspn(ret_line, "\n")] == '\n';
+    ret_line[whole ? strcspn(ret_line, "\n") : 0] = '\0';
+    close(output);
+}
+
+/* 0: @kernels is what the node computes with, i: one of the others; more than there is room for:
+ * nothing that anybody is told. */
+static unsigned place_of(struct node_record *self, const char *kernels)
+{
+    unsigned place = 0;
+
+    if (!kernels[0])
+        return RECORD_OTHERS_MAX + 1;
+    if (!self->arithmetic[0])
+        snprintf(self->arithmetic, sizeof(self->arithmetic), "%s", kernels);
+    if (!strcmp(self->arithmetic, kernels))
+        return 0;
+    while (place < RECORD_OTHERS_MAX && self->other_arithmetic[place][0] &&
+           strcmp(self->other_arithmetic[place], kernels) != 0)
+        place++;
+    if (place < RECORD_OTHERS_MAX)
+        snprintf(self->other_arithmetic[place], RECORD_ARITHMETIC_SIZE, "%s", kernels);
+    return place + 1;
+}
+
+static void take_out(struct node_record *self, unsigned slot, const char *kernels)
+{
+    char *bad = self->slots[slot].bad;
+
+    if (self->slots[slot].computes > RECORD_OTHERS_MAX && !bad[0])
+        snprintf(bad, sizeof(self->slots[slot].bad), "%s",
+                 kernels[0] ? "one kind of GPU too many for one node"
+                            : "firn-worker does not say what it computes with");
+}
+
+void arithmetic_describe_gpus(const struct config *config, const struct gpu_list *list,
+                              struct node_record *self)
+{
+    char kernels[RECORD_SLOTS_MAX][ARITHMETIC_SIZE], device[GPU_UUID_SIZE + 8];
+
+    self->arithmetic[0] = '\0';
+    memset(self->other_arithmetic, 0, sizeof(self->other_arithmetic));
+    for (unsigned slot = 0; slot < self->slot_count; slot++) {
+        unsigned alike = 0;
+        while (strcmp(list->gpus[alike].name, list->gpus[slot].name) != 0)
+            alike++;
+        snprintf(device, sizeof(device), "cuda:%s", list->gpus[slot].uuid);
+        if (alike < slot)
+            memcpy(kernels[slot], kernels[alike], ARITHMETIC_SIZE);
+        else
+            arithmetic_ask(config->worker, "identity", device, ARITHMETIC_ANSWER_NS, kernels[slot],
+                           ARITHMETIC_SIZE);
+        self->slots[slot].computes = place_of(self, kernels[slot]);
+        take_out(self, slot, kernels[slot]);
+    }
+}
+
+void arithmetic_describe_cpu(const struct config *config, struct node_record *self)
+{
+    char kernels[ARITHMETIC_SIZE];
+
+    self->arithmetic[0] = '\0';
+    if (!self->slot_count || !config->worker[0])
+        return;
+    arithmetic_ask(config->worker, "identity", "cpu", ARITHMETIC_ANSWER_NS, kernels,
+                   sizeof(kernels));
+    if (!kernels[0])
+        log_warning("%s does not say what it computes with: this node shares jobs only with others "
+                    "that do not, either",
+                    config->worker);
+    else
+        snprintf(self->arithmetic, sizeof(self->arithmetic), "%s, %u thread%s", kernels,
+                 config->threads, config->threads == 1 ? "" : "s");
+}

@@ -1,0 +1,30 @@
+#include "daemon/node/worker_version.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "daemon/node/numerics_identity.h"
+#include "elastic/plan/plan.h"
+#include "elastic/plan/protocol.h"
+
+#define ANSWER_SIZE 16
+
+void worker_version_describe(const struct config *config, struct node_record *self)
+{
+    char answer[ANSWER_SIZE], *end;
+
+    self->control = PROTOCOL_CONTROL;
+    self->control_oldest = PROTOCOL_CONTROL_OLDEST;
+    self->links = 0;
+    if (!self->slot_count || !config->worker[0])
+        return;
+    arithmetic_ask(config->worker, "protocol", "links", ARITHMETIC_ANSWER_NS, answer,
+                   sizeof(answer));
+    unsigned long links = strtoul(answer, &end, 10);
+    if (end == answer || *end || links > PLAN_LINKS_MAX)
+        log_warning("%s does not say which link protocol it speaks: this node shares jobs only "
+                    "with others that do not, either",
+                    config->worker);
+    else
+        self->links = (unsigned)links;
+}

@@ -1,0 +1,104 @@
+#include "daemon/subscription.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/jobs/earlier_report.h"
+
+static void observe_leader(struct daemon *daemon)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry =
+        mirror_find(&daemon->mirror, keys_leader(key, daemon->config->cluster));
+
+    if (!daemon->election)
+        return;
+    if (!entry) {
+        election_observe(daemon->election, NULL, daemon->mirror.revision);
+        return;
+    }
+    const struct kv_entry seen = {
+        .key = entry->key,
+        .value = entry->value,
+        .value_bytes = strlen(entry->value),
+        .create_revision = entry->create_revision,
+        .mod_revision = entry->mod_revision,
+        .lease = entry->lease,
+    };
+    election_observe(daemon->election, &seen, daemon->mirror.revision);
+}
+
+static void on_snapshot(void *context, const struct kv_entry *entries, size_t count,
+                        int64_t revision)
+{
+    struct daemon *daemon = context;
+
+    if (mirror_snapshot(&daemon->mirror, entries, count, revision))
+        log_error("no memory for the cluster's keys: this node's picture is incomplete");
+    daemon->partial = !daemon->watches_all;
+    earlier_report_forget(daemon->earlier);
+    observe_leader(daemon);
+    daemon_wake(daemon);
+}
+
+static void on_events(void *context, const struct kv_event *events, size_t count, int64_t revision)
+{
+    struct daemon *daemon = context;
+    char leader_key[KV_KEY_MAX];
+    bool leader_changed = false;
+
+    keys_leader(leader_key, daemon->config->cluster);
+    for (size_t i = 0; i < count; i++) {
+        if (mirror_apply(&daemon->mirror, &events[i], revision))
+            log_error("no memory for a key of the cluster: this node's picture is incomplete");
+        leader_changed |= !strcmp(events[i].entry.key, leader_key);
+    }
+    if (leader_changed)
+        observe_leader(daemon);
+    daemon_wake(daemon);
+}
+
+static void on_store_state(void *context, const struct error *error)
+{
+    struct daemon *daemon = context;
+
+    if (error && !daemon->store_away)
+        log_warning("etcd is away: %s; training goes on, changes wait", error->text);
+    else if (!error && daemon->store_away)
+        log_info("etcd is back");
+    daemon->store_away = error != NULL;
+    daemon_wake(daemon);
+}
+
+int following_set(struct daemon *daemon, bool all)
+{
+    static const struct kv_watch_callbacks callbacks = {
+        .snapshot = on_snapshot,
+        .events = on_events,
+        .state = on_store_state,
+    };
+    char prefix[KV_KEY_MAX], before[KV_KEY_MAX];
+    const char *cluster = daemon->config->cluster;
+    struct kv_watch *watch;
+
+    if (daemon->watch && daemon->watches_all == all)
+        return 0;
+    int status =
+        daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, cluster),
+                          all ? NULL : keys_nodes(before, cluster), &callbacks, daemon, &watch);
+    if (status)
+        return status;
+    following_stop(daemon);
+    daemon->watch = watch;
+    daemon->watches_all = all;
+    daemon->partial = true;     /* until the new watch has told what there is */
+    daemon->store_away = false; /* so said the old one; the new one finds out for itself */
+    return 0;
+}
+
+void following_stop(struct daemon *daemon)
+{
+    if (daemon->watch)
+        daemon->kv->unwatch(daemon->kv->context, daemon->watch);
+    daemon->watch = NULL;
+}

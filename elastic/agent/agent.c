@@ -1,0 +1,753 @@
+/*
+ * Problem: plans, processes and messages change in any order, and the daemon itself may have been
+ * replaced in between; whatever happened, the node must end up with the processes that the plans
+ * name and the leader must hear of all that it decides from.
+ *
+ * Design: an event only updates what is known. Then converge() compares that with what the plan in
+ * force and the one being prepared want, slot by slot, and emits what is missing: a start, a
+ * message, a stop. Messages are remembered by generation for each connection, so a repetition of an
+ * event emits nothing and a new connection is told again. Last, the report is built from scratch
+ * and written if it differs.
+ *
+ * Invariants: a worker with state is stopped only by an unplanned plan that goes back to a
+ * checkpoint or lets the job rest, by a planned one that follows a generation which ran without it,
+ * by the end of the job, when another process is to have its slot, or long after a plan that it has
+ * no part in; a slot has one process.
+ *
+ * Whom a plan after a failure leaves out may be healthy: a node that is about to die accuses others
+ * first. So it is told to step aside, which it must do as promptly as it would have to stop, and
+ * keeps its state: until the new generation has begun, that may be the last of some unit.
+ */
+#include "elastic/agent/agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/agent/agent_internal.h"
+
+#define START_TIMEOUTS    20 /* failure_timeouts from spawn to hello */
+#define LEFT_OUT_TIMEOUTS 20 /* that a stuck worker is kept after a plan without it */
+#define BACKOFF_SHARE     4  /* of failure_timeout: the first delay before another start */
+
+struct agent *agent_new(const char *job, const char *node, unsigned links,
+                        uint64_t failure_timeout_ns)
+{
+    struct agent *agent = calloc(1, sizeof(*agent));
+    if (agent == NULL)
+        return NULL;
+    agent->reported = calloc(1, sizeof(*agent->reported));
+    agent->draft = calloc(1, sizeof(*agent->draft));
+    if (agent->reported == NULL || agent->draft == NULL) {
+        agent_free(agent);
+        return NULL;
+    }
+    snprintf(agent->job, sizeof(agent->job), "%s", job);
+    snprintf(agent->node, sizeof(agent->node), "%s", node);
+    agent->links = links;
+    agent->failure_timeout_ns = failure_timeout_ns;
+    return agent;
+}
+
+void agent_free(struct agent *agent)
+{
+    if (agent == NULL)
+        return;
+    plan_free(agent->plan);
+    plan_free(agent->next);
+    free(agent->reported);
+    free(agent->draft);
+    free(agent);
+}
+
+bool agent_idle(const struct agent *agent)
+{
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
+        if (agent->slots[index].process != PROCESS_NONE)
+            return false;
+    return true;
+}
+
+bool agent_rests(const struct agent *agent)
+{
+    /* Whoever an empty plan sends away has a rank in it. */
+    bool trains = agent->plan != NULL && agent->plan->worker_count > 0;
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
+        const struct agent_slot *slot = &agent->slots[index];
+        bool wanted = (trains && agent_rank(agent, agent->plan, index) >= 0) ||
+                      agent_rank(agent, agent->next, index) >= 0;
+        bool fails = trains && slot->crashes + slot->deaths_at_start > 0;
+        if (wanted || fails || slot->process != PROCESS_NONE || slot->bad || slot->refused)
+            return false;
+    }
+    return true;
+}
+
+int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot)
+{
+    if (plan == NULL)
+        return -1;
+    assert(plan == agent->plan || plan == agent->next);
+    return plan == agent->plan ? agent->plan_ranks[slot] : agent->next_ranks[slot];
+}
+
+static void find_ranks(const struct agent *agent, const struct plan *plan, int *ret_ranks)
+{
+    unsigned total = plan != NULL ? plan->worker_count + plan->donor_count : 0;
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
+        ret_ranks[index] = -1;
+    for (unsigned rank = 0; rank < total; rank++) {
+        const struct plan_worker *worker = &plan->workers[rank];
+        if (worker->slot < REPORT_WORKERS_MAX && strcmp(worker->node, agent->node) == 0)
+            ret_ranks[worker->slot] = (int)rank;
+    }
+}
+
+bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan)
+{
+    return plan != NULL && slot->status.phase == WORKER_PREPARED &&
+           slot->status.generation == plan->generation && slot->prepare_sent == plan->generation &&
+           strcmp(slot->prepare_key, plan->key) == 0;
+}
+
+/* What the plans want of one slot. */
+struct wish {
+    bool worker, donor; /* ranks of the plan in force */
+    bool next_fresh;    /* a new process, for the plan being prepared */
+    bool fresh;         /* any process will do, for either plan */
+    uint64_t instance;  /* that the plan in force means; 0: any */
+};
+
+static struct wish wish_of(const struct agent *agent, unsigned index)
+{
+    struct wish wish = {0};
+    int rank = agent_rank(agent, agent->plan, index);
+    if (rank >= 0) {
+        assert(agent->plan != NULL); /* no plan, no rank */
+        wish.worker = (unsigned)rank < agent->plan->worker_count;
+        wish.donor = !wish.worker;
+        wish.instance = agent->plan->workers[rank].instance;
+    }
+    int next = agent_rank(agent, agent->next, index);
+    assert(next < 0 || agent->next != NULL);
+    wish.next_fresh = !wish.worker && next >= 0 && (unsigned)next < agent->next->worker_count &&
+                      agent->next->workers[next].instance == 0;
+    wish.fresh = wish.next_fresh || (wish.worker && wish.instance == 0);
+    return wish;
+}
+
+static struct agent_action *emit(struct agent_actions *actions, enum agent_action_type type,
+                                 unsigned slot)
+{
+    assert(actions->count < AGENT_ACTIONS_MAX);
+    struct agent_action *action = &actions->list[actions->count++];
+    action->type = type;
+    action->slot = slot;
+    action->plan = NULL;
+    action->crashed = false;
+    action->text[0] = '\0';
+    return action;
+}
+
+static void wake(struct agent_actions *actions, uint64_t at_ns)
+{
+    actions->wake_at_ns = MIN(actions->wake_at_ns, at_ns);
+}
+
+/* --- what happened --- */
+
+/* The plans speak of another process on this slot now: how the last one ended is over. */
+static void forget_ends(struct agent *agent)
+{
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
+        struct agent_slot *slot = &agent->slots[index];
+        struct wish wish = wish_of(agent, index);
+        bool same = (wish.worker || wish.donor) && wish.instance != 0 &&
+                    wish.instance == slot->status.instance;
+        bool now = agent->plan != NULL && slot->end_generation == agent->plan->generation;
+        if (slot->process == PROCESS_NONE && !same && !now)
+            slot->end = END_NONE;
+    }
+}
+
+static bool same_plan(const struct plan *a, const struct plan *b)
+{
+    return a != NULL && b != NULL && a->generation == b->generation && strcmp(a->key, b->key) == 0;
+}
+
+/* No link fences its root, which needs nobody of another node to commit. */
+static void note_lone(struct agent *agent)
+{
+    const struct plan *plan = agent->plan;
+    const char *node = plan != NULL ? plan_lone_node(plan) : NULL;
+    for (unsigned index = 0; node != NULL && index < REPORT_WORKERS_MAX; index++)
+        if (strcmp(node, agent->node) == 0 && agent->plan_ranks[index] == 0)
+            agent->slots[index].lone_generation = plan->generation;
+}
+
+/* @plan is taken. */
+static void take_plan(struct agent *agent, struct plan *plan)
+{
+    bool news = !same_plan(agent->plan, plan);
+    agent->knows_plan = true;
+    if (plan != NULL && agent->plan != NULL && plan->generation < agent->plan->generation) {
+        plan_free(plan);
+        return;
+    }
+    for (unsigned index = 0; news && index < REPORT_WORKERS_MAX; index++)
+        agent->slots[index].wanted = false;
+    plan_free(agent->plan);
+    agent->plan = plan;
+    find_ranks(agent, plan, agent->plan_ranks);
+    note_lone(agent);
+    if (agent->next != NULL && (plan == NULL || agent->next->generation <= plan->generation)) {
+        plan_free(agent->next);
+        agent->next = NULL;
+    }
+    if (news)
+        forget_ends(agent);
+}
+
+static void take_next(struct agent *agent, struct plan *next)
+{
+    bool news = !same_plan(agent->next, next);
+    if (next != NULL && agent->plan != NULL && next->generation <= agent->plan->generation) {
+        plan_free(next);
+        next = NULL;
+    }
+    plan_free(agent->next);
+    agent->next = next;
+    find_ranks(agent, next, agent->next_ranks);
+    for (unsigned index = 0; news && index < REPORT_WORKERS_MAX; index++)
+        if (agent->slots[index].process == PROCESS_NONE && !wish_of(agent, index).worker)
+            agent->slots[index].end = END_NONE;
+}
+
+/* Its own word: what it holds is not to be trusted. */
+static void take_out_of_service(struct agent *agent, unsigned index,
+                                const struct worker_report *said, struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    if (slot->bad)
+        return;
+    slot->bad = true;
+    memcpy(slot->text, said->text, sizeof(slot->text));
+    memcpy(emit(actions, AGENT_SLOT_BAD, index)->text, slot->text, sizeof(slot->text));
+}
+
+/* One that was in a generation and said so: what a start anew cannot cure. */
+static bool accused_itself(const struct worker_report *said)
+{
+    return said->phase == WORKER_BAD && said->generation != 0 && said->cause != CAUSE_CRASHED;
+}
+
+/* What a daemon before this one said of processes that nobody has found since. It stands until this
+ * one says something else. */
+static void take_reported(struct agent *agent, const struct agent_event *event,
+                          struct agent_actions *actions)
+{
+    const struct node_report *report = event->report;
+    for (unsigned i = 0; i < report->worker_count; i++) {
+        const struct worker_report *said = &report->workers[i];
+        struct agent_slot *slot = &agent->slots[said->slot % REPORT_WORKERS_MAX];
+        bool was_in =
+            said->phase == WORKER_RUNNING || said->phase == WORKER_STUCK ||
+            said->phase == WORKER_FINISHED || said->phase == WORKER_DEAD ||
+            (said->phase == WORKER_BAD && said->cause == CAUSE_CRASHED && said->generation != 0);
+        if (slot->process != PROCESS_NONE ||
+            (!was_in && !accused_itself(said) && said->phase != WORKER_LEFT))
+            continue;
+        slot->status = *said;
+        if (accused_itself(said) && !event->excused)
+            take_out_of_service(agent, said->slot % REPORT_WORKERS_MAX, said, actions);
+        slot->end = was_in ? END_DEAD : END_LEFT;
+        slot->end_generation = report->generation;
+    }
+    agent->reported->generation = report->generation;
+    agent->reported->worker_count = report->worker_count;
+    for (unsigned i = 0; i < report->worker_count; i++)
+        worker_report_copy(&report->workers[i], &agent->reported->workers[i]);
+}
+
+static void take_up(struct agent *agent, const struct agent_event *event)
+{
+    struct agent_slot *slot = &agent->slots[event->slot];
+    if (slot->process == PROCESS_NONE) { /* found running */
+        /* Should it die before it says anything: it was in a generation if the last report says so.
+         */
+        slot->was_prepared = slot->end == END_DEAD;
+        if (!slot->was_prepared)
+            memset(&slot->status, 0, sizeof(slot->status));
+        slot->found = true;
+        slot->end = END_NONE;
+        slot->fenced = slot->killed = false;
+        slot->wanted = false;
+        slot->joined_at_ns = 0;
+    }
+    slot->spawned_at_ns = event->now_ns;
+    slot->process = PROCESS_CONNECTED;
+    slot->greeted = false;
+    slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = 0;
+}
+
+static void take_status(struct agent *agent, const struct agent_event *event,
+                        struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[event->slot];
+    if (slot->process == PROCESS_NONE)
+        return;
+    if (event->status->phase == WORKER_STUCK && slot->status.phase != WORKER_STUCK)
+        slot->stuck_at_ns = event->now_ns;
+    slot->status = *event->status;
+    slot->process = PROCESS_CONNECTED;
+    slot->greeted = true;
+    slot->found = false;
+    if (event->status->phase == WORKER_REFUSED) {
+        slot->refused = true;
+        memcpy(slot->text, event->status->text, sizeof(slot->text));
+    } else if (event->status->phase == WORKER_BAD) {
+        take_out_of_service(agent, event->slot, event->status, actions);
+    } else if (event->status->phase != WORKER_STARTING) {
+        slot->was_prepared = true;
+        slot->deaths_at_start = 0;
+    }
+    if (event->status->phase == WORKER_RUNNING && slot->joined_at_ns == 0)
+        slot->joined_at_ns = MAX(event->now_ns, (uint64_t)1);
+}
+
+static void take_out(struct agent_slot *slot, const struct agent_event *event, const char *how,
+                     unsigned times, struct agent_actions *actions)
+{
+    struct agent_action *action = emit(actions, AGENT_SLOT_BAD, event->slot);
+    char often[32];
+    slot->bad = slot->crashed = action->crashed = true;
+    snprintf(often, sizeof(often), "%u times", times);
+    snprintf(action->text, sizeof(action->text), "died %s %s: %.180s",
+             event->on_probation ? "again" : often, how, event->text);
+    memcpy(slot->text, action->text, sizeof(slot->text));
+}
+
+/* The pause before another start after @deaths: it doubles. */
+static uint64_t start_again_at(const struct agent *agent, uint64_t now_ns, unsigned deaths)
+{
+    return now_ns + (agent->failure_timeout_ns / BACKOFF_SHARE << (deaths - 1));
+}
+
+/* Another try after a pause, or the end of the slot. */
+static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
+                                 const struct agent_event *event, struct agent_actions *actions)
+{
+    slot->deaths_at_start++;
+    if (slot->deaths_at_start < AGENT_STARTS_MAX && !event->on_probation)
+        slot->respawn_at_ns = start_again_at(agent, event->now_ns, slot->deaths_at_start);
+    else
+        take_out(slot, event, "at start", AGENT_STARTS_MAX, actions);
+}
+
+/* It was prepared at least. Whoever falls over as soon as it trains does so for ever. */
+static void count_crash(struct agent *agent, struct agent_slot *slot,
+                        const struct agent_event *event, struct agent_actions *actions)
+{
+    uint64_t long_enough = AGENT_JOINED_TIMEOUTS * agent->failure_timeout_ns;
+    bool soon = slot->joined_at_ns == 0 || event->now_ns < slot->joined_at_ns + long_enough;
+    if (!soon)
+        slot->crashes = 0;
+    slot->crashes++;
+    if (slot->crashes == AGENT_CRASHES_MAX || (soon && event->on_probation))
+        take_out(slot, event, "soon after it had joined", AGENT_CRASHES_MAX, actions);
+    else if (slot->crashes > 1)
+        slot->respawn_at_ns = start_again_at(agent, event->now_ns, slot->crashes - 1);
+}
+
+static void take_mended(struct agent_slot *slot)
+{
+    slot->bad = slot->crashed = slot->refused = false;
+    slot->crashes = slot->deaths_at_start = 0;
+    slot->respawn_at_ns = 0;
+}
+
+/* Not one that says PREPARED with its state, between two generations. */
+static bool is_fresh(const struct agent_slot *slot)
+{
+    return slot->status.phase == WORKER_STARTING ||
+           (slot->status.phase == WORKER_PREPARED && slot->status.held_unit_count == 0);
+}
+
+/*
+ * A plan wants a new process on this slot, and the one that has just ended is not it: it had its
+ * part in an earlier generation, or was on its way out already when that plan came.
+ */
+static bool makes_room(const struct agent *agent, unsigned index)
+{
+    const struct agent_slot *slot = &agent->slots[index];
+    struct wish wish = wish_of(agent, index);
+    bool before = agent->plan != NULL && slot->status.generation < agent->plan->generation;
+    return (slot->fenced || !is_fresh(slot)) &&
+           (wish.next_fresh || (wish.worker && wish.instance == 0 && before));
+}
+
+static void take_exit(struct agent *agent, const struct agent_event *event,
+                      struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[event->slot];
+    if (slot->process == PROCESS_NONE)
+        return;
+    slot->process = PROCESS_NONE;
+    if (slot->refused)
+        return;
+    slot->end_generation = agent->plan != NULL ? agent->plan->generation : 0;
+    if (slot->fenced || (slot->was_prepared && event->exit_code == 0))
+        slot->end = END_LEFT;
+    else if (slot->was_prepared)
+        slot->end = END_DEAD;
+    /* The slot of a worker that accused itself may be mended while its plan is still in force. Its
+       end stays known, so that no other process enters that generation again. */
+    if (!slot->bad) {
+        snprintf(slot->text, sizeof(slot->text), "%s", event->text);
+        if (slot->end == END_DEAD && !slot->killed)
+            count_crash(agent, slot, event, actions);
+        else if (!slot->was_prepared && !slot->fenced)
+            count_death_at_start(agent, slot, event, actions);
+    }
+    if (makes_room(agent, event->slot))
+        slot->end = END_NONE;
+}
+
+/* --- what follows --- */
+
+static uint64_t hello_due(const struct agent *agent, const struct agent_slot *slot)
+{
+    return slot->spawned_at_ns + START_TIMEOUTS * agent->failure_timeout_ns;
+}
+
+static void spawn(struct agent *agent, unsigned index, uint64_t now_ns,
+                  struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    slot->process = PROCESS_STARTING;
+    slot->greeted = slot->found = slot->was_prepared = slot->fenced = slot->killed = false;
+    slot->wanted = false;
+    slot->joined_at_ns = 0;
+    slot->end = END_NONE;
+    memset(&slot->status, 0, sizeof(slot->status));
+    slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = slot->respawn_at_ns = 0;
+    slot->spawned_at_ns = now_ns;
+    wake(actions, hello_due(agent, slot));
+    emit(actions, AGENT_SPAWN, index);
+}
+
+static void kill_process(struct agent_slot *slot, unsigned index, struct agent_actions *actions)
+{
+    if (slot->killed)
+        return;
+    slot->killed = true;
+    emit(actions, AGENT_KILL, index);
+}
+
+/* It should not be: ask, then force. Without a connection there is nothing to ask. */
+static void stop(struct agent *agent, unsigned index, uint64_t now_ns,
+                 struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    slot->fenced = true;
+    if (slot->process != PROCESS_CONNECTED) {
+        kill_process(slot, index, actions);
+        return;
+    }
+    if (slot->stop_sent_ns == 0) {
+        slot->stop_sent_ns = MAX(now_ns, (uint64_t)1);
+        emit(actions, AGENT_SEND_STOP, index);
+    }
+    uint64_t due = slot->stop_sent_ns + agent->failure_timeout_ns;
+    if (now_ns >= due)
+        kill_process(slot, index, actions);
+    else
+        wake(actions, due);
+}
+
+static void send_prepare(struct agent_slot *slot, unsigned index, const struct plan *plan,
+                         struct agent_actions *actions)
+{
+    if (slot->prepare_sent == plan->generation && strcmp(slot->prepare_key, plan->key) == 0)
+        return;
+    slot->prepare_sent = plan->generation;
+    memcpy(slot->prepare_key, plan->key, sizeof(slot->prepare_key));
+    emit(actions, AGENT_SEND_PREPARE, index)->plan = plan;
+}
+
+static void send_switch(struct agent_slot *slot, unsigned index, const struct plan *plan,
+                        struct agent_actions *actions)
+{
+    if (slot->switch_sent == plan->generation)
+        return;
+    slot->switch_sent = plan->generation;
+    emit(actions, AGENT_SEND_SWITCH, index)->plan = plan;
+}
+
+/* First PREPARE, then, once that is answered and the plan is in force, SWITCH. */
+static void bring_up(struct agent_slot *slot, unsigned index, const struct plan *plan,
+                     bool in_force, struct agent_actions *actions)
+{
+    if (!agent_prepared_for(slot, plan))
+        send_prepare(slot, index, plan, actions);
+    else if (in_force)
+        send_switch(slot, index, plan, actions);
+}
+
+/*
+ * It has slept through a generation, or ran on beside it where nobody could tell it: that one ran
+ * without what this one holds, and no boundary that this one comes to is the plan's.
+ */
+static bool is_outdated(const struct agent_slot *slot, const struct plan *plan)
+{
+    return plan->planned && slot->status.generation < plan->follows;
+}
+
+/* It has obeyed a plan after a failure that leaves it out. */
+static bool is_aside(const struct agent_slot *slot)
+{
+    return slot->status.phase == WORKER_STUCK && slot->status.cause == CAUSE_LEFT_OUT;
+}
+
+/* Its state may be the last there is: the leader decides first. */
+static void keep_for_a_while(struct agent *agent, unsigned index, uint64_t now_ns,
+                             struct agent_actions *actions)
+{
+    uint64_t due = agent->slots[index].stuck_at_ns + LEFT_OUT_TIMEOUTS * agent->failure_timeout_ns;
+    if (now_ns >= due)
+        stop(agent, index, now_ns, actions);
+    else
+        wake(actions, due);
+}
+
+/* Of the generation that @plan, which goes on from what survives, was made in the place of. */
+static bool may_step_aside(const struct agent_slot *slot, const struct plan *plan)
+{
+    return !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
+           slot->status.generation >= plan->follows && slot->status.held_unit_count > 0;
+}
+
+/* It trains no more when it has stepped aside, and until then nobody knows. */
+static void set_aside(struct agent *agent, unsigned index, uint64_t now_ns,
+                      struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    if (is_aside(slot) && slot->status.generation == agent->plan->generation) {
+        keep_for_a_while(agent, index, now_ns, actions);
+        return;
+    }
+    if (slot->switch_sent != agent->plan->generation)
+        slot->aside_due_ns = now_ns + agent->failure_timeout_ns;
+    send_switch(slot, index, agent->plan, actions);
+    if (now_ns >= slot->aside_due_ns)
+        stop(agent, index, now_ns, actions);
+    else
+        wake(actions, slot->aside_due_ns);
+}
+
+/*
+ * Another generation takes the place of one that this node ran by itself, and does not wait for
+ * this worker to obey: one that stands still would commit once more when it wakes, before it has
+ * heard.
+ */
+static bool must_not_wake(const struct agent_slot *slot, const struct plan *plan)
+{
+    return !plan->planned && plan->worker_count > 0 && slot->lone_generation != 0 &&
+           slot->status.generation == slot->lone_generation &&
+           slot->status.phase == WORKER_RUNNING && plan->generation > slot->lone_generation;
+}
+
+static void put_down(struct agent_slot *slot, unsigned index, struct agent_actions *actions)
+{
+    slot->fenced = true;
+    kill_process(slot, index, actions);
+}
+
+/* A worker with state that the plan in force leaves out, or that leaves by an empty plan. */
+static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
+                     struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    const struct plan *plan = agent->plan;
+    if (must_not_wake(slot, plan))
+        put_down(slot, index, actions);
+    else if (may_step_aside(slot, plan) && !slot->wanted)
+        set_aside(agent, index, now_ns, actions);
+    else if (!plan->planned || is_aside(slot) || is_outdated(slot, plan))
+        stop(agent, index, now_ns, actions);
+    else if (slot->status.phase != WORKER_STUCK)
+        send_switch(slot, index, plan, actions); /* it leaves by itself at the boundary */
+    else
+        keep_for_a_while(agent, index, now_ns, actions); /* the switch broke */
+}
+
+/* A greeted process that has a rank in the plan in force. */
+static void lead_member(struct agent *agent, unsigned index, const struct wish *wish,
+                        uint64_t now_ns, struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    const struct plan *plan = agent->plan;
+    if (wish->instance != 0 && slot->status.instance != wish->instance) {
+        stop(agent, index, now_ns, actions);
+    } else if (is_fresh(slot)) {
+        if (wish->worker)
+            bring_up(slot, index, plan, true, actions);
+        else
+            stop(agent, index, now_ns, actions);
+    } else if (agent_prepared_for(slot, plan) && plan->worker_count > 0) {
+        send_switch(slot, index, plan, actions); /* got state on the way into an earlier plan */
+    } else if (slot->status.generation >= plan->generation) {
+        return; /* it is there already, broken or not */
+    } else if (plan->worker_count == 0) {
+        lead_out(agent, index, now_ns, actions);
+    } else if (is_outdated(slot, plan)) {
+        stop(agent, index, now_ns, actions); /* the plan means another process */
+    } else if (!plan->planned || slot->status.phase != WORKER_STUCK) {
+        send_switch(slot, index, plan, actions);
+    }
+}
+
+static void lead_stranger(struct agent *agent, unsigned index, const struct wish *wish,
+                          uint64_t now_ns, struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    if (is_fresh(slot) || (wish->next_fresh && is_aside(slot)))
+        stop(agent, index, now_ns, actions);
+    else if (slot->status.generation <= agent->plan->generation)
+        lead_out(agent, index, now_ns, actions);
+}
+
+static void lead_process(struct agent *agent, unsigned index, const struct wish *wish,
+                         uint64_t now_ns, struct agent_actions *actions)
+{
+    struct agent_slot *slot = &agent->slots[index];
+    if (slot->fenced || slot->refused || slot->bad || agent->plan == NULL) {
+        stop(agent, index, now_ns, actions);
+    } else if (!slot->greeted) {
+        uint64_t due = hello_due(agent, slot);
+        if (slot->process == PROCESS_STARTING && !wish->fresh)
+            stop(agent, index, now_ns, actions);
+        else if (now_ns >= due)
+            kill_process(slot, index, actions); /* counts as a death at start */
+        else
+            wake(actions, due);
+    } else if (is_fresh(slot) && wish->next_fresh) {
+        bring_up(slot, index, agent->next, false, actions);
+    } else if (wish->worker || wish->donor) {
+        lead_member(agent, index, wish, now_ns, actions);
+    } else {
+        lead_stranger(agent, index, wish, now_ns, actions);
+    }
+}
+
+/* The plan was made when this node had programs of another version: its workers would not be
+ * understood. To the leader that is one that died at start; from the next plan it leaves the node
+ * out. */
+static bool is_of_another_version(const struct agent *agent, const struct wish *wish)
+{
+    const struct plan *plan = wish->next_fresh ? agent->next : agent->plan;
+    assert(plan != NULL); /* no plan, no wish */
+    return plan->links != 0 && plan->links != agent->links;
+}
+
+static void start_none(struct agent *agent, struct agent_slot *slot)
+{
+    memset(&slot->status, 0, sizeof(slot->status));
+    slot->end = END_DEAD;
+    slot->end_generation = agent->plan != NULL ? agent->plan->generation : 0;
+    snprintf(slot->text, sizeof(slot->text), "this node starts workers of link protocol %u now",
+             agent->links);
+}
+
+static void converge(struct agent *agent, uint64_t now_ns, struct agent_actions *actions)
+{
+    for (unsigned index = 0; agent->knows_plan && index < REPORT_WORKERS_MAX; index++) {
+        struct agent_slot *slot = &agent->slots[index];
+        struct wish wish = wish_of(agent, index);
+        if (slot->process != PROCESS_NONE)
+            lead_process(agent, index, &wish, now_ns, actions);
+        else if (!wish.fresh || slot->bad || slot->refused || slot->end != END_NONE)
+            continue;
+        else if (is_of_another_version(agent, &wish))
+            start_none(agent, slot);
+        else if (now_ns >= slot->respawn_at_ns)
+            spawn(agent, index, now_ns, actions);
+        else
+            wake(actions, slot->respawn_at_ns);
+    }
+}
+
+/* A worker that a new daemon found, but that has not yet said who it is. */
+static bool somebody_is_unknown(const struct agent *agent)
+{
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
+        if (agent->slots[index].process == PROCESS_CONNECTED &&
+            (agent->slots[index].status.instance == 0 || agent->slots[index].found))
+            return true;
+    return false;
+}
+
+static void report_news(struct agent *agent, struct agent_actions *actions)
+{
+    struct node_report *draft = agent->draft;
+    if (agent->plan == NULL || somebody_is_unknown(agent))
+        return;
+    agent_fill_report(agent, draft);
+    if (!agent_report_news(agent, draft))
+        return;
+    agent->draft = agent->reported;
+    agent->reported = draft;
+    emit(actions, AGENT_REPORT, 0);
+}
+
+const struct node_report *agent_last_report(const struct agent *agent)
+{
+    return agent->reported;
+}
+
+static void take_event(struct agent *agent, const struct agent_event *event, struct plan *plan,
+                       struct agent_actions *actions)
+{
+    switch (event->type) {
+    case AGENT_PLAN:
+        take_plan(agent, plan);
+        break;
+    case AGENT_REPORTED:
+        take_reported(agent, event, actions);
+        break;
+    case AGENT_NEXT:
+        take_next(agent, plan);
+        break;
+    case AGENT_WORKER_UP:
+        take_up(agent, event);
+        break;
+    case AGENT_WORKER_STATUS:
+        take_status(agent, event, actions);
+        break;
+    case AGENT_WORKER_EXIT:
+        take_exit(agent, event, actions);
+        break;
+    case AGENT_SLOT_WANTED:
+        agent->slots[event->slot].wanted = true;
+        break;
+    case AGENT_SLOT_MENDED:
+        take_mended(&agent->slots[event->slot]);
+        break;
+    case AGENT_TICK:
+        break;
+    }
+}
+
+void agent_step(struct agent *agent, const struct agent_event *event,
+                struct agent_actions *ret_actions)
+{
+    assert(event->slot < REPORT_WORKERS_MAX);
+    bool carries_plan =
+        (event->type == AGENT_PLAN || event->type == AGENT_NEXT) && event->plan != NULL;
+    struct plan *plan = carries_plan ? plan_share(event->plan) : NULL;
+    ret_actions->count = 0;
+    ret_actions->wake_at_ns = UINT64_MAX;
+    take_event(agent, event, plan, ret_actions);
+    converge(agent, event->now_ns, ret_actions);
+    report_news(agent, ret_actions);
+}

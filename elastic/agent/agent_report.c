@@ -1,0 +1,104 @@
+/*
+ * The node's report: one entry for every process of the job, alive or missed.
+ *
+ * Invariant: a slot of the plan in force always has an entry, so a leader can tell a node that has
+ * nothing to say from one that has not spoken. What is gone is reported without state.
+ */
+#include <string.h>
+
+#include "elastic/agent/agent_internal.h"
+
+static struct worker_report *add_entry(struct node_report *report, unsigned slot,
+                                       enum worker_phase phase)
+{
+    struct worker_report *entry = &report->workers[report->worker_count++];
+    memset(entry, 0, sizeof(*entry));
+    entry->slot = slot;
+    entry->phase = phase;
+    return entry;
+}
+
+/* Of a process that was: who it was and how far it was in, no state. */
+static void add_ended(struct node_report *report, unsigned index, const struct agent_slot *slot,
+                      enum worker_phase phase)
+{
+    struct worker_report *entry = add_entry(report, index, phase);
+    entry->instance = slot->status.instance;
+    /* Only one that has said so was in a generation. */
+    if (slot->status.phase != WORKER_STARTING && slot->status.phase != WORKER_PREPARED)
+        entry->generation = slot->status.generation;
+    if (phase == WORKER_REFUSED)
+        entry->cause = slot->status.cause;
+    else if (phase == WORKER_BAD && slot->crashed)
+        entry->cause = CAUSE_CRASHED;
+    memcpy(entry->text, slot->text, sizeof(entry->text));
+}
+
+static void add_alive(const struct agent *agent, struct node_report *report, unsigned index,
+                      const struct agent_slot *slot)
+{
+    const struct worker_report *status = &slot->status;
+    if (!slot->greeted && status->phase == WORKER_STARTING) {
+        struct worker_report *entry = add_entry(report, index, WORKER_STARTING);
+        memcpy(entry->text, slot->text, sizeof(entry->text));
+        return;
+    }
+    report->workers[report->worker_count] = *status;
+    struct worker_report *entry = &report->workers[report->worker_count++];
+    entry->slot = index;
+    /* Prepared, but for a plan that is not the one of that number any more. */
+    if (status->phase == WORKER_PREPARED && status->held_unit_count == 0 &&
+        !agent_prepared_for(slot, agent->plan) && !agent_prepared_for(slot, agent->next))
+        entry->phase = WORKER_STARTING;
+}
+
+/* A rank of the plan in force without a process: lost, or still to be started. */
+static void add_missing(const struct agent *agent, struct node_report *report, unsigned index,
+                        const struct agent_slot *slot, const struct plan_worker *worker)
+{
+    bool leaves = agent->plan->worker_count == 0;
+    if (worker->instance == 0 && !leaves) {
+        struct worker_report *entry = add_entry(report, index, WORKER_STARTING);
+        memcpy(entry->text, slot->text, sizeof(entry->text));
+        return;
+    }
+    struct worker_report *entry = add_entry(report, index, leaves ? WORKER_LEFT : WORKER_DEAD);
+    entry->instance = worker->instance;
+    /* Nobody here saw how far it was: as far as it could be. */
+    entry->generation = agent->plan->generation;
+}
+
+static void fill_slot(const struct agent *agent, struct node_report *report, unsigned index)
+{
+    const struct agent_slot *slot = &agent->slots[index];
+    int rank = agent_rank(agent, agent->plan, index);
+    bool mentioned = rank >= 0 || agent_rank(agent, agent->next, index) >= 0;
+    if (slot->refused)
+        add_ended(report, index, slot, WORKER_REFUSED);
+    else if (slot->bad)
+        add_ended(report, index, slot, WORKER_BAD);
+    else if (slot->process != PROCESS_NONE)
+        add_alive(agent, report, index, slot);
+    else if (slot->end != END_NONE && mentioned)
+        add_ended(report, index, slot, slot->end == END_DEAD ? WORKER_DEAD : WORKER_LEFT);
+    else if (rank >= 0)
+        add_missing(agent, report, index, slot, &agent->plan->workers[rank]);
+}
+
+void agent_fill_report(const struct agent *agent, struct node_report *report)
+{
+    memcpy(report->node, agent->node, sizeof(report->node));
+    report->generation = agent->plan->generation;
+    report->worker_count = 0;
+    for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
+        fill_slot(agent, report, index);
+}
+
+bool agent_report_news(const struct agent *agent, const struct node_report *report)
+{
+    const struct node_report *before = agent->reported;
+    unsigned count_before = before->generation == report->generation ? before->worker_count : 0;
+    return report->worker_count != count_before ||
+           memcmp(report->workers, before->workers,
+                  report->worker_count * sizeof(report->workers[0])) != 0;
+}

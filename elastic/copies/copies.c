@@ -1,0 +1,272 @@
+/*
+ * Problem: which nodes keep copies of which node's share, decided alike by everybody from the plan
+ * alone, spread evenly, and so that no two copies fail together.
+ *
+ * Design: a ring. Nodes are ordered by their place within their domain and then by domain, so
+ * neighbours on the ring are of different domains as long as domains are equally large; each copies
+ * to those that follow it. The ring is walked once for nodes of domains that have no copy yet, and
+ * once more for any node, when there are fewer domains than copies.
+ */
+#include "elastic/copies/copies.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elastic/leader/leader.h"
+
+/* ---- the stores of a plan ---- */
+
+int copies_find(const struct plan *plan, const char *node)
+{
+    for (unsigned i = 0; i < plan->store_count; i++)
+        if (strcmp(plan->stores[i].node, node) == 0)
+            return (int)i;
+    return -1;
+}
+
+static const struct leader_node *find_node(const struct leader_node *nodes, unsigned node_count,
+                                           const char *name)
+{
+    for (unsigned i = 0; i < node_count; i++)
+        if (strcmp(nodes[i].name, name) == 0)
+            return &nodes[i];
+    return NULL;
+}
+
+static void add_store(struct plan *plan, const char *name, const struct leader_node *node)
+{
+    if (copies_find(plan, name) >= 0)
+        return;
+    struct plan_store *store = &plan->stores[plan->store_count++];
+    snprintf(store->node, sizeof(store->node), "%s", name);
+    if (node == NULL) /* a worker's whose daemon is away: it writes, and nobody reaches its files */
+        return;
+    snprintf(store->http, sizeof(store->http), "%s", node->http);
+    snprintf(store->domain, sizeof(store->domain), "%s", node->domain);
+}
+
+/* The next name of the text of places; false at its end. *at goes behind it, and *ret_group tells
+ * whether it begins another group. */
+static bool next_place(const char **at, char ret_name[NAME_SIZE], bool *ret_group)
+{
+    size_t length = *at != NULL ? strcspn(*at, "+ ") : 0;
+    if (length == 0 || length >= NAME_SIZE)
+        return false;
+    memcpy(ret_name, *at, length);
+    ret_name[length] = '\0';
+    *at += length;
+    *ret_group = **at != '+';
+    *at += **at != '\0';
+    return true;
+}
+
+static unsigned count_places(const char *shares)
+{
+    char name[NAME_SIZE];
+    bool last;
+    unsigned count = 0;
+    while (next_place(&shares, name, &last))
+        count++;
+    return count;
+}
+
+int copies_fill(struct plan *plan, unsigned copies, const char *shares,
+                const struct leader_node *nodes, unsigned node_count)
+{
+    char name[NAME_SIZE];
+    bool last;
+    /* An empty plan has nobody but those who leave: their files are wanted all the same. */
+    unsigned count = plan->worker_count > 0 ? plan->worker_count : plan->donor_count;
+    size_t room = (size_t)count + count_places(shares) + 1;
+    struct plan_store *stores = calloc(room, sizeof(*stores));
+    if (stores == NULL)
+        return -ENOMEM;
+    free(plan->stores);
+    plan->stores = stores;
+    plan->store_count = 0;
+    plan->copies = copies;
+    for (unsigned rank = 0; rank < count; rank++)
+        add_store(plan, plan->workers[rank].node,
+                  find_node(nodes, node_count, plan->workers[rank].node));
+    while (next_place(&shares, name, &last) && plan->store_count < PLAN_STORES_MAX) {
+        const struct leader_node *node = find_node(nodes, node_count, name);
+        if (node != NULL)
+            add_store(plan, name, node);
+    }
+    return 0;
+}
+
+static void drop_store(struct plan *plan, int store)
+{
+    if (store < 0)
+        return;
+    plan->store_count--;
+    memmove(&plan->stores[store], &plan->stores[store + 1],
+            (plan->store_count - (unsigned)store) * sizeof(*plan->stores));
+}
+
+void copies_leave_out(struct plan *plan, const bool *left_out)
+{
+    for (unsigned rank = 0; left_out != NULL && rank < plan->worker_count; rank++)
+        if (left_out[rank])
+            drop_store(plan, copies_find(plan, plan->workers[rank].node));
+}
+
+unsigned copies_writer_count(const struct plan *plan)
+{
+    int last = -1;
+    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        int store = copies_find(plan, plan->workers[rank].node);
+        last = store > last ? store : last;
+    }
+    return (unsigned)(last + 1);
+}
+
+unsigned copies_keeper(const struct plan *plan, unsigned store)
+{
+    unsigned rank = 0;
+    while (rank < plan->worker_count &&
+           strcmp(plan->workers[rank].node, plan->stores[store].node) != 0)
+        rank++;
+    return rank;
+}
+
+/* ---- placement ---- */
+
+/* A node without a label is a domain of its own. */
+static const char *domain_of(const struct plan_store *store)
+{
+    return store->domain[0] != '\0' ? store->domain : store->node;
+}
+
+static bool same_domain(const struct plan *plan, unsigned left, unsigned right)
+{
+    return strcmp(domain_of(&plan->stores[left]), domain_of(&plan->stores[right])) == 0;
+}
+
+/* Which of its domain a store is, counted from 0. */
+static unsigned place_in_domain(const struct plan *plan, unsigned store)
+{
+    unsigned place = 0;
+    for (unsigned i = 0; i < store; i++)
+        place += same_domain(plan, i, store);
+    return place;
+}
+
+/* The store's position on the ring: how many come before it. */
+static unsigned position(const unsigned *places, unsigned count, unsigned store)
+{
+    unsigned before = 0;
+    for (unsigned i = 0; i < count; i++)
+        before += places[i] < places[store] || (places[i] == places[store] && i < store);
+    return before;
+}
+
+static bool is_taken(const struct plan *plan, unsigned candidate, unsigned store,
+                     const unsigned *targets, unsigned count, bool by_domain)
+{
+    bool taken = candidate == store || (by_domain && same_domain(plan, candidate, store));
+    for (unsigned i = 0; i < count; i++)
+        taken = taken || candidate == targets[i] ||
+                (by_domain && same_domain(plan, candidate, targets[i]));
+    return taken;
+}
+
+unsigned copies_targets(const struct plan *plan, unsigned store,
+                        unsigned ret_targets[COPIES_MAX - 1])
+{
+    unsigned count = copies_writer_count(plan), found = 0;
+    AUTO_FREE unsigned *ring = calloc((size_t)count + 1, sizeof(*ring));
+    AUTO_FREE unsigned *places = calloc((size_t)count + 1, sizeof(*places));
+    if (store >= count || plan->copies < 2 || ring == NULL || places == NULL)
+        return 0;
+    for (unsigned i = 0; i < count; i++)
+        places[i] = place_in_domain(plan, i);
+    for (unsigned i = 0; i < count; i++)
+        ring[position(places, count, i)] = i;
+    unsigned start = position(places, count, store);
+    for (int by_domain = 1; by_domain >= 0; by_domain--)
+        for (unsigned i = 1; i < count && found < plan->copies - 1; i++) {
+            unsigned candidate = ring[(start + i) % count];
+            if (!is_taken(plan, candidate, store, ret_targets, found, by_domain))
+                ret_targets[found++] = candidate;
+        }
+    return found;
+}
+
+/* ---- places in commit records ---- */
+
+bool copies_alive(const char *shares, const struct leader_node *nodes, unsigned node_count,
+                  char *ret_text, size_t text_size)
+{
+    char name[NAME_SIZE], group[2 * COPIES_MAX * NAME_SIZE] = "";
+    bool last, alive = false;
+    while (next_place(&shares, name, &last)) {
+        size_t used = strlen(group);
+        snprintf(group + used, sizeof(group) - used, "%s%s", used > 0 ? " or " : "", name);
+        alive = alive || find_node(nodes, node_count, name) != NULL;
+        if (last && !alive) {
+            snprintf(ret_text, text_size, "%s", group);
+            return false;
+        }
+        if (last) {
+            group[0] = '\0';
+            alive = false;
+        }
+    }
+    return true;
+}
+
+void copies_unasked(const char *shares, const struct plan *plan, char *ret_group, size_t group_size)
+{
+    char name[NAME_SIZE];
+    bool last;
+    size_t used = 0;
+    ret_group[0] = '\0';
+    while (next_place(&shares, name, &last))
+        if (copies_find(plan, name) < 0 && !copies_has(ret_group, name) &&
+            used + strlen(name) + 2 <= group_size)
+            used += (size_t)snprintf(ret_group + used, group_size - used, "%s%s",
+                                     used > 0 ? "+" : "", name);
+}
+
+bool copies_has(const char *shares, const char *node)
+{
+    char name[NAME_SIZE];
+    bool last;
+    while (next_place(&shares, name, &last))
+        if (strcmp(name, node) == 0)
+            return true;
+    return false;
+}
+
+unsigned copies_left(const char *shares, bool (*is_there)(void *context, const char *node),
+                     void *context)
+{
+    char name[NAME_SIZE];
+    bool last, first = true;
+    unsigned fewest = 0, count = 0;
+    while (next_place(&shares, name, &last)) {
+        count += is_there(context, name);
+        if (!last)
+            continue;
+        fewest = first || count < fewest ? count : fewest;
+        first = false;
+        count = 0;
+    }
+    return fewest;
+}
+
+static bool anywhere(void *context, const char *node)
+{
+    (void)context;
+    (void)node;
+    return true;
+}
+
+unsigned copies_fewest(const char *shares)
+{
+    return copies_left(shares, anywhere, NULL);
+}

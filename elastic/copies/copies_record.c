@@ -1,0 +1,229 @@
+/*
+ * The places of a checkpoint as they change after its commit: copies are made anew, and come back
+ * from elsewhere.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "elastic/copies/copies.h"
+
+/* The store of that name, or -1. */
+static int find_store(const struct plan *plan, const char *name, size_t length)
+{
+    for (unsigned i = 0; i < plan->store_count; i++)
+        if (strlen(plan->stores[i].node) == length &&
+            memcmp(plan->stores[i].node, name, length) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* The group that @writer's share has, and its length; NULL: none. */
+static const char *find_group(const char *shares, const char *writer, size_t *ret_length)
+{
+    size_t name = strlen(writer);
+    for (const char *at = shares; *at != '\0'; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (strncmp(at, writer, name) == 0 && (at[name] == '+' || name == length)) {
+            *ret_length = length;
+            return at;
+        }
+        at += length;
+    }
+    return NULL;
+}
+
+static bool group_has(const char *group, size_t length, const char *node)
+{
+    size_t name = strlen(node);
+    for (size_t at = 0; at < length; at += strcspn(group + at, "+ ") + 1)
+        if (strcspn(group + at, "+ ") == name && memcmp(group + at, node, name) == 0)
+            return true;
+    return false;
+}
+
+/* Where the first place behind the writer's begins that is no store of @plan; 0: all are. */
+static size_t find_absent(const char *group, size_t length, const struct plan *plan)
+{
+    for (size_t at = strcspn(group, "+ ") + 1; at < length;) {
+        size_t name = strcspn(group + at, "+ ");
+        if (find_store(plan, group + at, name) < 0)
+            return at;
+        at += name + 1;
+    }
+    return 0;
+}
+
+static unsigned count_places(const char *group, size_t length)
+{
+    unsigned count = 1;
+    for (size_t i = 0; i < length; i++)
+        count += group[i] == '+';
+    return count;
+}
+
+/* [at, at + size) of @shares becomes @text. */
+static int replace(char **shares, size_t at, size_t size, const char *text)
+{
+    const char *old = *shares != NULL ? *shares : "";
+    size_t all = strlen(old), length = strlen(text);
+    if (all - size + length >= COPIES_SHARES_SIZE)
+        return -ENOSPC;
+    char *changed = malloc(all - size + length + 1);
+    if (changed == NULL)
+        return -ENOMEM;
+    memcpy(changed, old, at);
+    memcpy(changed + at, text, length);
+    memcpy(changed + at + length, old + at + size, all - at - size + 1);
+    free(*shares);
+    *shares = changed;
+    return 0;
+}
+
+int copies_add(char **shares, const char *writer, const char *node, const struct plan *plan)
+{
+    char text[2 * NAME_SIZE + 3];
+    const char *now = *shares != NULL ? *shares : "";
+    size_t length = 0, end = strlen(now);
+    const char *group = find_group(now, writer, &length);
+    if (group == NULL) {
+        bool own = strcmp(writer, node) == 0;
+        snprintf(text, sizeof(text), "%s%s%s%s", end > 0 ? " " : "", writer, own ? "" : "+",
+                 own ? "" : node);
+        return replace(shares, end, 0, text);
+    }
+    if (group_has(group, length, node))
+        return 0;
+    size_t at = (size_t)(group - now);
+    if (count_places(group, length) < COPIES_MAX) {
+        snprintf(text, sizeof(text), "+%s", node);
+        return replace(shares, at + length, 0, text);
+    }
+    size_t absent = plan != NULL ? find_absent(group, length, plan) : 0;
+    return absent == 0 ? -ENOSPC
+                       : replace(shares, at + absent, strcspn(group + absent, "+ "), node);
+}
+
+/* ---- a new checkpoint ---- */
+
+int copies_places(const struct plan *plan,
+                  bool (*has)(const void *context, unsigned keeper, unsigned writer),
+                  const void *context, char **ret_shares)
+{
+    struct bytes text = {0};
+    unsigned count = copies_writer_count(plan);
+    int r = 0;
+    for (unsigned writer = 0; r == 0 && writer < count; writer++) {
+        unsigned places = 1;
+        r = bytes_append_format(&text, "%s%s", writer > 0 ? " " : "", plan->stores[writer].node);
+        for (unsigned i = 0; r == 0 && i < count && places < COPIES_MAX; i++)
+            if (i != writer && has(context, i, writer)) {
+                r = bytes_append_format(&text, "+%s", plan->stores[i].node);
+                places++;
+            }
+    }
+    if (r == 0)
+        r = bytes_append(&text, "", 1);
+    if (r == 0 && text.size_bytes > COPIES_SHARES_SIZE)
+        r = -ENOSPC;
+    if (r == 0)
+        *ret_shares = (char *)text.data;
+    else
+        bytes_done(&text);
+    return r;
+}
+
+/* ---- copies that are missing ---- */
+
+struct mending {
+    const struct plan *plan;
+    unsigned loads[PLAN_STORES_MAX]; /* shares that each store keeps, or is about to */
+    bool here[PLAN_STORES_MAX];      /* stores that have the share in hand */
+};
+
+static const char *domain_of(const struct plan_store *store)
+{
+    return store->domain[0] != '\0' ? store->domain : store->node;
+}
+
+/* Which stores have the share of @group; returns how many. */
+static unsigned look(struct mending *mending, const char *group, size_t length)
+{
+    unsigned count = 0;
+    memset(mending->here, 0, sizeof(mending->here));
+    for (size_t at = 0; at < length;) {
+        size_t name = strcspn(group + at, "+ ");
+        int store = find_store(mending->plan, group + at, name);
+        if (store >= 0 && !mending->here[store]) {
+            mending->here[store] = true;
+            count++;
+        }
+        at += name + 1;
+    }
+    return count;
+}
+
+static bool domain_taken(const struct mending *mending, unsigned store)
+{
+    const struct plan *plan = mending->plan;
+    for (unsigned i = 0; i < plan->store_count; i++)
+        if (mending->here[i] &&
+            strcmp(domain_of(&plan->stores[i]), domain_of(&plan->stores[store])) == 0)
+            return true;
+    return false;
+}
+
+/* The store to get the next copy of the share in hand; -1: all have it. */
+static int choose(const struct mending *mending)
+{
+    int best = -1;
+    bool best_taken = false;
+    for (unsigned i = 0; i < copies_writer_count(mending->plan); i++) {
+        if (mending->here[i])
+            continue;
+        bool taken = domain_taken(mending, i);
+        if (best < 0 || taken < best_taken ||
+            (taken == best_taken && mending->loads[i] < mending->loads[best])) {
+            best = (int)i;
+            best_taken = taken;
+        }
+    }
+    return best;
+}
+
+static void count_loads(struct mending *mending, const char *shares)
+{
+    for (const char *at = shares; *at != '\0'; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        look(mending, at, length);
+        for (unsigned i = 0; i < mending->plan->store_count; i++)
+            mending->loads[i] += mending->here[i];
+        at += length;
+    }
+}
+
+unsigned copies_missing(const struct plan *plan, unsigned copies, const char *shares,
+                        const char *node, char (*ret_writers)[NAME_SIZE], unsigned writers_max)
+{
+    AUTO_FREE struct mending *mending = calloc(1, sizeof(*mending));
+    unsigned found = 0;
+    if (mending == NULL || shares == NULL)
+        return 0;
+    mending->plan = plan;
+    count_loads(mending, shares);
+    for (const char *at = shares; *at != '\0'; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " "), writer = strcspn(at, "+ ");
+        unsigned count = look(mending, at, length);
+        int store = 0;
+        for (; count > 0 && count < copies && (store = choose(mending)) >= 0; count++) {
+            mending->here[store] = true;
+            mending->loads[store]++;
+            if (strcmp(plan->stores[store].node, node) == 0 && found < writers_max)
+                snprintf(ret_writers[found++], NAME_SIZE, "%.*s", (int)writer, at);
+        }
+        at += length;
+    }
+    return found;
+}

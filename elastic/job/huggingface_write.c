@@ -1,0 +1,134 @@
+#include <string.h>
+
+#include "base/json.h"
+#include "elastic/job/huggingface.h"
+
+#define END_OF_TEXT 50256
+
+static json_t *gpt2_config(const struct job_spec *spec)
+{
+    /* GPT-2's end of text; a smaller vocabulary has no such token, which must be said. */
+    bool ends = spec->model.vocab > END_OF_TEXT;
+    json_t *config = json_pack(
+        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f, s:f}", "architectures",
+        "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", (int)spec->model.layers, "n_embd",
+        (int)spec->model.width, "n_head", (int)spec->model.heads, "n_positions",
+        (int)spec->model.context, "n_ctx", (int)spec->model.context, "vocab_size",
+        (int)spec->model.vocab, "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5,
+        "initializer_range", 0.02, "resid_pdrop", 0.0, "embd_pdrop", 0.0, "attn_pdrop", 0.0);
+    json_t *end = ends ? json_integer(END_OF_TEXT) : json_null();
+
+    if (json_object_set(config, "bos_token_id", end) ||
+        json_object_set(config, "eos_token_id", end)) {
+        json_decref(config);
+        config = NULL;
+    }
+    json_decref(end);
+    return config;
+}
+
+static json_t *rope_scaling(const struct job_spec *spec)
+{
+    double factor = spec->model.rope_scaling.factor;
+    switch (spec->model.rope_scaling.type) {
+    case JOB_ROPE_PLAIN:
+        break;
+    case JOB_ROPE_LINEAR:
+        return json_pack("{s:s, s:f}", "rope_type", "linear", "factor", factor);
+    case JOB_ROPE_LLAMA3:
+        return json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "llama3", "factor", factor,
+                         "low_freq_factor", spec->model.rope_scaling.low_frequency_factor,
+                         "high_freq_factor", spec->model.rope_scaling.high_frequency_factor,
+                         "original_max_position_embeddings",
+                         (int)spec->model.rope_scaling.original_context);
+    }
+    return json_null();
+}
+
+/* The name in Hugging Face's models of what the job computes. */
+static const struct kind {
+    const char *type, *class;
+    const char *off; /* a key of this kind alone, which is to be false */
+} llama = {"llama", "LlamaForCausalLM", "attention_bias"},
+  qwen2 = {"qwen2", "Qwen2ForCausalLM", "use_sliding_window"},
+  qwen3 = {"qwen3", "Qwen3ForCausalLM", "attention_bias"};
+
+static const struct kind *kind_of(const struct job_spec *spec)
+{
+    if (spec->model.qk_norm)
+        return &qwen3;
+    return spec->model.qkv_bias ? &qwen2 : &llama;
+}
+
+static json_t *llama_config(const struct job_spec *spec)
+{
+    const struct kind *kind = kind_of(spec);
+    return json_pack(
+        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:b, "
+        "s:b, s:f, s:o, s:n, s:n}",
+        "architectures", kind->class, "model_type", kind->type, "num_hidden_layers",
+        (int)spec->model.layers, "hidden_size", (int)spec->model.width, "num_attention_heads",
+        (int)spec->model.heads, "num_key_value_heads", (int)spec->model.kv_heads, "head_dim",
+        (int)spec->model.head_width, "intermediate_size", (int)spec->model.hidden,
+        "max_position_embeddings", (int)spec->model.context, "vocab_size", (int)spec->model.vocab,
+        "hidden_act", "silu", "rms_norm_eps", spec->model.norm_epsilon, "rope_theta",
+        spec->model.rope_theta, "initializer_range", 0.02, kind->off, 0, "mlp_bias", 0,
+        "attention_dropout", 0.0, "rope_scaling", rope_scaling(spec), "bos_token_id",
+        "eos_token_id");
+}
+
+json_t *huggingface_config(const struct job_spec *spec, bool tied)
+{
+    json_t *config = job_spec_is_llama(spec) ? llama_config(spec) : gpt2_config(spec);
+
+    if (json_object_set_new(config, "tie_word_embeddings", json_boolean(tied)) ||
+        json_object_set_new(config, "torch_dtype", json_string("float32"))) {
+        json_decref(config);
+        return NULL;
+    }
+    return config;
+}
+
+/* The class that the files of a checkpoint are for, whichever the source was saved as. */
+static const char *class_of(const json_t *source)
+{
+    static const struct {
+        const char *type, *class;
+    } classes[] = {{"gpt2", "GPT2LMHeadModel"},
+                   {"llama", "LlamaForCausalLM"},
+                   {"mistral", "MistralForCausalLM"},
+                   {"qwen2", "Qwen2ForCausalLM"},
+                   {"qwen3", "Qwen3ForCausalLM"}};
+    const char *type = json_string_value(json_object_get(source, "model_type"));
+
+    for (size_t i = 0; type && i < ARRAY_COUNT(classes); i++)
+        if (!strcmp(type, classes[i].type))
+            return classes[i].class;
+    return NULL;
+}
+
+json_t *huggingface_adopt(const json_t *source, const json_t *own, const char *name)
+{
+    /* They speak of the source's files: of their types, and of code that lies beside them. */
+    static const char *const of_files[] = {"dtype", "quantization_config", "auto_map"};
+    static const char *const decided[] = {"tie_word_embeddings", "torch_dtype"};
+    const char *class = class_of(source);
+    AUTO_JSON json_t *config = json_deep_copy(source);
+
+    for (size_t i = 0; config && i < ARRAY_COUNT(of_files); i++)
+        json_object_del(config, of_files[i]);
+    for (size_t i = 0; config && i < ARRAY_COUNT(decided); i++)
+        if (json_object_set(config, decided[i], json_object_get(own, decided[i])))
+            return NULL;
+    if (!config || (class && json_object_set_new(config, "architectures", json_pack("[s]", class))))
+        return NULL;
+    return json_object_set_new(config, "_name_or_path", json_string(name)) ? NULL
+                                                                           : json_incref(config);
+}
+
+const char *huggingface_adopted(const json_t *config)
+{
+    const char *name = json_string_value(json_object_get(config, "_name_or_path"));
+
+    return name && name[0] ? name : NULL;
+}

@@ -1,0 +1,155 @@
+/*
+ * What a user asks for: the job file as a checked structure.
+ *
+ * One table (job_spec_schema) names every key with its type, unit, default, range and meaning; it
+ * checks job files and what comes back from etcd, and docs/job.md is generated from it. The spec is
+ * stored in etcd as JSON with the same keys; it never changes after submission but for
+ * elastic.devices.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+
+#define JOB_PATHS_MAX   32
+#define JOB_PATH_SIZE   1024
+#define JOB_WORD_SIZE   16
+#define JOB_LANES_MAX   1024
+#define JOB_DEVICES_MAX 4096
+
+enum job_schedule { JOB_SCHEDULE_CONSTANT, JOB_SCHEDULE_COSINE, JOB_SCHEDULE_LINEAR };
+enum job_freeze { JOB_FREEZE_NONE, JOB_FREEZE_GRADIENT, JOB_FREEZE_SCHEDULE };
+enum job_format { JOB_FORMAT_BYTES, JOB_FORMAT_LLMC, JOB_FORMAT_UINT16, JOB_FORMAT_UINT32 };
+enum job_precision { JOB_PRECISION_BF16, JOB_PRECISION_TF32, JOB_PRECISION_F32 };
+#define JOB_PRECISIONS 3
+enum job_rope { JOB_ROPE_PLAIN, JOB_ROPE_LINEAR, JOB_ROPE_LLAMA3 }; /* model.rope_scaling.type */
+/* What becomes of a step whose loss or gradient is no finite number (step_record_finite()). */
+enum job_nan { JOB_NAN_STOP, JOB_NAN_SKIP };
+
+/* In YAML one text or a list; absolute after submission. */
+struct job_paths {
+    char paths[JOB_PATHS_MAX][JOB_PATH_SIZE];
+    unsigned count;
+};
+
+/* Of evaluate.batches: all of the validation data; as many as its size and the steps between two
+ * evaluations say (worker/step/job_dataset.h). */
+#define JOB_BATCHES_ALL  UINT32_MAX
+#define JOB_BATCHES_AUTO 0u
+
+struct job_spec {
+    char name[NAME_SIZE];
+    struct {
+        char family[JOB_WORD_SIZE]; /* "gpt2", "llama" */
+        unsigned layers, width, heads, context, vocab;
+        bool tied;
+        unsigned kv_heads, head_width, hidden; /* with gpt2 these follow from the others */
+        bool qkv_bias, qk_norm;
+        double rope_theta, norm_epsilon;
+        struct {
+            enum job_rope type;
+            double factor, low_frequency_factor, high_frequency_factor;
+            unsigned original_context;
+        } rope_scaling;
+        char from[JOB_PATH_SIZE]; /* folder with the first parameters; empty: from the seed */
+    } model;
+    struct {
+        enum job_format format;
+        struct job_paths path;
+        struct job_paths mask;               /* which tokens count in the loss; none: all */
+        double validation_share;             /* YAML `validation`: a share ... */
+        char validation_path[JOB_PATH_SIZE]; /* ... or a path; empty when a share */
+        char validation_mask[JOB_PATH_SIZE]; /* of that path's tokens; empty: all count */
+    } data;
+    struct {
+        uint64_t steps;
+        unsigned lanes, micro_batch, micro_batches_per_lane;
+        uint64_t seed;
+        enum job_precision precision; /* of GPUs; CPU slots compute in f32 */
+        enum job_nan on_nan;
+        struct {
+            char name[JOB_WORD_SIZE]; /* "adamw" */
+            double lr, beta1, beta2, epsilon, weight_decay;
+            uint64_t warmup; /* steps */
+            enum job_schedule schedule;
+            double min_lr_factor; /* of lr, at the last step of `cosine` and `linear` */
+            double clip;          /* global gradient norm; 0: no clipping */
+        } optimizer;
+    } train;
+    struct {
+        unsigned devices_min, devices_max;
+        bool mixed_devices; /* unlike devices may share the job: its bits depend on who computes */
+        bool shadow;        /* stages on one node only have a copy on another */
+        struct {
+            double factor;  /* how many times slower than its peers; 0: nobody is evicted */
+            unsigned steps; /* for so many steps */
+        } evict_stragglers;
+        struct {
+            enum job_freeze policy;
+            double alpha;
+            uint64_t every;       /* steps between decisions */
+            unsigned keep_active; /* layers that never freeze */
+        } freeze;
+    } elastic;
+    struct {
+        char path[JOB_PATH_SIZE]; /* empty: <node's data folder>/checkpoints */
+        uint64_t every;           /* steps; 0: only at the end, on pause and on drain */
+        unsigned keep, copies;
+        char object_bucket[NAME_SIZE]; /* of the cluster's object store; empty: not there */
+        unsigned object_keep;
+    } checkpoint;
+    struct {
+        uint64_t every; /* steps; 0: never */
+        unsigned
+            batches; /* micro-batches of validation data each time, or one of JOB_BATCHES_... */
+    } evaluate;
+};
+
+/**
+ * job_spec_decode() - check a tree against the schema and fill the structure
+ * @where: "demo.yaml", for messages; @line_of: NULL, or the line of a key path ("train.lanes") for
+ *   messages, 0 when unknown
+ *
+ * Unknown key (with the nearest known one), missing key, wrong type, out of range, and the rules
+ * between keys (width % heads, min <= max, warmup <= steps, ...) give -EINVAL; @error has one line
+ * for each problem (the first JOB_PROBLEMS_SHOWN), which names file, line and key, what was found
+ * and what is allowed. -ENOMEM. *ret_spec is written only on success.
+ */
+int job_spec_decode(const json_t *tree, const char *where,
+                    unsigned (*line_of)(void *context, const char *key_path), void *context,
+                    struct job_spec *ret_spec, struct error *error) CHECK_RESULT;
+/** job_spec_decode_from() - the same, with @error about the problems after the first @skip, some of
+ * them at a time; @ret_problem_count: how many there are in all */
+int job_spec_decode_from(const json_t *tree, const char *where,
+                         unsigned (*line_of)(void *context, const char *key_path), void *context,
+                         unsigned skip, struct job_spec *ret_spec, unsigned *ret_problem_count,
+                         struct error *error) CHECK_RESULT;
+
+/** job_spec_encode() - the JSON form, every key explicit but young ones at their defaults
+ * (elastic/job/job_schema.h); new reference, NULL when memory is short */
+json_t *job_spec_encode(const struct job_spec *spec);
+
+/** job_spec_schema_markdown() - docs/job.md's table; malloc'ed, NULL when memory is short */
+char *job_spec_schema_markdown(void);
+
+/**
+ * job_spec_learning_rate() - of step @step (from 1), the same bits on every machine
+ *
+ * Rises linearly to lr at step `warmup`; then constant, or falling to lr x min_lr_factor at the
+ * last step.
+ */
+double job_spec_learning_rate(const struct job_spec *spec, uint64_t step);
+
+/** job_spec_tokens_per_step() - lanes x micro_batches_per_lane x micro_batch x context */
+uint64_t job_spec_tokens_per_step(const struct job_spec *spec);
+
+/** job_spec_is_llama() - the family; the only other one is gpt2 */
+bool job_spec_is_llama(const struct job_spec *spec);
+
+/** job_spec_unit_count() - of the model: 2 * layers + 2 */
+unsigned job_spec_unit_count(const struct job_spec *spec);

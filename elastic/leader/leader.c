@@ -1,0 +1,250 @@
+/*
+ * Problem: any daemon may become the leader at any time, and several may believe to be it; what is
+ * decided must depend on nothing that one of them remembers.
+ *
+ * Design: one look at the view, one decision. Whoever writes it does so under its leadership in
+ * etcd; the next look sees the result, or what came in between. The order of the questions is the
+ * order of importance: is it over, has it failed, must it stop, could it be better.
+ *
+ * Invariants: generation numbers grow; a planned plan is only published when every worker runs
+ * in the plan before it; a plan from memory names a source for every unit that a worker lacks.
+ */
+#include "elastic/leader/leader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_reading.h"
+#include "elastic/leader/leader_slow.h"
+#include "elastic/leader/leader_supersede.h"
+
+static bool everybody_is_gone(const struct roster *roster)
+{
+    for (unsigned i = 0; i < roster->count; i++)
+        if (roster_alive(&roster->members[i]))
+            return false;
+    return true;
+}
+
+/* Every node that could run the job has said that it cannot: the text of one; NULL: not so. */
+static const char *refused_by_all(const struct leader_context *context)
+{
+    const char *refusal = NULL;
+    for (unsigned n = 0; n < context->view->node_count; n++) {
+        const struct leader_node *node = &context->view->nodes[n];
+        const char *text = roster_refused(&context->roster, node->name);
+        if (text == NULL && !node->draining && node->slot_count > 0)
+            return NULL;
+        if (text != NULL)
+            refusal = text;
+    }
+    return refusal;
+}
+
+/* What @report says of a step that nobody can go on from, and where to go on from instead. */
+static void describe_divergence(const struct leader_context *context,
+                                const struct worker_report *report, char ret_text[PLAN_REASON_SIZE])
+{
+    uint64_t step = context->view->checkpoint.step;
+    if (step == 0)
+        snprintf(ret_text, PLAN_REASON_SIZE, "%.120s; there is no checkpoint to go on from",
+                 report->text);
+    else
+        snprintf(ret_text, PLAN_REASON_SIZE,
+                 "%.120s; to go on from the checkpoint of step %llu with other settings: firnctl "
+                 "job submit --from",
+                 report->text, (unsigned long long)step);
+}
+
+/*
+ * The job cannot go on, here or elsewhere: why. The plan that ends such a job remembers it, for
+ * nobody has reported under that plan yet.
+ */
+static bool is_refused(const struct leader_context *context, char ret_text[PLAN_REASON_SIZE])
+{
+    const struct plan *plan = context->view->plan;
+    const struct worker_report *diverged = roster_diverged(&context->roster);
+    const char *refusal = refused_by_all(context);
+    if (plan != NULL && plan->worker_count == 0 && plan->reason == PLAN_REASON_REFUSED)
+        snprintf(ret_text, PLAN_REASON_SIZE, "%s", plan->reason_text);
+    else if (diverged != NULL)
+        describe_divergence(context, diverged, ret_text);
+    else if (refusal != NULL)
+        snprintf(ret_text, PLAN_REASON_SIZE, "%s", refusal);
+    else
+        return false;
+    return true;
+}
+
+static int finish(struct leader_context *context, enum job_state state, const char *text)
+{
+    context->decision->action = LEADER_FINISH;
+    leader_say(context, state, "%s", text);
+    return 0;
+}
+
+static int wait_for_leaving(struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    leader_say(context, JOB_PAUSING, "%s: workers are leaving", plan->reason_text);
+    return plan->planned ? leader_supersede(context) : 0;
+}
+
+/* End what runs without saving anything more, and say so when all are gone. */
+static int end_now(struct leader_context *context, enum plan_reason reason, enum job_state state,
+                   const char *text)
+{
+    const struct plan *plan = context->view->plan;
+    if (plan == NULL || (plan->worker_count == 0 && everybody_is_gone(&context->roster)))
+        return finish(context, state, text);
+    if (plan->worker_count > 0 || plan->planned)
+        return leader_empty_plan(context, reason, false, text);
+    return wait_for_leaving(context);
+}
+
+/*
+ * Workers of a generation that works see by themselves that all is done, and leave; one that has
+ * not yet heard would take the end of the others for a failure. Who does not leave is sent away.
+ */
+static bool still_leave_by_themselves(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    struct leader_memory *memory = context->memory;
+    bool somebody_runs = false;
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (!roster_is_worker(&context->roster, member) || member->node == NULL)
+            continue;
+        if (member->seat == SEAT_BROKEN)
+            return false;
+        somebody_runs = somebody_runs || member->seat == SEAT_RUNNING;
+    }
+    if (memory->finished_seen_ns == 0)
+        memory->finished_seen_ns = view->now_ns;
+    uint64_t due = memory->finished_seen_ns + view->failure_timeout_ns;
+    if (!somebody_runs || view->now_ns >= due)
+        return false;
+    leader_say(context, JOB_RUNNING, "all steps are committed: workers are leaving");
+    leader_wake(context, due);
+    return true;
+}
+
+static int complete(struct leader_context *context)
+{
+    if (context->view->plan != NULL && still_leave_by_themselves(context))
+        return 0;
+    return end_now(context, PLAN_REASON_PAUSE, JOB_COMPLETED, "all steps are committed");
+}
+
+static int pause_when_possible(struct leader_context *context)
+{
+    if (context->roster.all_running)
+        return leader_empty_plan(context, PLAN_REASON_PAUSE, true, "pause is asked for");
+    leader_say(context, JOB_PAUSING, "pause is asked for: generation %llu must begin first",
+               (unsigned long long)context->view->plan->generation);
+    return 0;
+}
+
+static void note_that_it_runs(struct leader_context *context)
+{
+    context->memory->standoff_seen_ns = 0;
+    leader_cuts_mended(context);
+}
+
+static int decide(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    char refusal[PLAN_REASON_SIZE];
+    if (view->finished)
+        return complete(context);
+    if (view->desired == JOB_DESIRED_CANCELLED)
+        return end_now(context, PLAN_REASON_CANCEL, JOB_CANCELLED, "cancelled");
+    if (is_refused(context, refusal))
+        return end_now(context, PLAN_REASON_REFUSED, JOB_FAILED, refusal);
+    if (view->plan != NULL && leader_has_failed(context))
+        return leader_recover(context);
+    context->memory->failure_seen_ns = 0;
+    if (context->roster.all_running)
+        note_that_it_runs(context);
+
+    bool paused = view->desired == JOB_DESIRED_PAUSED;
+    if (view->plan == NULL || view->plan->worker_count == 0) {
+        if (view->plan != NULL && !everybody_is_gone(&context->roster))
+            return wait_for_leaving(context);
+        return paused ? finish(context, JOB_PAUSED, "paused") : leader_start(context);
+    }
+    return paused ? pause_when_possible(context) : leader_change(context);
+}
+
+/* Forget times that were about another generation, and remember the numbers that are used up. */
+static void refresh_memory(const struct leader_view *view, struct leader_memory *memory)
+{
+    uint64_t generation = view->plan != NULL ? view->plan->generation : 0;
+    uint64_t next = view->next != NULL ? view->next->generation : 0;
+    if (memory->generation != generation || memory->published_ns == 0) {
+        memory->generation = generation;
+        memory->published_ns = view->now_ns;
+        memory->failure_seen_ns = memory->better_seen_ns = memory->finished_seen_ns = 0;
+        memory->gone_seen_ns = 0;
+    }
+    if (memory->next_generation != next) {
+        memory->next_generation = next;
+        memory->next_seen_ns = view->now_ns;
+        memory->better_seen_ns = 0;
+    }
+    memory->generation_last = MAX(memory->generation_last, MAX(generation, next));
+    /* A job that begins from another's checkpoint: its part folders may still lie about. */
+    memory->generation_last = MAX(memory->generation_last, view->checkpoint.generation);
+    leader_slow_refresh(view, memory);
+}
+
+/* Whoever follows a plan of a job with copies must know where files of checkpoints are. */
+static int name_stores(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    struct plan *plan = context->decision->plan;
+    if (plan == NULL || view->spec->checkpoint.copies < 2)
+        return 0;
+    bool reads = plan->source == PLAN_SOURCE_CHECKPOINT || plan->worker_count == 0;
+    const char *shares = reads ? view->checkpoint.shares : NULL;
+    int r = copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);
+    if (r < 0) {
+        plan_free(plan);
+        context->decision->plan = NULL;
+    }
+    return r;
+}
+
+int leader_decide(const struct leader_view *view, struct leader_memory *memory,
+                  struct leader_decision *ret_decision, struct error *error)
+{
+    struct leader_decision decision = {.wake_at_ns = UINT64_MAX};
+    struct error unread;
+    struct leader_context context = {.view = view,
+                                     .memory = memory,
+                                     .decision = &decision,
+                                     .error = error != NULL ? error : &unread};
+    error_clear(context.error);
+    refresh_memory(view, memory);
+    int r = roster_init(&context.roster, view);
+    if (r == 0) {
+        leader_reading_note(&context);
+        r = decide(&context);
+    }
+    if (r == 0 && decision.plan != NULL)
+        leader_slow_carry(&context, decision.plan);
+    if (r == 0)
+        r = name_stores(&context);
+    roster_done(&context.roster);
+    if (r < 0 && context.error->code == 0)
+        return error_set(context.error, r, "deciding about job %s: %s", view->spec->name,
+                         strerror(-r));
+    if (r == 0) {
+        error_clear(context.error); /* what a planner refused on the way is in the text */
+        *ret_decision = decision;
+    }
+    return r;
+}

@@ -1,0 +1,221 @@
+/*
+ * The leader's decisions about one job: a pure function of what etcd holds and of the time.
+ *
+ * It is level-triggered: the caller rebuilds the view after every change and calls leader_decide();
+ * a new leader that calls it with the same view decides the same. Nothing is remembered between
+ * calls but `leader_memory`: since when (monotonic time) and how often something was seen. To lose
+ * it, as when another node leads, costs time and never steps.
+ *
+ *     the view                                   the decision
+ *     no plan, enough slots                      publish generation 1, from the newest checkpoint
+ *                                                if there is one
+ *     no plan, too few slots                     nothing; the text says what it waits for
+ *     a better layout, a new scale, a drain      prepare it as `next`; publish it when the new
+ *                                                processes are prepared
+ *     a worker or a node of the plan failed      wait for the survivors' reports, not for ever;
+ *                                                publish a plan that recovers
+ *     desired paused or cancelled                publish the empty plan
+ *     the empty plan, and everybody has left     finish
+ */
+#pragma once
+
+#include "elastic/copies/copies.h"
+#include "elastic/planner/planner.h"
+#include "elastic/plan/protocol.h"
+#include "elastic/leader/slot_queue.h"
+#include "elastic/recovery/recovery.h"
+#include "elastic/messages/straggler.h"
+
+#define LEADER_NODES_MAX 4096
+
+enum job_state {
+    JOB_WAITING,
+    JOB_PREPARING,
+    JOB_RUNNING,
+    JOB_RECOVERING,
+    JOB_PAUSING,
+    JOB_PAUSED,
+    JOB_COMPLETED,
+    JOB_CANCELLED,
+    JOB_FAILED
+};
+enum job_desired { JOB_DESIRED_RUNNING, JOB_DESIRED_PAUSED, JOB_DESIRED_CANCELLED };
+
+#define LEADER_OTHERS_MAX 3 /* kinds of devices of one node, beside the first */
+
+struct leader_slot {
+    unsigned index;
+    unsigned computes; /* 0: with node.arithmetic, i: other_arithmetic[i - 1]; more: unknown */
+    size_t memory_bytes;
+    double speed;
+    bool gpu;
+    unsigned threads; /* of the host */
+    bool bad, busy;   /* busy: used by another job, */
+    bool leaves;      /* whose worker is on its way out */
+    unsigned holder;  /* that job: leader_view.holders[holder - 1]; 0: none */
+    bool tried_again; /* bad, but for a while only */
+};
+
+struct leader_node {
+    char name[NAME_SIZE];
+    char host[ADDRESS_SIZE];               /* for link addresses: host:(link_port + slot) */
+    char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal where results are, to the bit; "": not known */
+    char other_arithmetic[LEADER_OTHERS_MAX][PLAN_ARITHMETIC_SIZE];
+    struct protocol protocol;
+    char http[ADDRESS_SIZE]; /* of its firnd, which serves files of checkpoints */
+    char domain[NAME_SIZE];  /* empty: one of its own */
+    unsigned link_port;
+    uint64_t incarnation;
+    bool draining;
+    uint64_t drain_deadline_ns; /* when a draining one goes; 0: nobody says */
+    unsigned slot_count;
+    struct slot_measured measured; /* of each of its slots */
+    struct leader_slot slots[REPORT_WORKERS_MAX];
+};
+
+struct leader_checkpoint {
+    uint64_t step;       /* 0: none */
+    uint64_t generation; /* that wrote it; numbers go on after it, also when etcd knows no plan */
+    char path[JOB_PATH_SIZE];
+    char manifest_sha256[65];
+    const char *shares; /* where its copies lie; NULL: in one shared folder */
+    char missing[256];  /* a newer one that is out of reach, and the nodes that have it; "": none */
+    unsigned damaged_count; /* newer ones that are known to be damaged, and the newest of them: */
+    char damaged[256];
+    /* Where the plan in force begins from it: */
+    uint64_t before_step; /* of the one before it that can be had; 0: none */
+    bool before_is_away;  /* there is one before it, whose nodes are away */
+};
+
+struct leader_view {
+    uint64_t now_ns;
+    uint64_t failure_timeout_ns;
+    const struct job_spec *spec;
+    enum job_desired desired;
+    unsigned devices_wanted, stages_wanted, replicas_wanted; /* 0: from the spec / free */
+    const struct plan *plan;                                 /* in force; NULL before the first */
+    const struct plan *next;                                 /* being prepared; NULL */
+    bool finished;                   /* the job's last step is committed and checkpointed */
+    const struct leader_node *nodes; /* alive (leased) */
+    unsigned node_count;
+    const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
+    unsigned holder_count;
+    struct queue_place queue; /* what this job leaves to others */
+    /* For generation plan->generation (and next's preparedness). */
+    const struct node_report *const *reports;
+    unsigned report_count;
+    struct leader_checkpoint checkpoint; /* the newest committed */
+    unsigned frozen_layers;              /* newest known */
+    uint64_t progress_step;
+    uint64_t progress_generation; /* the newest that has said that it commits steps; 0: none */
+    double measured_step_seconds; /* of the plan in force; 0: unknown */
+    double last_step_seconds;     /* the same of whatever plan trained last */
+    unsigned verdict_count;       /* on workers of the plan in force: who is a straggler */
+    struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
+};
+
+#define LEADER_AVOIDED_MAX 16
+
+/* A slot where preparing failed or whose worker fell silent, left alone for a while. */
+struct leader_avoided {
+    char node[NAME_SIZE];
+    unsigned slot;
+    uint64_t incarnation; /* of its daemon: a new one may try again */
+    unsigned timeouts;    /* how long; doubled each time that it happens soon again; 0: no entry */
+    uint64_t until_ns;
+};
+
+/* Since when a slot that was found slow is out of the plan in force, or in it again. */
+struct leader_slow_seen {
+    char node[NAME_SIZE];
+    unsigned slot, times; /* as the plan has them */
+    bool used;
+    uint64_t since_ns;
+};
+
+#define LEADER_CUTS_MAX 64
+
+/* Two nodes that did not reach each other (elastic/leader/leader_netsplit.h). */
+struct leader_cut {
+    char nodes[2][NAME_SIZE]; /* ascending */
+    uint64_t incarnations[2];
+    uint64_t generation; /* that missed it last; 0: no entry */
+    uint64_t seen_ns;
+    unsigned times;    /* how often it was missed once more */
+    uint64_t until_ns; /* it is believed so long; 0: not yet */
+};
+
+#define LEADER_READERS_MAX 16
+
+/* A node that could not read a checkpoint (elastic/leader/leader_readers.h). */
+struct leader_reader {
+    char node[NAME_SIZE];
+    uint64_t incarnation, step;
+    uint64_t until_ns; /* it is believed so long; 0: no entry */
+};
+
+struct leader_memory {
+    uint64_t generation;       /* the one the times below are about */
+    uint64_t failure_seen_ns;  /* 0: none */
+    uint64_t finished_seen_ns; /* 0: not yet */
+    uint64_t next_generation;  /* the one being prepared that next_seen_ns is about */
+    uint64_t next_seen_ns;
+    uint64_t published_ns;
+    uint64_t reading_mark, reading_ns; /* what readers of data said last, and when that was new */
+    uint64_t better_seen_ns;
+    uint64_t gone_seen_ns; /* since when a planned change waits for a node that is gone; 0: none */
+    uint64_t away_seen_ns; /* since when nodes with a newer checkpoint are waited for; 0: not */
+    /* How often this step's checkpoint (0: the job's beginning) was begun from in vain, and the
+     * last such generation */
+    uint64_t attempt_step, attempt_generation;
+    unsigned attempts;
+    /* How often, one after another, generations from memory came to nothing, and the last one */
+    uint64_t memory_generation;
+    unsigned memory_attempts;
+    uint64_t unread_ns;       /* since when nobody can read it, for want of answers; 0: not so */
+    uint64_t generation_last; /* the highest number seen: numbers are not used twice */
+    struct leader_avoided avoided[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */
+    unsigned avoided_next;
+    struct leader_slow_seen slow_seen[PLAN_SLOW_MAX];
+    unsigned slow_seen_count;
+    struct leader_cut cuts[LEADER_CUTS_MAX];          /* the oldest is forgotten first */
+    struct leader_reader readers[LEADER_READERS_MAX]; /* the same */
+    /* Since when nodes are waited for that have lost each other (0: none are), until when, and
+     * until when it is not asked again whether the job can go back. */
+    uint64_t standoff_seen_ns, standoff_until_ns, standoff_refused_ns;
+};
+
+enum leader_action {
+    LEADER_NOTHING,
+    LEADER_PREPARE, /* write `plan` to the key `next` */
+    LEADER_PUBLISH, /* write `plan` to the key `generation`, delete `next` */
+    LEADER_DROP_NEXT,
+    LEADER_FINISH, /* write `state` (completed, cancelled, paused, failed), release the slots; said
+                      again on every call as long as nothing changes */
+};
+
+struct leader_decision {
+    enum leader_action action;
+    struct plan *plan; /* owned by the caller afterwards; NULL for none; the caller fills its key
+                          (randomness) when it is empty: a prepared plan is published with the key
+                          it was prepared with */
+    enum job_state state;
+    char text[512];         /* for people: why it waits, what happened */
+    uint64_t wake_at_ns;    /* call again by then; UINT64_MAX: only on change */
+    bool misses_checkpoint; /* it waits for nodes that have the only checkpoints */
+    /* The view's checkpoint has been out of reach for too long: the caller refuses it, and calls
+     * again with the one before it. */
+    bool gives_up_checkpoint;
+};
+
+/**
+ * leader_decide() - what to do next for one job
+ * @memory: zeroed before the first call of a leader for a job
+ *
+ * An empty plan lists as donors those that must leave; the job is over when their nodes have said
+ * so or are gone. The caller writes under its leadership, rebuilds the view and calls again.
+ * Return: 0; -ENOMEM, -EINVAL (the spec cannot be planned; @error says why): nothing decided, and
+ * only times in @memory changed.
+ */
+int leader_decide(const struct leader_view *view, struct leader_memory *memory,
+                  struct leader_decision *ret_decision, struct error *error) CHECK_RESULT;

@@ -1,0 +1,454 @@
+/*
+ * Planned changes: a generation that works is left for a better or a required one.
+ *
+ * Design: only when every worker has said that it runs in the plan in force is the layout of that
+ * plan the truth about who holds what, so nothing is planned before. A layout that needs new
+ * processes is written as `next` first and published when they are prepared; one that does not is
+ * published at once. Free slots that would help are watched for one failure_timeout first, so that
+ * nodes that join together make one generation.
+ *
+ * Failure modes: whoever is needed by `next` and goes makes it worthless: it is dropped, the slot
+ * that failed is left alone for a while, and planning begins again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/plural.h"
+#include "base/size_words.h"
+#include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_reading.h"
+#include "elastic/leader/leader_slow.h"
+#include "elastic/leader/leader_pair_loss.h"
+#include "elastic/leader/leader_supersede.h"
+#include "elastic/plan/plan_words.h"
+#include "elastic/planner/shadow_stages.h"
+
+#define GAIN_LEAST       0.05 /* of the step time, for a change that nobody asked for */
+#define PREPARE_TIMEOUTS 20   /* failure_timeouts until prepared */
+
+/* Why the layout in force may not stay. */
+struct demand {
+    const char *draining, *absent; /* a node that must be left */
+    bool scale;                    /* more devices, or another shape, than the user wants */
+    bool frozen;                   /* more is frozen than the layout was made for */
+    bool slow;                     /* a worker is slower than was known, or no more */
+};
+
+static bool must_change(const struct demand *demand)
+{
+    return demand->draining != NULL || demand->absent != NULL || demand->scale;
+}
+
+static struct demand find_demand(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct plan *plan = view->plan;
+    struct demand demand = {0};
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (!roster_is_worker(&context->roster, member))
+            continue;
+        if (member->node == NULL && demand.absent == NULL)
+            demand.absent = member->node_name;
+        else if (member->node != NULL && member->node->draining && demand.draining == NULL)
+            demand.draining = member->node_name;
+    }
+    /* Who has to leave a node has enough to do; and the place to give way is a plan that works. */
+    if (demand.draining != NULL || demand.absent != NULL)
+        context->gives = 0;
+    demand.scale = plan->worker_count > leader_devices_now(context) ||
+                   (view->stages_wanted != 0 && view->stages_wanted != plan->stage_count) ||
+                   (view->replicas_wanted != 0 && view->replicas_wanted != plan->replica_count);
+    demand.frozen = view->frozen_layers > plan->frozen_layers;
+    demand.slow = leader_slow_found(context);
+    return demand;
+}
+
+static struct transfer_range units_of_rank(const struct plan *plan, unsigned rank)
+{
+    unsigned stage = rank % plan->stage_count;
+    unsigned first = plan->stage_first_unit[stage];
+    return (struct transfer_range){first, plan->stage_first_unit[stage + 1] - first};
+}
+
+/* Running workers that may stay, and every free slot. */
+static int pool_for_change(struct leader_context *context, struct slot_pool *pool)
+{
+    const struct roster *roster = &context->roster;
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *member = &roster->members[i];
+        if (!roster_is_worker(roster, member) || member->node == NULL || member->node->draining)
+            continue;
+        struct transfer_range held = units_of_rank(context->view->plan, (unsigned)member->rank);
+        int r = slot_pool_add(context, pool, member->node, member->slot, member->report->instance,
+                              &held);
+        if (r < 0)
+            return r;
+    }
+    leader_cuts_choose(context, NULL, NULL);
+    return slot_pool_add_free(context, pool, context->view->queue.kept);
+}
+
+static bool needs_processes(const struct plan *plan)
+{
+    for (unsigned rank = 0; rank < plan->worker_count; rank++)
+        if (plan->workers[rank].instance == 0)
+            return true;
+    return false;
+}
+
+static void explain(struct leader_context *context, const struct demand *demand, struct plan *plan)
+{
+    const struct leader_view *view = context->view;
+    char why[160], layout[LAYOUT_WORDS_SIZE];
+    if (demand->draining != NULL) {
+        plan->reason = PLAN_REASON_DRAIN;
+        snprintf(why, sizeof(why), "node %s drains", demand->draining);
+    } else if (demand->absent != NULL) {
+        plan->reason = PLAN_REASON_DRAIN;
+        snprintf(why, sizeof(why), "node %s is gone from the cluster", demand->absent);
+    } else if (demand->scale) {
+        plan->reason = PLAN_REASON_SCALE;
+        if (context->gives > 0)
+            snprintf(why, sizeof(why), "job %s waits for slots", view->queue.first);
+        else
+            snprintf(why, sizeof(why), "another scale is asked for");
+    } else if (demand->frozen) {
+        plan->reason = PLAN_REASON_FREEZE;
+        snprintf(why, sizeof(why), "%u layer%s frozen", view->frozen_layers,
+                 view->frozen_layers == 1 ? " is" : "s are");
+    } else if (leader_slow_words(context, plan, why, sizeof(why)) != NULL) {
+        plan->reason = PLAN_REASON_STRAGGLER;
+    } else if (view->devices_wanted != 0) {
+        plan->reason = PLAN_REASON_SCALE;
+        snprintf(why, sizeof(why), "up to %u slot%s asked for", view->devices_wanted,
+                 view->devices_wanted == 1 ? " is" : "s are");
+    } else {
+        plan->reason = PLAN_REASON_JOIN;
+        snprintf(why, sizeof(why), "free slots are put to use");
+    }
+    snprintf(plan->reason_text, sizeof(plan->reason_text),
+             "%s: %s -> %u x %u, predicted step %.1f ms", why,
+             plan_layout_words(view->plan->stage_count, view->plan->replica_count, layout),
+             plan->stage_count, plan->replica_count, plan->predicted_step_seconds * 1e3);
+}
+
+/* A running worker has its stage and the stages that it shadows. */
+static void list_kept(const struct plan *plan, unsigned rank,
+                      struct transfer_range ret_held[TRANSFER_RANGES_MAX])
+{
+    unsigned count = 0;
+    ret_held[count++] = units_of_rank(plan, rank);
+    for (unsigned i = 0; i < plan->shadow_count; i++)
+        if (plan->shadows[i].rank == rank) {
+            assert(count < TRANSFER_RANGES_MAX);
+            ret_held[count++] = units_of_rank(plan, plan->shadows[i].stage);
+        }
+}
+
+static int add_moves(struct leader_context *context, struct plan *plan)
+{
+    const struct roster *roster = &context->roster;
+    AUTO_FREE struct transfer_holder *holders = calloc((size_t)roster->count + 1, sizeof(*holders));
+    if (holders == NULL)
+        return -ENOMEM;
+    unsigned count = 0;
+    for (unsigned i = 0; i < roster->count; i++) {
+        if (!roster_is_worker(roster, &roster->members[i]) || roster->members[i].node == NULL)
+            continue; /* whose node is gone cannot be told to hand over */
+        holders[count] = leader_holder(&roster->members[i], context->view->plan);
+        list_kept(context->view->plan, (unsigned)roster->members[i].rank, holders[count++].held);
+    }
+    return leader_transfer(context, plan, holders, count);
+}
+
+static void say_running(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct plan *plan = view->plan;
+    char layout[LAYOUT_WORDS_SIZE];
+    plan_layout_words(plan->stage_count, plan->replica_count, layout);
+    if (view->measured_step_seconds > 0)
+        leader_say(context, JOB_RUNNING, "%s, step %.1f ms (predicted %.1f ms)", layout,
+                   view->measured_step_seconds * 1e3, plan->predicted_step_seconds * 1e3);
+    else
+        leader_say(context, JOB_RUNNING, "%s", layout);
+    unsigned bare = view->spec->elastic.shadow ? shadow_bare_stages(plan) : 0;
+    if (bare > 0)
+        leader_add(context,
+                   "; %u %s no shadow: no worker of another node has room, so losing a node may go "
+                   "back to a checkpoint",
+                   bare, bare == 1 ? "stage has" : "stages have");
+    leader_slow_say(context);
+    leader_kind_say(context);
+}
+
+/* Nothing is wrong with waiting a little: one change for all that comes together. */
+static bool must_wait(struct leader_context *context, const struct demand *demand)
+{
+    const struct leader_view *view = context->view;
+    struct leader_memory *memory = context->memory;
+    if (demand->draining != NULL || demand->scale || demand->frozen || demand->slow)
+        return false;
+    if (memory->better_seen_ns == 0)
+        memory->better_seen_ns = view->now_ns;
+    uint64_t due = memory->better_seen_ns + view->failure_timeout_ns;
+    if (view->now_ns >= due)
+        return false;
+    leader_wake(context, due);
+    return true;
+}
+
+/* There is another place for the state, but no time to bring it there. */
+static int save_in_time(struct leader_context *context, const struct demand *demand,
+                        const struct preemption *numbers)
+{
+    char text[PLAN_REASON_SIZE], size[SIZE_WORDS_SIZE];
+    snprintf(text, sizeof(text),
+             "node %.63s goes in %.1f s, handing over %s would take %.1f s: checkpoint",
+             demand->draining, (double)numbers->left_ns / 1e9,
+             size_words(numbers->alone_bytes, size), preemption_seconds(numbers));
+    return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
+}
+
+/* Stages whose only node could take them along now have a shadow. */
+static bool covers_more(const struct leader_context *context, const struct plan *plan)
+{
+    return context->view->spec->elastic.shadow && shadow_bare_stages(plan) == 0 &&
+           shadow_bare_stages(context->view->plan) > 0;
+}
+
+/* Its workers train on; until its firnd is back nobody can tell them to hand their state over. */
+static int wait_for_absent(struct leader_context *context, const struct demand *demand)
+{
+    leader_add(context, "; waits for node %s, which alone has some of the state", demand->absent);
+    return 0;
+}
+
+/* Take, keep for later or throw away the layout that the planner found. */
+static int weigh(struct leader_context *context, const struct demand *demand,
+                 const struct slot_pool *pool, struct plan *plan)
+{
+    double now_seconds;
+    int r = leader_predict(context, pool, context->view->plan, &now_seconds);
+    bool worth = must_change(demand) || covers_more(context, plan) ||
+                 plan->predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
+    if (r == 0 && !worth)
+        context->memory->better_seen_ns = 0;
+    if (r < 0 || !worth || must_wait(context, demand)) {
+        plan_free(plan);
+        return r;
+    }
+    struct preemption numbers;
+    if (demand->draining != NULL &&
+        leader_preempted(context, needs_processes(plan), &numbers) == PREEMPTION_CHECKPOINT) {
+        plan_free(plan);
+        return save_in_time(context, demand, &numbers);
+    }
+    plan->planned = true;
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->resume_step = context->view->progress_step;
+    explain(context, demand, plan);
+    r = add_moves(context, plan);
+    if (r < 0) {
+        plan_free(plan);
+        return r == -ENODATA && demand->absent != NULL ? wait_for_absent(context, demand) : r;
+    }
+    leader_act(context, needs_processes(plan) ? LEADER_PREPARE : LEADER_PUBLISH, plan);
+    leader_say(context, JOB_RUNNING, "%s", plan->reason_text);
+    return 0;
+}
+
+/*
+ * No layout without the node that drains: the job checkpoints at the next boundary and leaves,
+ * rather than lose steps when the node goes. It begins again from there as soon as there are slots.
+ */
+static int leave_for_drain(struct leader_context *context, const struct demand *demand)
+{
+    char text[PLAN_REASON_SIZE];
+    snprintf(text, sizeof(text),
+             "node %s drains and the other slots are not enough: checkpoint, then wait",
+             demand->draining);
+    return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
+}
+
+/* Its workers are of a version that no node starts any more, and of another there are enough. */
+static int move_over(struct leader_context *context)
+{
+    return leader_empty_plan(context, PLAN_REASON_UPGRADE, true,
+                             "no node starts workers of this job's link protocol any more: "
+                             "checkpoint, then on with those that are there now");
+}
+
+/* Slots that another job waits for, because no layout does with fewer. */
+static void say_that_it_keeps_them(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    unsigned kept = view->plan->worker_count;
+    leader_add(context,
+               "; keeps its %u slot%s, of which job %s waits for %u: no layout of fewer works",
+               kept, plural(kept), view->queue.first, context->gives);
+}
+
+static int look_for_better(struct leader_context *context)
+{
+    context->gives = context->view->queue.gives;
+    struct demand demand = find_demand(context);
+    struct slot_pool pool = {0};
+    struct plan *plan = NULL;
+    if (demand.absent == NULL && leader_kind_is_over(context))
+        return move_over(context);
+    say_running(context);
+    int r = pool_for_change(context, &pool);
+    leader_cuts_say(context);
+    if (r == 0 && pool.count < leader_devices_min(context->view)) {
+        if (demand.draining != NULL)
+            r = leave_for_drain(context, &demand);
+        else
+            leader_explain_wait(context, JOB_RUNNING, pool.count, NULL);
+    } else if (r == 0) {
+        r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
+        if (r == -ENOSPC && context->gives > 0) {
+            say_that_it_keeps_them(context);
+            context->gives = 0;
+            demand = find_demand(context);
+            r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
+        }
+        if (r == 0)
+            r = weigh(context, &demand, &pool, plan);
+        else if (r == -ENOSPC && demand.draining != NULL)
+            r = leave_for_drain(context, &demand);
+        else if (r == -ENOSPC)
+            leader_explain_wait(context, JOB_RUNNING, pool.count, context->error->text);
+        if (r == -ENOSPC)
+            r = 0;
+    }
+    slot_pool_done(&pool);
+    return r;
+}
+
+/* What has become of one worker of `next`. */
+enum readiness { READY, NOT_YET, HOPELESS };
+
+static bool slot_in_service(const struct leader_node *node, unsigned slot)
+{
+    for (unsigned i = 0; i < node->slot_count; i++)
+        if (node->slots[i].index == slot)
+            return !node->slots[i].bad && !node->slots[i].busy;
+    return false;
+}
+
+/* One that runs now and keeps or hands over its state. */
+static enum readiness readiness_of_runner(const struct roster_member *member, uint64_t instance)
+{
+    bool there =
+        member != NULL && member->seat == SEAT_RUNNING && member->report->instance == instance;
+    return there ? READY : HOPELESS;
+}
+
+static enum readiness readiness_of(const struct leader_context *context, unsigned rank)
+{
+    const struct plan *next = context->view->next;
+    const struct plan_worker *worker = &next->workers[rank];
+    const struct leader_node *node = roster_node(&context->roster, worker->node);
+    const struct roster_member *member = roster_find(&context->roster, worker->node, worker->slot);
+    if (rank < next->worker_count && (node == NULL || node->draining))
+        return HOPELESS;
+    if (worker->instance != 0)
+        return readiness_of_runner(member, worker->instance);
+    if (rank >= next->worker_count || !slot_in_service(node, worker->slot) ||
+        roster_refused(&context->roster, worker->node) != NULL)
+        return HOPELESS;
+    if (member == NULL || member->seat == SEAT_LEFT)
+        return NOT_YET;
+    if (member->seat == SEAT_LOST) /* before this preparation, that says nothing of it */
+        return member->report->generation < next->generation ? NOT_YET : HOPELESS;
+    return member->seat == SEAT_SPARE && member->report->phase == WORKER_PREPARED &&
+                   member->report->generation == next->generation
+               ? READY
+               : NOT_YET;
+}
+
+/* Is it still what the user wants? */
+static bool next_is_wanted(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct plan *next = view->next;
+    return next->generation > view->plan->generation && next->worker_count > 0 &&
+           next->worker_count <= leader_devices_max(view) &&
+           (view->stages_wanted == 0 || view->stages_wanted == next->stage_count) &&
+           (view->replicas_wanted == 0 || view->replicas_wanted == next->replica_count);
+}
+
+static void drop_next(struct leader_context *context, const char *why)
+{
+    context->decision->action = LEADER_DROP_NEXT;
+    leader_say(context, JOB_RUNNING, "preparing generation %llu is given up: %s",
+               (unsigned long long)context->view->next->generation, why);
+}
+
+static int publish_next(struct leader_context *context)
+{
+    struct plan *plan = plan_copy(context->view->next);
+    if (plan == NULL)
+        return -ENOMEM;
+    plan->planned = true;
+    leader_act(context, LEADER_PUBLISH, plan);
+    leader_say(context, JOB_RUNNING, "%s", plan->reason_text);
+    return 0;
+}
+
+static int supervise_next(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct plan *next = view->next;
+    uint64_t since_ns = MAX(context->memory->next_seen_ns, context->memory->reading_ns);
+    uint64_t due = since_ns + PREPARE_TIMEOUTS * view->failure_timeout_ns;
+    unsigned missing = 0, hopeless = 0;
+    for (unsigned rank = 0; rank < next->worker_count + next->donor_count; rank++) {
+        enum readiness readiness = readiness_of(context, rank);
+        missing += readiness == NOT_YET;
+        hopeless += readiness == HOPELESS;
+        bool failed = readiness == HOPELESS || (readiness == NOT_YET && view->now_ns >= due);
+        if (failed && next->workers[rank].instance == 0)
+            leader_avoid(context, next->workers[rank].node, next->workers[rank].slot);
+    }
+    struct preemption numbers;
+    if (missing > 0 && leader_preempted(context, false, &numbers) == PREEMPTION_CHECKPOINT)
+        drop_next(context, "a node that it takes state from goes before that");
+    else if (!next_is_wanted(context))
+        drop_next(context, "something else is asked for");
+    else if (hopeless > 0)
+        drop_next(context, "somebody it needs is gone");
+    else if (missing == 0)
+        return publish_next(context);
+    else if (view->now_ns >= due)
+        drop_next(context, "new workers were not ready in time");
+    else {
+        leader_wake(context, due);
+        leader_say(context, JOB_RUNNING, "prepares generation %llu: waits for %u new workers",
+                   (unsigned long long)next->generation, missing);
+        leader_reading_say(context);
+    }
+    return 0;
+}
+
+int leader_change(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    if (!context->roster.all_running) {
+        leader_say(context,
+                   view->plan->reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING,
+                   "generation %llu begins: %s", (unsigned long long)view->plan->generation,
+                   view->plan->reason_text);
+        leader_standoff_say(context);
+        leader_reading_say(context);
+        uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);
+        if (!view->plan->planned && view->now_ns < due) /* later only reports can change anything */
+            leader_wake(context, due);
+        return view->plan->planned ? leader_supersede(context) : 0;
+    }
+    return view->next != NULL ? supervise_next(context) : look_for_better(context);
+}

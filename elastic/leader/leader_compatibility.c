@@ -1,0 +1,282 @@
+/*
+ * Problem: not every slot may share a job. Two whose processors or libraries round differently give
+ * it other bits with every change of layout, and nobody notices. Two whose workers speak different
+ * link protocols, as in the midst of an upgrade, wait for each other in vain.
+ *
+ * Design: every node says what each of its slots computes with (leader_node.arithmetic and, where
+ * it has several kinds of devices, other_arithmetic; texts for people that are equal where results
+ * are), which link protocol the workers that it starts speak, and which control protocols its firnd
+ * does. A job begins on the kind that offers most slots, its plans remember the kind, and slots of
+ * another kind are not for it. elastic.mixed_devices lifts what is about arithmetic. A plan from
+ * before nodes said so means the kind of its workers.
+ *
+ * While nodes are upgraded one by one, running workers train on, and are lost to the job only when
+ * they fail. When no slot in service is of the plan's link protocol any more, the job moves over:
+ * it checkpoints at the next boundary, leaves, and begins from there on the kind that is there now
+ * (after a failure that the rest cannot make up for: from the newest checkpoint). What it computes
+ * with stays: where no node computes like that any more, the job waits and says so.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/leader/leader_internal.h"
+
+#define KINDS_MAX 16 /* that are counted; of more, the rest have no chance to be the most */
+
+struct kind {
+    const char *arithmetic;
+    unsigned links, slots;
+};
+
+struct kinds {
+    struct kind list[KINDS_MAX];
+    unsigned count;
+};
+
+static const char *computes_with(const struct leader_node *node, const struct leader_slot *slot)
+{
+    if (slot->computes == 0)
+        return node->arithmetic;
+    return slot->computes <= LEADER_OTHERS_MAX ? node->other_arithmetic[slot->computes - 1] : "";
+}
+
+/* @arithmetic: NULL: that does not matter */
+static bool computes_alike(const char *arithmetic, const struct leader_node *node,
+                           const struct leader_slot *slot)
+{
+    return arithmetic == NULL || strcmp(arithmetic, computes_with(node, slot)) == 0;
+}
+
+static bool understands_us(const struct leader_node *node)
+{
+    return protocol_meets(node->protocol.control_oldest, node->protocol.control);
+}
+
+static bool in_service(const struct leader_node *node, const struct leader_slot *slot)
+{
+    return !node->draining && !slot->bad;
+}
+
+static void count_slot(struct kinds *kinds, const char *arithmetic, unsigned links, bool counts)
+{
+    unsigned k = 0;
+    while (k < kinds->count &&
+           (kinds->list[k].links != links || strcmp(kinds->list[k].arithmetic, arithmetic) != 0))
+        k++;
+    if (k == KINDS_MAX)
+        return;
+    if (k == kinds->count)
+        kinds->list[kinds->count++] = (struct kind){.arithmetic = arithmetic, .links = links};
+    kinds->list[k].slots += counts;
+}
+
+/* Of equals the first by its text and number, so every leader finds the same. */
+static bool is_more(const struct kind *kind, const struct kind *than)
+{
+    if (kind->slots != than->slots)
+        return kind->slots > than->slots;
+    int order = strcmp(kind->arithmetic, than->arithmetic);
+    return order < 0 || (order == 0 && kind->links < than->links);
+}
+
+/* Of most slots among those that compute with @arithmetic (NULL: whatever they like); false: there
+ * is none. Where devices may be mixed all of them are one kind, "". */
+static bool most_common(const struct leader_view *view, const char *arithmetic,
+                        struct kind *ret_kind)
+{
+    struct kinds kinds = {.count = 0};
+    for (unsigned n = 0; n < view->node_count; n++) {
+        const struct leader_node *node = &view->nodes[n];
+        for (unsigned i = 0; i < node->slot_count; i++) {
+            const struct leader_slot *slot = &node->slots[i];
+            if (computes_alike(arithmetic, node, slot))
+                count_slot(&kinds,
+                           view->spec->elastic.mixed_devices ? "" : computes_with(node, slot),
+                           node->protocol.links, in_service(node, slot));
+        }
+    }
+    for (unsigned k = 0; k < kinds.count; k++)
+        if (k == 0 || is_more(&kinds.list[k], ret_kind))
+            *ret_kind = kinds.list[k];
+    return kinds.count > 0;
+}
+
+/* NULL: nothing is known of it. */
+static const char *known_arithmetic(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    if (plan != NULL && plan->arithmetic[0] != '\0')
+        return plan->arithmetic;
+    for (unsigned rank = 0; plan != NULL && rank < plan->worker_count; rank++) {
+        const struct plan_worker *worker = &plan->workers[rank];
+        const struct leader_node *node = roster_node(&context->roster, worker->node);
+        if (node != NULL && worker->slot < node->slot_count)
+            return computes_with(node, &node->slots[worker->slot]);
+    }
+    return NULL;
+}
+
+static bool runs(const struct plan *plan)
+{
+    return plan != NULL && plan->worker_count > 0;
+}
+
+struct leader_kind leader_kind(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    bool mixed = view->spec->elastic.mixed_devices;
+    struct kind common = {.arithmetic = ""};
+    struct leader_kind kind = {.arithmetic = mixed ? NULL : known_arithmetic(context)};
+    (void)most_common(view, kind.arithmetic, &common);
+    if (kind.arithmetic == NULL && !mixed)
+        kind.arithmetic = common.arithmetic;
+    kind.links = runs(view->plan) ? view->plan->links : common.links;
+    return kind;
+}
+
+bool leader_kind_has(const struct leader_kind *kind, const struct leader_node *node,
+                     const struct leader_slot *slot)
+{
+    return computes_alike(kind->arithmetic, node, slot) && understands_us(node) &&
+           kind->links == node->protocol.links;
+}
+
+/* The first slot of @node that computes with something else; NULL: none does. */
+static const struct leader_slot *unlike_slot(const struct leader_kind *kind,
+                                             const struct leader_node *node)
+{
+    for (unsigned i = 0; i < node->slot_count; i++)
+        if (!computes_alike(kind->arithmetic, node, &node->slots[i]))
+            return &node->slots[i];
+    return NULL;
+}
+
+#define CORE_SIZE 24
+
+/* "OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread" (kernels/identity.h): where only the core
+ * differs, which OpenBLAS takes from the environment, the one of @wanted. */
+static bool lacks_core(const char *with, const char *wanted, char ret_core[CORE_SIZE])
+{
+    static const char library[] = "OpenBLAS ";
+    size_t version = strcspn(wanted + MIN(strlen(wanted), sizeof(library) - 1), " ");
+    size_t head = sizeof(library) - 1 + version + 1;
+    if (strncmp(wanted, library, sizeof(library) - 1) != 0 || strlen(wanted) <= head ||
+        strncmp(with, wanted, head) != 0)
+        return false;
+    size_t core = strcspn(wanted + head, ","), other = strcspn(with + head, ",");
+    if (core == 0 || core >= CORE_SIZE || strcmp(wanted + head + core, with + head + other) != 0)
+        return false;
+    snprintf(ret_core, CORE_SIZE, "%.*s", (int)core, wanted + head);
+    return true;
+}
+
+static void unlike_words(const struct leader_kind *kind, const struct leader_node *node,
+                         const struct leader_slot *slot, char *ret_words, size_t size)
+{
+    static const char unknown[] = "nobody knows what";
+    const char *with = computes_with(node, slot);
+    char which[32] = "", core[CORE_SIZE], remedy[64] = "";
+    if (node->other_arithmetic[0][0] != '\0')
+        snprintf(which, sizeof(which), "slot %u of ", slot->index);
+    if (lacks_core(with, kind->arithmetic, core))
+        snprintf(remedy, sizeof(remedy), ", or OPENBLAS_CORETYPE=%s there", core);
+    snprintf(ret_words, size,
+             "%snode %s computes with %.70s, this job with %.70s: see elastic.mixed_devices%s",
+             which, node->name, with[0] != '\0' ? with : unknown,
+             kind->arithmetic[0] != '\0' ? kind->arithmetic : unknown, remedy);
+}
+
+static void links_words(const struct leader_kind *kind, const struct leader_node *node,
+                        char *ret_words, size_t size)
+{
+    if (node->protocol.links == 0)
+        snprintf(ret_words, size,
+                 "node %s does not say which link protocol its workers speak: see its log, restart "
+                 "its firnd",
+                 node->name);
+    else if (kind->links == 0)
+        snprintf(ret_words, size,
+                 "node %s starts workers of link protocol %u, nobody said what this job's speak: "
+                 "upgrade all nodes",
+                 node->name, node->protocol.links);
+    else
+        snprintf(ret_words, size,
+                 "node %s starts workers of link protocol %u, this job's speak %u: upgrade all "
+                 "nodes",
+                 node->name, node->protocol.links, kind->links);
+}
+
+static void version_words(const struct leader_kind *kind, const struct leader_node *node,
+                          char *ret_words, size_t size)
+{
+    ret_words[0] = '\0';
+    if (!understands_us(node))
+        snprintf(ret_words, size,
+                 "firnd on node %s speaks control protocol %u, the leader %u: upgrade the older",
+                 node->name, MAX(node->protocol.control, 1u), PROTOCOL_CONTROL);
+    else if (kind->links != node->protocol.links)
+        links_words(kind, node, ret_words, size);
+}
+
+void leader_kind_words(const struct leader_kind *kind, const struct leader_node *node,
+                       char *ret_words, size_t size)
+{
+    const struct leader_slot *unlike = unlike_slot(kind, node);
+    ret_words[0] = '\0';
+    if (node->slot_count == 0) /* what it could start does not matter */
+        return;
+    version_words(kind, node, ret_words, size);
+    if (unlike != NULL)
+        unlike_words(kind, node, unlike, ret_words, size);
+}
+
+bool leader_kind_is_over(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    struct leader_kind kind = leader_kind(context);
+    struct kind common;
+    unsigned slots = 0;
+    if (!runs(view->plan) || !most_common(view, kind.arithmetic, &common))
+        return false;
+    for (unsigned n = 0; n < view->node_count; n++) {
+        const struct leader_node *node = &view->nodes[n];
+        bool serves = understands_us(node) && node->protocol.links == common.links &&
+                      roster_refused(&context->roster, node->name) == NULL;
+        for (unsigned i = 0; i < node->slot_count; i++) {
+            const struct leader_slot *slot = &node->slots[i];
+            if (!in_service(node, slot))
+                continue;
+            if (leader_kind_has(&kind, node, slot))
+                return false;
+            slots += serves && computes_alike(kind.arithmetic, node, slot) && !slot->busy;
+        }
+    }
+    return slots >= leader_devices_min(view);
+}
+
+static bool offers_alike(const struct leader_kind *kind, const struct leader_node *node)
+{
+    for (unsigned i = 0; i < node->slot_count; i++)
+        if (computes_alike(kind->arithmetic, node, &node->slots[i]))
+            return true;
+    return false;
+}
+
+void leader_kind_say(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    struct leader_kind kind = leader_kind(context);
+    char first[200] = "", words[200];
+    unsigned count = 0;
+    for (unsigned n = 0; n < view->node_count; n++) {
+        version_words(&kind, &view->nodes[n], words, sizeof(words));
+        if (words[0] == '\0' || !offers_alike(&kind, &view->nodes[n]))
+            continue;
+        if (count++ == 0)
+            memcpy(first, words, sizeof(first));
+    }
+    if (count > 1)
+        leader_add(context, "; %s (and %u nodes more)", first, count - 1);
+    else if (count > 0)
+        leader_add(context, "; %s", first);
+}

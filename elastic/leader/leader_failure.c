@@ -1,0 +1,80 @@
+/*
+ * Whether the plan in force has failed: somebody whom it needs is lost or stuck, or it never came
+ * up in its time.
+ */
+#include "elastic/leader/leader_reading.h"
+#include "elastic/leader/leader_pair_loss.h"
+#include "elastic/leader/leader_supersede.h"
+
+bool leader_start_timed_out(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    return !view->plan->planned && view->plan->worker_count > 0 && !context->roster.any_running &&
+           view->now_ns - leader_start_counts_from(context) >= leader_start_time_ns(context);
+}
+
+/*
+ * A node without lease is no failure while the generation runs without complaint: its daemon may be
+ * restarting. It is one when nobody else is left to complain, or when the plan is just beginning.
+ */
+static bool absence_is_failure(const struct leader_context *context)
+{
+    const struct roster *roster = &context->roster;
+    bool absent = false, others = false, others_run = true;
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *member = &roster->members[i];
+        /* Until a planned switch comes, those of the generation before train and may complain. */
+        others = others || (member->node != NULL && context->view->plan->planned &&
+                            member->seat == SEAT_JOINING && roster_has_state(member));
+        if (!roster_is_worker(roster, member))
+            continue;
+        absent = absent || member->node == NULL;
+        others = others || member->node != NULL;
+        others_run = others_run && (member->node == NULL || member->seat == SEAT_RUNNING);
+    }
+    return absent && (!others || (!context->view->plan->planned && !others_run));
+}
+
+/* While the generation before trains on, that change is given up, and nothing more. */
+static bool fails_the_change_alone(const struct leader_context *context,
+                                   const struct roster_member *member)
+{
+    return leader_gave_up(context, member) && leader_running_generation(context) != 0;
+}
+
+/*
+ * Does the plan in force train? A commit needs every worker, so one step of progress or one
+ * checkpoint of this generation proves it, also where the report of a node that is cut off from
+ * etcd still speaks of the generation before.
+ */
+static bool has_begun(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    uint64_t generation = view->plan->generation;
+    return context->roster.all_running || view->progress_generation == generation ||
+           view->checkpoint.generation == generation;
+}
+
+static bool member_failed(const struct leader_context *context, const struct roster_member *member)
+{
+    const struct roster *roster = &context->roster;
+    const struct plan *plan = context->view->plan;
+    bool empty = plan->worker_count == 0;
+    if (roster_is_worker(roster, member))
+        return (member->seat == SEAT_BROKEN && !fails_the_change_alone(context, member)) ||
+               member->seat == SEAT_LOST;
+    /* Whoever only hands over or leaves matters until the new generation runs. */
+    if (has_begun(context) || (empty && !plan->planned))
+        return false;
+    return (member->seat == SEAT_BROKEN && member->node != NULL) ||
+           (member->seat == SEAT_LOST && member->rank >= 0 && !empty);
+}
+
+bool leader_has_failed(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++)
+        if (member_failed(context, &context->roster.members[i]))
+            return true;
+    return absence_is_failure(context) || leader_start_timed_out(context) ||
+           leader_standoff_is_over(context);
+}

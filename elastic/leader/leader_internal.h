@@ -1,0 +1,149 @@
+/* What the leader's files share: slots to plan with, and the two ways to a new plan. */
+#pragma once
+
+#include "elastic/leader/netsplit_graph.h"
+#include "elastic/leader/leader_roster.h"
+#include "elastic/leader/preemption.h"
+#include "elastic/recovery/state_moves.h"
+
+/* Everything decided from: the view, who is who, and where the answer goes. */
+struct leader_context {
+    const struct leader_view *view;
+    struct leader_memory *memory;
+    struct roster roster;
+    struct leader_decision *decision;
+    struct error *error;
+    const struct leader_node *left_out[CUT_NODES_MAX]; /* of the plan that is being made */
+    unsigned left_out_count;
+    bool readers_only; /* whoever cannot read the checkpoint is left out anyway */
+    unsigned gives;    /* slots that the plan that is being made is to leave to another job */
+};
+
+/* Slots that a plan may use. */
+struct slot_pool {
+    struct planner_slot *slots;
+    unsigned count, room;
+    unsigned devices_least; /* a plan may use so many also where fewer are asked for */
+};
+
+void slot_pool_done(struct slot_pool *pool);
+
+/** slot_pool_add() - @held: units that its worker has, NULL for a fresh process */
+int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
+                  const struct leader_node *node, unsigned slot, uint64_t instance,
+                  const struct transfer_range *held) CHECK_RESULT;
+
+/** slot_pool_add_free() - every slot on which a process may be started now, but for @kept that
+ * other jobs are to have (elastic/leader/slot_queue.h) */
+int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool,
+                       unsigned kept) CHECK_RESULT;
+
+/** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one: two
+ * failure time-outs the first time (a cable that was out for a moment must not cost half a minute),
+ * twice as long each time that it happens again within the longest */
+#define LEADER_AVOID_TIMEOUTS_MIN 2
+#define LEADER_AVOID_TIMEOUTS_MAX 32
+void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);
+
+/** leader_devices_now() - leader_devices_max(), less what the plan that is being made gives up */
+unsigned leader_devices_now(const struct leader_context *context);
+/** leader_devices_max(), leader_devices_min() - what the user asked for last */
+unsigned leader_devices_max(const struct leader_view *view);
+unsigned leader_devices_min(const struct leader_view *view);
+
+/** leader_layout() - run the planner over @pool into the layout part of a new plan; -ENOSPC as
+ * planner_run() */
+int leader_layout(struct leader_context *context, const struct slot_pool *pool,
+                  unsigned frozen_layers, struct plan **ret_plan) CHECK_RESULT;
+
+/** leader_predict() - seconds of a step of @plan under the present frozen boundary, on slots that
+ * are as fast as @pool says */
+int leader_predict(struct leader_context *context, const struct slot_pool *pool,
+                   const struct plan *plan, double *ret_seconds) CHECK_RESULT;
+
+/** leader_transfer() - transfer_fill() with the units' real sizes */
+int leader_transfer(struct leader_context *context, struct plan *plan,
+                    const struct transfer_holder *holders, unsigned holder_count) CHECK_RESULT;
+
+/** leader_unit_bytes() - of each unit's state, and what a link carries; malloc'ed; NULL when memory
+ * is short */
+size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers,
+                          double *ret_link_bytes_per_second);
+
+/** leader_empty_plan() - ends the generation in force; everybody alive is listed as leaving */
+int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
+                      const char *text) CHECK_RESULT;
+
+/** leader_start() - from nothing: the newest checkpoint or step 0; or says what it waits for */
+int leader_start(struct leader_context *context) CHECK_RESULT;
+
+/** leader_restart() - the same over @pool and for @reason; @why is for people */
+int leader_restart(struct leader_context *context, const struct slot_pool *pool,
+                   enum plan_reason reason, const char *why) CHECK_RESULT;
+
+/* What a slot must be to have a new worker of the job. */
+struct leader_kind {
+    const char *arithmetic; /* NULL: whatever it likes */
+    unsigned links;
+};
+
+/** leader_kind() - that of the plan in force; where nothing runs, that of most slots */
+struct leader_kind leader_kind(const struct leader_context *context);
+bool leader_kind_has(const struct leader_kind *kind, const struct leader_node *node,
+                     const struct leader_slot *slot);
+/** leader_kind_words() - why it does not have a slot of @node: "node c computes with ..., this job
+ * with ..."; "": it has all */
+void leader_kind_words(const struct leader_kind *kind, const struct leader_node *node,
+                       char *ret_words, size_t size);
+/** leader_kind_is_over() - no node starts workers that speak with those of the plan in force, and
+ * those of another link protocol have slots enough for the job */
+bool leader_kind_is_over(const struct leader_context *context);
+/** leader_kind_say() - add to what was said which nodes are left out for their version */
+void leader_kind_say(struct leader_context *context);
+
+/** leader_act() - put @plan (taken) under the next number into the decision */
+void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan);
+
+/** leader_say() - the decision's state and text */
+void leader_say(struct leader_context *context, enum job_state state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** leader_add() - more text behind what was said */
+void leader_add(struct leader_context *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** leader_wake() - call again at @at_ns at the latest */
+void leader_wake(struct leader_context *context, uint64_t at_ns);
+
+/** leader_checkpoint_is_ahead() - the newest checkpoint is of a later step than @step, and the job
+ * has not gone back to one before it since: a leader that gave it up, for it could not be read,
+ * knew something that this one does not */
+bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t step);
+/** leader_start_time_ns() - how long the plan in force may take until its workers run */
+uint64_t leader_start_time_ns(const struct leader_context *context);
+
+/** leader_explain_wait() - "waits for slots: wants at least 4, 2 are free (node c is draining)" */
+void leader_explain_wait(struct leader_context *context, enum job_state state,
+                         unsigned usable_count, const char *planner_text);
+
+/** leader_has_failed() - somebody of the plan in force is lost or stuck, so it cannot go on */
+bool leader_has_failed(const struct leader_context *context);
+/** leader_start_timed_out() - the plan in force has had its time to begin, and nobody runs in it */
+bool leader_start_timed_out(const struct leader_context *context);
+
+/** leader_recover() - wait for the survivors' reports, or publish what they make possible */
+int leader_recover(struct leader_context *context) CHECK_RESULT;
+
+/** leader_change() - a plan that works: prepare, publish or drop a better one */
+int leader_change(struct leader_context *context) CHECK_RESULT;
+
+/**
+ * leader_preempted() - by which way the job leaves nodes that must be empty by a given time
+ * @with_start: processes that take over must be started first
+ * @ret_numbers: what it was decided by, for people
+ */
+enum preemption_way leader_preempted(struct leader_context *context, bool with_start,
+                                     struct preemption *ret_numbers);
+
+/** leader_holder() - a member as a source of state; its ranges are empty */
+struct transfer_holder leader_holder(const struct roster_member *member, const struct plan *plan);

@@ -1,0 +1,355 @@
+#include "elastic/leader/leader_netsplit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/leader/leader_readers.h"
+
+/* The nodes that the cuts of now are between, ordered by name. */
+struct cut_field {
+    struct cut_node nodes[CUT_NODES_MAX];
+    const struct leader_node *who[CUT_NODES_MAX];
+    unsigned count;
+};
+
+/* ---- what is remembered ---- */
+
+/* How long a pair that was missed so often is believed to be cut. */
+static uint64_t term_ns(const struct leader_context *context, unsigned times)
+{
+    unsigned doublings = MIN(times, LEADER_CUT_TIMES_MAX) - 1;
+    return ((uint64_t)LEADER_CUT_TIMEOUTS_MIN << doublings) * context->view->failure_timeout_ns;
+}
+
+/* Long over: what comes now is another cut. */
+static bool is_forgotten(const struct leader_context *context, const struct leader_cut *cut)
+{
+    unsigned times = cut->until_ns != 0 ? LEADER_CUT_TIMES_MAX : 1;
+    return context->view->now_ns >= MAX(cut->seen_ns, cut->until_ns) + term_ns(context, times);
+}
+
+static bool is_between(const struct leader_cut *cut, const struct leader_node *a,
+                       const struct leader_node *b)
+{
+    return strcmp(cut->nodes[0], a->name) == 0 && cut->incarnations[0] == a->incarnation &&
+           strcmp(cut->nodes[1], b->name) == 0 && cut->incarnations[1] == b->incarnation;
+}
+
+/* Its entry, or that of the pair that was seen the longest ago, emptied. */
+static struct leader_cut *entry_of(struct leader_context *context, const struct leader_node *a,
+                                   const struct leader_node *b)
+{
+    struct leader_cut *cuts = context->memory->cuts, *oldest = &cuts[0];
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
+        if (is_between(&cuts[i], a, b) && !is_forgotten(context, &cuts[i]))
+            return &cuts[i];
+        if (cuts[i].seen_ns < oldest->seen_ns)
+            oldest = &cuts[i];
+    }
+    *oldest = (struct leader_cut){.incarnations = {a->incarnation, b->incarnation}};
+    memcpy(oldest->nodes[0], a->name, sizeof(oldest->nodes[0]));
+    memcpy(oldest->nodes[1], b->name, sizeof(oldest->nodes[1]));
+    return oldest;
+}
+
+static void note_pair(struct leader_context *context, const struct leader_node *a,
+                      const struct leader_node *b)
+{
+    const struct leader_view *view = context->view;
+    struct leader_cut *cut =
+        strcmp(a->name, b->name) < 0 ? entry_of(context, a, b) : entry_of(context, b, a);
+    if (cut->generation == view->plan->generation)
+        return;
+    if (cut->generation != 0 || view->plan->patient) { /* an earlier leader had missed it before */
+        cut->times++;
+        cut->until_ns = view->now_ns + term_ns(context, cut->times);
+    }
+    cut->generation = view->plan->generation;
+    cut->seen_ns = view->now_ns;
+}
+
+/* Has anything been heard from it since the plan in force was written? Else it may be dead. */
+static bool has_spoken(const struct leader_context *context, const struct leader_node *node)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->node == node && member->report != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void note_report(struct leader_context *context, const struct roster_member *member)
+{
+    const struct plan *plan = context->view->plan;
+    for (unsigned i = 0; i < member->report->unreached_count; i++) {
+        unsigned rank = member->report->unreached[i];
+        const struct leader_node *other =
+            rank < plan->worker_count + plan->donor_count
+                ? roster_node(&context->roster, plan->workers[rank].node)
+                : NULL;
+        if (other != NULL && other != member->node && has_spoken(context, other))
+            note_pair(context, member->node, other);
+    }
+}
+
+void leader_cuts_note(struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->node != NULL && member->report != NULL &&
+            member->report->phase == WORKER_STUCK &&
+            member->report->generation == context->view->plan->generation)
+            note_report(context, member);
+    }
+}
+
+/* ---- who is left out ---- */
+
+static bool computes(const struct leader_context *context, const struct leader_node *node)
+{
+    const struct plan *plan = context->view->plan;
+    int rank = plan != NULL ? plan_find_node(plan, node->name) : -1;
+    return rank >= 0 && (unsigned)rank < plan->worker_count;
+}
+
+static bool takes_part(const struct plan *plan, const struct leader_node *node)
+{
+    return plan_find_node(plan, node->name) >= 0;
+}
+
+/* Its place in the field; CUT_NODES_MAX: there is no more room. */
+static unsigned place_of(struct cut_field *field, const struct leader_node *node)
+{
+    unsigned place = 0;
+    while (place < field->count && strcmp(field->who[place]->name, node->name) < 0)
+        place++;
+    if (place < field->count && field->who[place] == node)
+        return place;
+    if (field->count == CUT_NODES_MAX)
+        return CUT_NODES_MAX;
+    memmove(&field->who[place + 1], &field->who[place],
+            (field->count - place) * sizeof(field->who[0]));
+    field->who[place] = node;
+    field->count++;
+    return place;
+}
+
+/* Both ends, if the cut is believed and they are there as they were. */
+static bool find_ends(const struct leader_context *context, const struct leader_cut *cut,
+                      const struct leader_node *ret_ends[2])
+{
+    if (cut->until_ns <= context->view->now_ns)
+        return false;
+    for (unsigned end = 0; end < 2; end++) {
+        ret_ends[end] = roster_node(&context->roster, cut->nodes[end]);
+        if (ret_ends[end] == NULL || ret_ends[end]->incarnation != cut->incarnations[end] ||
+            (context->readers_only && leader_readers_lack(context, ret_ends[end])))
+            return false;
+    }
+    return true;
+}
+
+static void list_nodes(struct leader_context *context, struct cut_field *field)
+{
+    const struct leader_node *ends[2];
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
+        const struct leader_cut *cut = &context->memory->cuts[i];
+        if (!find_ends(context, cut, ends))
+            continue;
+        leader_wake(context, cut->until_ns);
+        if (place_of(field, ends[0]) < CUT_NODES_MAX)
+            (void)place_of(field, ends[1]);
+    }
+}
+
+static void list_cuts(const struct leader_context *context, struct cut_field *field)
+{
+    const struct leader_node *ends[2];
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
+        if (!find_ends(context, &context->memory->cuts[i], ends))
+            continue;
+        unsigned a = place_of(field, ends[0]), b = place_of(field, ends[1]);
+        if (a == CUT_NODES_MAX || b == CUT_NODES_MAX)
+            continue;
+        field->nodes[a].cut_from |= (uint32_t)1 << b;
+        field->nodes[b].cut_from |= (uint32_t)1 << a;
+    }
+}
+
+void leader_cuts_mended(struct leader_context *context)
+{
+    const struct leader_node *ends[2];
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
+        struct leader_cut *cut = &context->memory->cuts[i];
+        if (find_ends(context, cut, ends) && computes(context, ends[0]) &&
+            computes(context, ends[1]))
+            cut->until_ns = context->view->now_ns;
+    }
+}
+
+struct question {
+    struct leader_context *context;
+    const struct cut_field *field;
+    bool (*may_go)(const struct leader_context *context, const void *argument);
+    const void *argument;
+};
+
+static void leave_out(struct leader_context *context, const struct cut_field *field, uint32_t set)
+{
+    context->left_out_count = 0;
+    for (unsigned i = 0; i < field->count; i++)
+        if (set >> i & 1)
+            context->left_out[context->left_out_count++] = field->who[i];
+}
+
+static bool ask(const void *argument, uint32_t set)
+{
+    const struct question *question = argument;
+    leave_out(question->context, question->field, set);
+    return question->may_go(question->context, question->argument);
+}
+
+void leader_cuts_choose(struct leader_context *context,
+                        bool (*may_go)(const struct leader_context *context, const void *argument),
+                        const void *argument)
+{
+    struct cut_field field = {0};
+    list_nodes(context, &field);
+    list_cuts(context, &field);
+    for (unsigned i = 0; i < field.count; i++) {
+        field.nodes[i].slot_count = field.who[i]->slot_count;
+        field.nodes[i].stays = may_go == NULL && computes(context, field.who[i]);
+    }
+    struct question question = {context, &field, may_go, argument};
+    leave_out(
+        context, &field,
+        cut_graph_leave_out(field.nodes, field.count, may_go != NULL ? ask : NULL, &question));
+}
+
+static bool stays(void *context, const char *name)
+{
+    const struct leader_context *const *leader = context;
+    const struct leader_node *node = roster_node(&(*leader)->roster, name);
+    return node != NULL && !leader_cuts_leave_out(*leader, node);
+}
+
+/* Does every share of it lie on a node that is not left out? */
+static bool checkpoint_stays(const struct leader_context *context, const void *argument)
+{
+    const char *shares = context->view->checkpoint.shares;
+    (void)argument;
+    return shares == NULL || copies_left(shares, stays, &context) > 0;
+}
+
+static bool any_may_go(const struct leader_context *context, const void *argument)
+{
+    (void)context;
+    (void)argument;
+    return true;
+}
+
+/* Beside the ends of cuts. One who is left out for this is no end of a cut any more. */
+static void leave_out_readers(struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->view->node_count; i++) {
+        const struct leader_node *node = &context->view->nodes[i];
+        if (context->left_out_count < CUT_NODES_MAX && leader_readers_lack(context, node) &&
+            !leader_cuts_leave_out(context, node))
+            context->left_out[context->left_out_count++] = node;
+    }
+}
+
+void leader_cuts_choose_for_checkpoint(struct leader_context *context)
+{
+    leader_readers_note(context);
+    context->readers_only = true;
+    leader_cuts_choose(context, checkpoint_stays, NULL);
+    if (context->left_out_count == 0)
+        leader_cuts_choose(context, any_may_go, NULL);
+    context->readers_only = false;
+    leave_out_readers(context);
+}
+
+bool leader_cuts_leave_out(const struct leader_context *context, const struct leader_node *node)
+{
+    for (unsigned i = 0; i < context->left_out_count; i++)
+        if (context->left_out[i] == node)
+            return true;
+    return false;
+}
+
+bool leader_cuts_give_in(struct leader_context *context)
+{
+    bool somebody = context->left_out_count > 0;
+    context->left_out_count = 0;
+    return somebody;
+}
+
+/* Both ends of a cut that @plan needs; false: there is none. */
+static bool find_parted(const struct leader_context *context, const struct plan *plan,
+                        const struct leader_node *end, const struct leader_node *ret_ends[2])
+{
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++)
+        if (find_ends(context, &context->memory->cuts[i], ret_ends) &&
+            (end == NULL || end == ret_ends[0] || end == ret_ends[1]) &&
+            takes_part(plan, ret_ends[0]) && takes_part(plan, ret_ends[1]))
+            return true;
+    return false;
+}
+
+bool leader_cuts_parts(const struct leader_context *context, const struct plan *plan,
+                       const struct leader_node *end)
+{
+    const struct leader_node *ends[2];
+    return find_parted(context, plan, end, ends);
+}
+
+const char *leader_cuts_parted_words(const struct leader_context *context, const struct plan *plan,
+                                     char *ret_words, size_t size)
+{
+    const struct leader_node *ends[2];
+    if (!find_parted(context, plan, NULL, ends))
+        return NULL;
+    snprintf(ret_words, size,
+             "%.40s and %.40s do not reach each other, and neither can be done without",
+             ends[0]->name, ends[1]->name);
+    return ret_words;
+}
+
+/* Of the cuts for which somebody is left out, the one that was missed last: others may be mended.
+ */
+static const struct leader_cut *find_reason(const struct leader_context *context)
+{
+    const struct leader_cut *found = NULL;
+    const struct leader_node *ends[2];
+    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
+        const struct leader_cut *cut = &context->memory->cuts[i];
+        if (find_ends(context, cut, ends) && (found == NULL || cut->seen_ns > found->seen_ns) &&
+            (leader_cuts_leave_out(context, ends[0]) || leader_cuts_leave_out(context, ends[1])))
+            found = cut;
+    }
+    return found;
+}
+
+const char *leader_cuts_words(const struct leader_context *context, char *ret_words, size_t size)
+{
+    const struct leader_node *ends[2];
+    const struct leader_cut *cut = find_reason(context);
+    if (cut == NULL || !find_ends(context, cut, ends))
+        return NULL;
+    unsigned end = leader_cuts_leave_out(context, ends[0]) ? 0 : 1;
+    int used = snprintf(ret_words, size, "%.40s and %.40s do not reach each other: without %.40s",
+                        ends[0]->name, ends[1]->name, ends[end]->name);
+    if (context->left_out_count > 1 && used > 0 && (size_t)used < size)
+        snprintf(ret_words + used, size - (size_t)used, " and %u more",
+                 context->left_out_count - 1);
+    return ret_words;
+}
+
+void leader_cuts_say(struct leader_context *context)
+{
+    char words[160];
+    if (leader_cuts_words(context, words, sizeof(words)) != NULL)
+        leader_add(context, "; %s", words);
+}

@@ -1,0 +1,75 @@
+#include "elastic/leader/leader_pair_loss.h"
+
+#include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_replay_cost.h"
+
+#define PATIENCE_TIMEOUTS LEADER_CUT_TIMEOUTS_MIN /* of failure_timeout: waited for, at least */
+
+static bool somebody_drains(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    for (unsigned n = 0; n < view->node_count; n++)
+        if (view->nodes[n].draining && leader_cuts_parts(context, view->plan, &view->nodes[n]))
+            return true;
+    return false;
+}
+
+static bool stands(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    return view->plan != NULL && view->plan->patient && !context->roster.any_running &&
+           context->memory->standoff_seen_ns != 0;
+}
+
+bool leader_standoff_is_over(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct leader_memory *memory = context->memory;
+    return stands(context) && view->now_ns >= memory->standoff_refused_ns &&
+           (view->now_ns >= memory->standoff_until_ns || somebody_drains(context));
+}
+
+void leader_standoff_goes_on(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    context->memory->standoff_refused_ns =
+        view->now_ns + PATIENCE_TIMEOUTS * view->failure_timeout_ns;
+}
+
+/* For as long as the steps since the checkpoint take. */
+static uint64_t patience_ns(const struct leader_context *context, const struct plan *plan,
+                            uint64_t step)
+{
+    const struct leader_view *view = context->view;
+    uint64_t worth_ns = leader_worth_ns(context, plan, view->checkpoint.step, step);
+    return MAX(PATIENCE_TIMEOUTS * view->failure_timeout_ns, worth_ns);
+}
+
+void leader_standoff_enter(struct leader_context *context, struct plan *plan, uint64_t step)
+{
+    struct leader_memory *memory = context->memory;
+    plan->patient = leader_cuts_parts(context, plan, NULL);
+    if (!plan->patient) {
+        memory->standoff_seen_ns = 0;
+    } else if (memory->standoff_seen_ns == 0) {
+        memory->standoff_seen_ns = context->view->now_ns;
+        memory->standoff_until_ns = context->view->now_ns + patience_ns(context, plan, step);
+        memory->standoff_refused_ns = 0;
+    }
+}
+
+void leader_standoff_say(struct leader_context *context)
+{
+    const struct leader_memory *memory = context->memory;
+    if (!context->view->plan->patient)
+        return;
+    leader_add(context, "; the network between them is waited for");
+    if (!stands(context))
+        return;
+    leader_add(context,
+               ": after %.0f s, or when one of them is drained, the job goes back to step %llu "
+               "without it, if there are slots enough",
+               (double)(memory->standoff_until_ns - memory->standoff_seen_ns) / 1e9,
+               (unsigned long long)context->view->checkpoint.step);
+    leader_wake(context, MAX(memory->standoff_until_ns, memory->standoff_refused_ns));
+}

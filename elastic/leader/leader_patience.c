@@ -1,0 +1,156 @@
+#include "elastic/leader/leader_patience.h"
+
+#define ACCUSED_GRACE_SHARE 8 /* of failure_timeout */
+#define PATIENCE_TIMEOUTS   8 /* failure_timeouts for those without whom much would be lost */
+
+static void cover_report(const struct worker_report *report, bool covered[STEP_RECORD_UNITS_MAX])
+{
+    leader_cover(covered, report->held_first_unit, report->held_unit_count);
+    leader_cover(covered, report->old_first_unit, report->old_unit_count);
+    for (unsigned i = 0; i < report->extra_count; i++)
+        leader_cover(covered, report->extras[i].first, report->extras[i].count);
+}
+
+/*
+ * It has @unit when it goes into a generation from memory, to keep it there or to give it away, and
+ * may not know of that yet.
+ */
+static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
+{
+    if (plan->source != PLAN_SOURCE_MEMORY || plan->workers[rank].instance == 0)
+        return false;
+    bool kept = plan_keeps(plan, rank, unit);
+    for (unsigned i = 0; i < plan->move_count; i++) {
+        if (plan->moves[i].unit != unit)
+            continue;
+        if (plan->moves[i].from_rank == rank)
+            return true;
+        kept = kept && plan->moves[i].to_rank != rank;
+    }
+    return kept;
+}
+
+/* What @report names, and what the rank that computes in the plan in force keeps or brings. */
+static void cover_unheard(const struct leader_context *context, const struct roster_member *member,
+                          bool covered[STEP_RECORD_UNITS_MAX])
+{
+    const struct plan *plan = context->view->plan;
+    if (roster_has_state(member))
+        cover_report(member->report, covered);
+    if (member->rank < 0)
+        return;
+    unsigned rank = (unsigned)member->rank;
+    bool runs = member->seat == SEAT_RUNNING && roster_is_worker(&context->roster, member);
+    for (unsigned unit = 0; unit < plan_unit_count(plan); unit++)
+        if ((runs && plan_keeps(plan, rank, unit)) ||
+            (member->seat == SEAT_SILENT && brings(plan, rank, unit)))
+            leader_cover(covered, unit, 1);
+}
+
+/*
+ * Could every unit be there once the unheard have spoken? Else the checkpoint it is, whatever they
+ * say, and waiting for them is in vain.
+ */
+static bool may_be_complete(const struct leader_context *context,
+                            const struct leader_survivors *survivors)
+{
+    bool covered[STEP_RECORD_UNITS_MAX] = {false};
+    unsigned units = job_spec_unit_count(context->view->spec);
+    for (unsigned i = 0; i < survivors->count; i++) {
+        const struct worker_report *report = &survivors->reports[i];
+        if (leader_checkpoint_is_ahead(context, report->applied_step + 1))
+            continue;
+        cover_report(report, covered);
+    }
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->node != NULL && !leader_is_heard(context, member))
+            cover_unheard(context, member, covered);
+    }
+    for (unsigned unit = 0; unit < units; unit++)
+        if (!covered[unit])
+            return false;
+    return true;
+}
+
+/* Also without state: prepared for it, or stuck in the generation before, and told to come along.
+ */
+static bool opens_links(const struct leader_context *context, const struct roster_member *member)
+{
+    enum worker_phase phase = member->report->phase;
+    return roster_has_state(member) || (roster_is_worker(&context->roster, member) &&
+                                        (phase == WORKER_PREPARED || phase == WORKER_STUCK));
+}
+
+/* Somebody waits for links of the plan in force, perhaps with one that is dead. */
+static bool somebody_waits_for_links(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->node != NULL && member->seat == SEAT_JOINING && opens_links(context, member))
+            return true;
+    }
+    return false;
+}
+
+/* The step that the plan in force began at: of a planned one those know it who run there. */
+static uint64_t first_step(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    for (unsigned i = 0; plan->planned && i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->seat == SEAT_RUNNING && member->report->phase == WORKER_RUNNING)
+            return member->report->applied_step;
+    }
+    return plan->resume_step;
+}
+
+/* Somebody of the plan in force has given up before its first commit: those who have their links
+ * hear of that only now. */
+static bool somebody_gave_up(const struct leader_context *context)
+{
+    uint64_t step = first_step(context);
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->seat == SEAT_BROKEN &&
+            member->report->generation == context->view->plan->generation &&
+            (member->report->applied_step == step || !roster_has_state(member)))
+            return true;
+    }
+    return false;
+}
+
+/* Until when those are waited for without whom the job goes back to a checkpoint. */
+static uint64_t patient_until(const struct leader_context *context)
+{
+    uint64_t timeout_ns = context->view->failure_timeout_ns;
+    /* Who waits for links speaks when it gives up, and only then do those who have theirs. */
+    bool begins = somebody_waits_for_links(context) || somebody_gave_up(context);
+    return context->memory->failure_seen_ns +
+           (begins ? leader_start_time_ns(context) + timeout_ns : PATIENCE_TIMEOUTS * timeout_ns);
+}
+
+/* Wait for those not yet heard of? Sets when to look again. */
+bool leader_patience_lasts(struct leader_context *context, const struct leader_survivors *survivors,
+                           bool falls_back)
+{
+    const struct leader_view *view = context->view;
+    uint64_t seen = context->memory->failure_seen_ns;
+    /* Nobody misses them but us, and a lease tells about dead nodes soon enough. */
+    bool patient = falls_back && survivors->unheard > survivors->unheard_and_spared &&
+                   may_be_complete(context, survivors);
+    uint64_t hard = patient ? patient_until(context) : seen + view->failure_timeout_ns;
+    uint64_t soft = seen + view->failure_timeout_ns / ACCUSED_GRACE_SHARE;
+    /* A daemon whose registration ended, and that lives, is back at once under the same name. */
+    bool all_heard = survivors->unheard == 0 &&
+                     !(falls_back && (survivors->doubtful > 0 || survivors->absent > 0));
+    if (all_heard || view->now_ns >= hard)
+        return false;
+    if (survivors->unheard == survivors->unheard_and_spared && !falls_back) {
+        if (view->now_ns >= soft)
+            return false;
+        leader_wake(context, soft);
+    }
+    leader_wake(context, hard);
+    return true;
+}

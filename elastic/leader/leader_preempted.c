@@ -1,0 +1,62 @@
+/*
+ * The numbers behind a decision about nodes that go at a given time: how long there is, and how
+ * much state would go with them.
+ */
+#include <string.h>
+
+#include "elastic/leader/leader_internal.h"
+
+/* Of failure_timeout: starting a process and opening its data. */
+#define START_TIMEOUTS_USUAL 2
+
+static uint64_t time_left(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    uint64_t left_ns = UINT64_MAX;
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        uint64_t deadline_ns = member->node != NULL ? member->node->drain_deadline_ns : 0;
+        if (!roster_is_worker(&context->roster, member) || deadline_ns == 0 ||
+            !member->node->draining)
+            continue;
+        left_ns = MIN(left_ns, deadline_ns > view->now_ns ? deadline_ns - view->now_ns : 0);
+    }
+    return left_ns;
+}
+
+static bool stays(const struct leader_context *context, const struct plan_worker *worker)
+{
+    const struct leader_node *node = roster_node(&context->roster, worker->node);
+    return node != NULL && !node->draining;
+}
+
+/* Of stages all of whose replicas are on nodes that go, the shadow too. */
+static void weigh_state(struct leader_context *context, struct preemption *numbers)
+{
+    const struct plan *plan = context->view->plan;
+    AUTO_FREE size_t *unit_bytes =
+        leader_unit_bytes(context, context->view->frozen_layers, &numbers->bytes_per_second);
+    for (unsigned stage = 0; stage < plan->stage_count; stage++) {
+        int shadow = plan_shadow_of(plan, stage);
+        bool alone = shadow < 0 || !stays(context, &plan->workers[shadow]);
+        for (unsigned replica = 0; replica < plan->replica_count; replica++)
+            alone = alone && !stays(context, &plan->workers[plan_rank(plan, replica, stage)]);
+        for (unsigned unit = plan->stage_first_unit[stage];
+             alone && unit_bytes != NULL && unit < plan->stage_first_unit[stage + 1]; unit++)
+            numbers->alone_bytes += unit_bytes[unit];
+    }
+}
+
+enum preemption_way leader_preempted(struct leader_context *context, bool with_start,
+                                     struct preemption *ret_numbers)
+{
+    const struct leader_view *view = context->view;
+    *ret_numbers = (struct preemption){
+        .left_ns = time_left(context),
+        .start_ns = with_start ? START_TIMEOUTS_USUAL * view->failure_timeout_ns : 0,
+        .boundary_ns = (uint64_t)(view->measured_step_seconds * 1e9),
+    };
+    if (ret_numbers->left_ns != UINT64_MAX)
+        weigh_state(context, ret_numbers);
+    return preemption_decide(ret_numbers);
+}

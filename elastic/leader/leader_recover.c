@@ -1,0 +1,388 @@
+/*
+ * Problem: when a worker dies the others find out one after another, some cannot say so, and every
+ * tenth of a second counts.
+ *
+ * Design: wait until everybody of the plan has been heard of since the failure: stuck with its
+ * state, or gone (elastic/leader/leader_survivors.h), but not for ever (elastic/leader/leader_patience.h). Then
+ * recovery_decide() over what was heard, and a plan from it.
+ *
+ * Invariant: whoever is not heard of in time has no rank and no move in the new plan. Should it
+ * live, its generation is refused by the others, and its own daemon makes it step aside.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/plural.h"
+#include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_patience.h"
+#include "elastic/leader/leader_reading.h"
+#include "elastic/leader/leader_retry.h"
+#include "elastic/leader/leader_pair_loss.h"
+
+/* "b/1, c/0 and 2 more": who is not coming along. */
+static void name_lost(const struct leader_context *context, char *text, size_t size)
+{
+    unsigned count = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->rank < 0 || member->seat == SEAT_LEFT || leader_is_survivor(member) ||
+            (member->seat == SEAT_JOINING && member->node != NULL))
+            continue;
+        if (count++ < 3 && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%.40s/%u", count > 1 ? ", " : "",
+                                     member->node_name, member->slot);
+    }
+    if (count > 3 && used < size)
+        snprintf(text + used, size - used, " and %u more", count - 3);
+}
+
+/* The largest boundary that anybody knows: freezing is part of the state, this is for costs. */
+static unsigned frozen_layers(const struct leader_context *context,
+                              const struct leader_survivors *survivors)
+{
+    unsigned frozen = context->view->frozen_layers;
+    for (unsigned i = 0; i < survivors->count; i++)
+        frozen = MAX(frozen, survivors->reports[i].frozen_layers);
+    return frozen;
+}
+
+static struct transfer_range widest(const struct recovery_range *ranges, unsigned count)
+{
+    struct transfer_range widest = {0, 0};
+    for (unsigned i = 0; i < count; i++)
+        if (ranges[i].count > widest.count)
+            widest = (struct transfer_range){ranges[i].first, ranges[i].count};
+    return widest;
+}
+
+/* The slots of the survivors whose nodes stay. */
+static int pool_survivors(struct leader_context *context, const struct leader_survivors *survivors,
+                          const struct recovery *recovery, struct slot_pool *pool)
+{
+    for (unsigned i = 0; i < survivors->count; i++) {
+        const struct roster_member *member = survivors->members[i];
+        struct recovery_range ranges[REPORT_RANGES_MAX];
+        if (member->node->draining || leader_cuts_leave_out(context, member->node))
+            continue;
+        unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
+        struct transfer_range held = widest(ranges, count);
+        /* A process whose state is worthless may as well be another one. */
+        int r = slot_pool_add(context, pool, member->node, member->slot,
+                              count > 0 ? member->report->instance : 0, &held);
+        if (r < 0)
+            return r;
+        pool->devices_least += count > 0;
+    }
+    return 0;
+}
+
+/*
+ * Living workers alone if they are enough, else every free slot too; -ENOSPC: waits, said so. Whom
+ * a plan after a failure leaves out goes soon, so one that is no longer wanted for its slot is not
+ * left out here, where its state may be the next to be needed, but by the planned change that
+ * follows.
+ */
+static int layout_without_the_left_out(struct leader_context *context,
+                                       const struct leader_survivors *survivors,
+                                       const struct recovery *recovery, struct plan **ret_plan)
+{
+    struct slot_pool pool = {0};
+    unsigned frozen = frozen_layers(context, survivors), least = leader_devices_min(context->view);
+    int r = pool_survivors(context, survivors, recovery, &pool);
+    if (r == 0)
+        r = pool.count < least ? -ENOSPC : leader_layout(context, &pool, frozen, ret_plan);
+    if (r == -ENOSPC) {
+        r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
+        if (r == 0 && pool.count < least) {
+            leader_explain_wait(context, JOB_RECOVERING, pool.count, NULL);
+            r = -ENOSPC;
+        } else if (r == 0) {
+            r = leader_layout(context, &pool, frozen, ret_plan);
+            if (r == -ENOSPC)
+                leader_explain_wait(context, JOB_RECOVERING, pool.count, context->error->text);
+        }
+    }
+    slot_pool_done(&pool);
+    return r;
+}
+
+/* A layout that may not come up, because nodes of it are cut from each other, is better than none.
+ */
+static int layout_after_failure(struct leader_context *context,
+                                const struct leader_survivors *survivors,
+                                const struct recovery *recovery, struct plan **ret_plan)
+{
+    int r = layout_without_the_left_out(context, survivors, recovery, ret_plan);
+    if (r == -ENOSPC && leader_cuts_give_in(context))
+        r = layout_without_the_left_out(context, survivors, recovery, ret_plan);
+    return r;
+}
+
+/* Sources of state, and (without ranges) processes whose nodes have the metrics history. */
+static struct transfer_holder *list_holders(const struct leader_context *context,
+                                            const struct leader_survivors *survivors,
+                                            const struct recovery *recovery, unsigned *ret_count)
+{
+    const struct roster *roster = &context->roster;
+    const struct plan *plan = context->view->plan;
+    struct transfer_holder *holders =
+        calloc((size_t)survivors->count + roster->count + 1, sizeof(*holders));
+    if (holders == NULL)
+        return NULL;
+    unsigned count = 0;
+    for (unsigned i = 0; i < survivors->count; i++) {
+        struct recovery_range ranges[REPORT_RANGES_MAX];
+        unsigned range_count = recovery_ranges(recovery, &survivors->reports[i], ranges);
+        if (leader_cuts_leave_out(context, survivors->members[i]->node))
+            continue;
+        holders[count] = leader_holder(survivors->members[i], plan);
+        for (unsigned n = 0; n < range_count; n++)
+            holders[count].held[n] = (struct transfer_range){ranges[n].first, ranges[n].count};
+        count++;
+    }
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *member = &roster->members[i];
+        if (member->node != NULL && member->rank >= 0 && member->seat == SEAT_LOST &&
+            !leader_cuts_leave_out(context, member->node) &&
+            member->report->generation == plan->generation)
+            holders[count++] = leader_holder(member, plan);
+    }
+    *ret_count = count;
+    return holders;
+}
+
+static void explain(const struct leader_context *context, const struct recovery *recovery,
+                    struct plan *plan)
+{
+    char lost[160], cut[160];
+    const struct plan *before = context->view->plan;
+    name_lost(context, lost, sizeof(lost));
+    unsigned slots_before = before->worker_count > 0 ? before->worker_count : before->donor_count;
+    const char *broke = leader_cuts_words(context, cut, sizeof(cut));
+    if (broke == NULL)
+        broke = leader_cuts_parted_words(context, plan, cut, sizeof(cut));
+    snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slot%s -> %u, step %llu %s",
+             broke != NULL     ? broke
+             : lost[0] != '\0' ? "lost "
+                               : "links broke",
+             broke != NULL ? "" : lost, slots_before, plural(slots_before), plan->worker_count,
+             (unsigned long long)(recovery->kind == RECOVERY_STANDS ? recovery->step
+                                                                    : recovery->step + 1),
+             recovery->kind == RECOVERY_STANDS ? "stands" : "is replayed");
+}
+
+static int publish_from_memory(struct leader_context *context,
+                               const struct leader_survivors *survivors, struct recovery *recovery)
+{
+    const struct step_record *ordered = &context->view->plan->commit;
+    if (recovery->commit.step == 0 && survivors->obeyed_commit && ordered->step == recovery->step)
+        recovery->commit = *ordered; /* those counted as having applied it may yet have to */
+    struct plan *plan = NULL;
+    int r = layout_after_failure(context, survivors, recovery, &plan);
+    if (r < 0)
+        return r == -ENOSPC ? 0 : r;
+    assert(plan != NULL);
+    plan->reason = PLAN_REASON_FAILURE;
+    plan->planned = false;
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->resume_step = recovery->step;
+    plan->has_commit = recovery->commit.step > 0;
+    plan->commit = recovery->commit;
+    explain(context, recovery, plan);
+
+    unsigned holder_count = 0;
+    AUTO_FREE struct transfer_holder *holders =
+        list_holders(context, survivors, recovery, &holder_count);
+    r = holders == NULL ? -ENOMEM : leader_transfer(context, plan, holders, holder_count);
+    if (r < 0) {
+        plan_free(plan);
+        return r;
+    }
+    leader_act(context, LEADER_PUBLISH, plan);
+    leader_say(context, JOB_RECOVERING, "%s", plan->reason_text);
+    return 0;
+}
+
+static int restart_on_survivors(struct leader_context *context,
+                                const struct leader_survivors *survivors,
+                                const struct recovery *recovery, const char *why)
+{
+    struct slot_pool pool = {0};
+    int r = pool_survivors(context, survivors, recovery, &pool);
+    if (r == 0)
+        r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
+    if (r == 0)
+        r = leader_restart(context, &pool, PLAN_REASON_FAILURE, why);
+    slot_pool_done(&pool);
+    return r;
+}
+
+static int fall_back(struct leader_context *context, const struct leader_survivors *survivors,
+                     const struct recovery *recovery, const char *contradiction)
+{
+    const struct plan *plan = context->view->plan;
+    if (plan->worker_count == 0 || context->view->desired == JOB_DESIRED_PAUSED)
+        return leader_empty_plan(context, PLAN_REASON_PAUSE, false,
+                                 "state is incomplete: the newest checkpoint counts");
+    char lost[120], why[224], reader[128];
+    name_lost(context, lost, sizeof(lost));
+    const char *reading =
+        lost[0] != '\0' ? NULL : leader_reading_words(context, reader, sizeof(reader));
+    if (contradiction != NULL)
+        snprintf(why, sizeof(why), "reports contradict each other (%.180s)", contradiction);
+    else if (recovery->step > 0)
+        snprintf(why, sizeof(why), "lost %s, only step %llu survives",
+                 lost[0] != '\0' ? lost : "state", (unsigned long long)recovery->step);
+    else if (reading != NULL)
+        snprintf(why, sizeof(why), "reading the training data has stopped (%.127s)", reading);
+    else if (context->view->progress_step == 0 && context->view->checkpoint.step == 0)
+        snprintf(why, sizeof(why), "lost %s at the start", lost[0] != '\0' ? lost : "a worker");
+    else
+        snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
+                 lost[0] != '\0' ? lost : "state", recovery->missing_unit);
+    int r = restart_on_survivors(context, survivors, recovery, why);
+    const struct leader_decision *decision = context->decision;
+    bool waits_for_slots =
+        decision->plan == NULL && !decision->misses_checkpoint && !decision->gives_up_checkpoint;
+    if (r == 0 && waits_for_slots && leader_cuts_give_in(context))
+        r = restart_on_survivors(context, survivors, recovery, why);
+    return r;
+}
+
+/* Whoever does not answer, or never came up, is not asked again at once. */
+static void avoid_the_unheard(struct leader_context *context)
+{
+    bool timed_out = leader_start_timed_out(context);
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        bool hangs =
+            timed_out && member->seat == SEAT_JOINING && member->report->phase == WORKER_STARTING;
+        if (member->node != NULL && (hangs || !leader_is_heard(context, member)) &&
+            !leader_is_survivor(member))
+            leader_avoid(context, member->node_name, member->slot);
+    }
+}
+
+/*
+ * State that somebody kept through generations that went on without it, until they ended: what they
+ * saved is newer.
+ */
+static bool is_outdated(const struct leader_context *context, const struct recovery *recovery)
+{
+    return recovery->kind != RECOVERY_CHECKPOINT &&
+           leader_checkpoint_is_ahead(context, recovery->step);
+}
+
+struct remains {
+    const struct leader_survivors *survivors;
+    const struct recovery *recovery;
+};
+
+/* Is every unit on a node that is not left out? */
+static bool state_stays(const struct leader_context *context, const void *argument)
+{
+    const struct remains *remains = argument;
+    bool covered[STEP_RECORD_UNITS_MAX] = {false};
+    for (unsigned i = 0; i < remains->survivors->count; i++) {
+        struct recovery_range ranges[REPORT_RANGES_MAX];
+        if (leader_cuts_leave_out(context, remains->survivors->members[i]->node))
+            continue;
+        unsigned count =
+            recovery_ranges(remains->recovery, &remains->survivors->reports[i], ranges);
+        for (unsigned n = 0; n < count; n++)
+            leader_cover(covered, ranges[n].first, ranges[n].count);
+    }
+    for (unsigned unit = 0; unit < job_spec_unit_count(context->view->spec); unit++)
+        if (!covered[unit])
+            return false;
+    return true;
+}
+
+/* The job is better off without one end of a cut, though its state goes with it. No plan: the
+ * others are not slots enough. */
+static int go_back_without_one(struct leader_context *context,
+                               const struct leader_survivors *survivors, struct recovery *recovery)
+{
+    char why[120];
+    enum recovery_kind kind = recovery->kind;
+    leader_cuts_choose_for_checkpoint(context);
+    if (context->left_out_count == 0 || leader_cuts_words(context, why, sizeof(why)) == NULL)
+        return 0;
+    recovery->kind = RECOVERY_CHECKPOINT;
+    int r = restart_on_survivors(context, survivors, recovery, why);
+    recovery->kind = kind;
+    return r;
+}
+
+/* From what the survivors have, if those who have it reach each other, or may yet. */
+static int go_on(struct leader_context *context, const struct leader_survivors *survivors,
+                 struct recovery *recovery)
+{
+    struct remains remains = {survivors, recovery};
+    leader_cuts_choose(context, state_stays, &remains);
+    if (context->left_out_count == 0 && leader_standoff_is_over(context)) {
+        int r = go_back_without_one(context, survivors, recovery);
+        if (r < 0 || context->decision->plan != NULL)
+            return r;
+        context->decision->misses_checkpoint = context->decision->gives_up_checkpoint = false;
+        (void)leader_cuts_give_in(context);
+        leader_standoff_goes_on(context);
+    }
+    return publish_from_memory(context, survivors, recovery);
+}
+
+static int recover(struct leader_context *context, struct leader_survivors *survivors,
+                   struct recovery *recovery)
+{
+    const struct job_spec *spec = context->view->spec;
+    struct error contradiction = {0};
+    bool disputed = roster_disputed(&context->roster);
+    int r = leader_survivors_gather(context, survivors);
+    if (r == 0)
+        r = recovery_decide(survivors->reports, survivors->count, job_spec_unit_count(spec),
+                            spec->train.lanes, spec->train.on_nan, recovery, &contradiction);
+    if (r == 0 && disputed) /* of which not all may have heard */
+        r = error_set(&contradiction, -EBADMSG, "replicas held different parameters or moments");
+    if (r == -EBADMSG)
+        *recovery = (struct recovery){.kind = RECOVERY_CHECKPOINT};
+    else if (r < 0)
+        return r;
+    if (is_outdated(context, recovery))
+        recovery->kind = RECOVERY_CHECKPOINT;
+    bool falls_back = recovery->kind == RECOVERY_CHECKPOINT;
+    if (leader_patience_lasts(context, survivors, falls_back)) {
+        leader_say(context, JOB_RECOVERING, "a worker failed: waits for %u to be heard of",
+                   survivors->unheard + survivors->doubtful);
+        return 0;
+    }
+    avoid_the_unheard(context);
+    if (!falls_back && leader_retry_waits_in_memory(context, recovery->step))
+        return 0;
+    if (falls_back)
+        leader_cuts_choose_for_checkpoint(context);
+    r = falls_back
+            ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
+            : go_on(context, survivors, recovery);
+    if (r == 0 && context->decision->plan == NULL && leader_kind_is_over(context))
+        return leader_empty_plan(context, PLAN_REASON_UPGRADE, false,
+                                 "no node starts workers of this job's link protocol any more: "
+                                 "the newest checkpoint counts");
+    if (r == 0 && context->decision->plan != NULL && context->decision->plan->worker_count > 0)
+        leader_standoff_enter(context, context->decision->plan, recovery->step);
+    return r;
+}
+
+int leader_recover(struct leader_context *context)
+{
+    if (context->memory->failure_seen_ns == 0)
+        context->memory->failure_seen_ns = context->view->now_ns;
+    leader_cuts_note(context);
+    struct leader_survivors survivors = {0};
+    AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));
+    int r = recovery == NULL ? -ENOMEM : recover(context, &survivors, recovery);
+    leader_survivors_done(&survivors);
+    return r;
+}

@@ -1,0 +1,242 @@
+/*
+ * Problem: a generation that cannot begin fails within milliseconds: nodes that have a part of its
+ * checkpoint do not answer, a device has no memory, links are refused. A new plan after each
+ * attempt would be twenty generations a second, and each of them is written to etcd and to the
+ * logs. And a checkpoint with copies is read from other nodes, of which one that is away for a
+ * moment must not cost the steps since the checkpoint before.
+ *
+ * Design: attempts at one step are counted, wherever its state comes from: a checkpoint, the job's
+ * beginning, or the workers' memory. The first failure is answered at once, every further one after
+ * a pause that doubles. Counts and pauses are only in the leader's memory. A leader that is new
+ * begins with short ones.
+ *
+ * What is out of reach may be gone: two nodes that do not reach each other both think that the
+ * other may have it. Nobody knows how long that lasts, so it is given up when it has been tried for
+ * as long as the steps since the checkpoint before take to compute: then the job goes on from that
+ * one, with the same bits, and in never more than twice the time of the better choice. That what
+ * lies on nodes which are not even registered is waited for, where there is nothing else, is
+ * another matter: somebody can bring them back.
+ */
+#include "elastic/leader/leader_retry.h"
+
+#include "elastic/leader/leader_replay_cost.h"
+
+#define AWAY_TIMEOUTS  8 /* failure_timeouts that nodes with a newer checkpoint are waited for */
+#define PAUSE_SHARE    4 /* of failure_timeout: the first pause */
+#define PAUSE_TIMEOUTS 4 /* the longest */
+#define TRIED_TIMEOUTS 8 /* how long one is tried that cannot be read, at least */
+
+static bool waits_for_newer(struct leader_context *context, enum job_state state)
+{
+    const struct leader_view *view = context->view;
+    struct leader_memory *memory = context->memory;
+    if (view->checkpoint.missing[0] == '\0') {
+        memory->away_seen_ns = 0;
+        return false;
+    }
+    if (memory->away_seen_ns == 0)
+        memory->away_seen_ns = view->now_ns;
+    uint64_t due = memory->away_seen_ns + AWAY_TIMEOUTS * view->failure_timeout_ns;
+    if (view->now_ns >= due)
+        return false;
+    leader_say(context, state, "waits for %s", view->checkpoint.missing);
+    leader_wake(context, due);
+    context->decision->misses_checkpoint = true;
+    return true;
+}
+
+/* The plan in force is another attempt at the newest checkpoint's step, or at the job's beginning,
+ * and came to nothing. */
+static bool failed_again(const struct leader_view *view)
+{
+    const struct plan *plan = view->plan;
+    return plan != NULL && plan->worker_count > 0 && plan->source != PLAN_SOURCE_MEMORY &&
+           plan->resume_step == view->checkpoint.step && view->progress_step <= plan->resume_step;
+}
+
+static void count_attempt(const struct leader_view *view, struct leader_memory *memory)
+{
+    if (memory->attempt_generation == view->plan->generation)
+        return;
+    if (memory->attempt_step != view->checkpoint.step) {
+        memory->attempts = 0;
+        memory->unread_ns = 0;
+    }
+    memory->attempts++;
+    memory->attempt_step = view->checkpoint.step;
+    memory->attempt_generation = view->plan->generation;
+}
+
+/* What a worker says that could not begin; "": nobody says anything. */
+static const char *complaint(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if ((member->seat == SEAT_BROKEN || member->seat == SEAT_LOST) &&
+            member->report->text[0] != '\0')
+            return member->report->text;
+    }
+    return "its workers could not begin";
+}
+
+/* A worker of the plan in force could not read all of it, and not know either that it is gone. */
+static bool is_out_of_reach(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->seat == SEAT_BROKEN && member->report->cause == CAUSE_CHECKPOINT_AWAY &&
+            member->report->generation == context->view->plan->generation)
+            return true;
+    }
+    return false;
+}
+
+/* Until when it is tried; UINT64_MAX: there is nothing else to go on from, or it can be read. */
+static uint64_t tried_until_ns(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct leader_checkpoint *checkpoint = &view->checkpoint;
+    struct leader_memory *memory = context->memory;
+    if (memory->unread_ns == 0 && is_out_of_reach(context))
+        memory->unread_ns = view->now_ns;
+    if (memory->unread_ns == 0 || (checkpoint->before_step == 0 && checkpoint->before_is_away))
+        return UINT64_MAX;
+    uint64_t worth_ns =
+        leader_worth_ns(context, view->plan, checkpoint->before_step, checkpoint->step);
+    return memory->unread_ns + MAX(TRIED_TIMEOUTS * view->failure_timeout_ns, worth_ns);
+}
+
+/* Nothing is given up for what was found out before the leader was kept from trying again: by etcd
+ * being away, say. */
+static bool is_fresh(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    return view->now_ns <=
+           context->memory->failure_seen_ns + PAUSE_TIMEOUTS * view->failure_timeout_ns;
+}
+
+static void give_up(struct leader_context *context, enum job_state state)
+{
+    const struct leader_view *view = context->view;
+    context->decision->gives_up_checkpoint = true;
+    leader_say(context, state,
+               "for %.0f s nodes that may have a part of it have not answered (%.160s)",
+               (double)(view->now_ns - context->memory->unread_ns) / 1e9, complaint(context));
+    context->memory->unread_ns = 0;
+}
+
+/* When another generation may follow after @attempts, more than one, that came to nothing. */
+static uint64_t next_attempt_ns(const struct leader_context *context, unsigned attempts)
+{
+    uint64_t timeout_ns = context->view->failure_timeout_ns;
+    uint64_t pause_ns = timeout_ns / PAUSE_SHARE << MIN(attempts - 2, 8u);
+    return context->memory->failure_seen_ns + MIN(pause_ns, PAUSE_TIMEOUTS * timeout_ns);
+}
+
+static bool waits_after_failure(struct leader_context *context, enum job_state state)
+{
+    const struct leader_view *view = context->view;
+    struct leader_memory *memory = context->memory;
+    if (!failed_again(view)) {
+        memory->attempts = 0;
+        memory->attempt_step = memory->attempt_generation = 0;
+        memory->unread_ns = 0;
+        return false;
+    }
+    count_attempt(view, memory);
+    uint64_t end = tried_until_ns(context);
+    if (view->now_ns >= end && is_fresh(context)) {
+        give_up(context, state);
+        return true;
+    }
+    if (memory->attempts == 1)
+        return false;
+    uint64_t due = next_attempt_ns(context, memory->attempts);
+    if (view->now_ns >= due)
+        return false;
+    if (view->checkpoint.step > 0)
+        leader_say(context, state,
+                   "the checkpoint of step %llu is out of reach (%.160s): tried again in %.1f s",
+                   (unsigned long long)view->checkpoint.step, complaint(context),
+                   (double)(due - view->now_ns) / 1e9);
+    else
+        leader_say(context, state, "the job cannot begin (%.256s): tried again in %.1f s",
+                   complaint(context), (double)(due - view->now_ns) / 1e9);
+    leader_add(context, " (attempt %u)", memory->attempts + 1);
+    if (end != UINT64_MAX)
+        leader_add(context, ", and given up after %.0f s, for step %llu",
+                   (double)(end - memory->unread_ns) / 1e9,
+                   (unsigned long long)view->checkpoint.before_step);
+    leader_wake(context, MIN(due, end));
+    return true;
+}
+
+/* Going back to step 0 throws away all that was computed, and a good copy may be at hand: that is
+ * for a person to say. */
+static bool asks_operator(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    const struct leader_checkpoint *checkpoint = &view->checkpoint;
+    const char *job = view->spec->name;
+    if (checkpoint->step > 0 || checkpoint->damaged_count == 0)
+        return false;
+    leader_say(context, JOB_WAITING,
+               "no sound checkpoint is left (%u damaged; %.160s). firnctl checkpoint remove %s "
+               "--damaged: begins at step 0 again; a good copy put in its place and firnctl "
+               "checkpoint verify %s: goes on from that",
+               checkpoint->damaged_count, checkpoint->damaged, job, job);
+    context->decision->misses_checkpoint = true; /* the object store may have one */
+    return true;
+}
+
+bool leader_retry_waits(struct leader_context *context, enum job_state state)
+{
+    return asks_operator(context) || waits_for_newer(context, state) ||
+           waits_after_failure(context, state);
+}
+
+/* Hosts that give no sign of life are found out by waiting for them: such an attempt has taken its
+ * time already. */
+static bool hosts_were_silent(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct worker_report *report = context->roster.members[i].report;
+        if (report != NULL && report->unreached_count > 0 &&
+            report->generation == context->view->plan->generation)
+            return true;
+    }
+    return false;
+}
+
+/* The plan in force is another attempt at @step from the workers' memory, and came to nothing. */
+static bool failed_again_in_memory(const struct leader_context *context, uint64_t step)
+{
+    const struct plan *plan = context->view->plan;
+    return plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY && !plan->planned &&
+           step <= plan->resume_step && !hosts_were_silent(context);
+}
+
+bool leader_retry_waits_in_memory(struct leader_context *context, uint64_t step)
+{
+    const struct leader_view *view = context->view;
+    struct leader_memory *memory = context->memory;
+    if (!failed_again_in_memory(context, step)) {
+        memory->memory_attempts = 0;
+        return false;
+    }
+    if (memory->memory_generation != view->plan->generation) {
+        memory->memory_generation = view->plan->generation;
+        memory->memory_attempts++;
+    }
+    if (memory->memory_attempts == 1)
+        return false;
+    uint64_t due = next_attempt_ns(context, memory->memory_attempts);
+    if (view->now_ns >= due)
+        return false;
+    leader_say(context, JOB_RECOVERING,
+               "step %llu does not go on (%.256s): tried again in %.1f s (attempt %u)",
+               (unsigned long long)step, complaint(context), (double)(due - view->now_ns) / 1e9,
+               memory->memory_attempts + 1);
+    leader_wake(context, due);
+    return true;
+}

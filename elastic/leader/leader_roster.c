@@ -1,0 +1,265 @@
+/*
+ * Problem: reports come node by node, late, and about processes that the plan does not know; what
+ * they mean depends on the plan they are about.
+ *
+ * Design: one list of members: each rank of the plan in force with its node and its report, and
+ * every other process that a report names. Each gets one word, its seat; all decisions read seats.
+ *
+ * A stuck worker means different things: in the plan's own generation it is broken. In the one
+ * before it is broken too if the plan was planned (the switch it should make at a boundary will
+ * never come), but merely joining if the plan is the answer to that very failure, or if it was left
+ * behind even longer ago: the job went on without it. And one that the answer to a failure leaves
+ * out has stepped aside: until that plan has begun, its state may be the last of a unit there is.
+ */
+#include "elastic/leader/leader_roster.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct roster_member *left = a, *right = b;
+    int order = strcmp(left->node_name, right->node_name);
+    return order != 0 ? order : (left->slot > right->slot) - (left->slot < right->slot);
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const struct leader_node *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+const struct leader_node *roster_node(const struct roster *roster, const char *name)
+{
+    struct leader_node key;
+    const struct leader_node *pointer = &key, **found;
+    snprintf(key.name, sizeof(key.name), "%s", name);
+    found =
+        bsearch(&pointer, roster->nodes, roster->view->node_count, sizeof(*found), compare_nodes);
+    return found != NULL ? *found : NULL;
+}
+
+const struct roster_member *roster_find(const struct roster *roster, const char *node,
+                                        unsigned slot)
+{
+    struct roster_member key = {.node_name = node, .slot = slot};
+    return bsearch(&key, roster->members, roster->count, sizeof(key), compare_members);
+}
+
+/* It broke in the generation that @plan follows: it will not come to the boundary of the switch. */
+static bool should_switch(const struct plan *plan, const struct worker_report *report)
+{
+    return plan->planned && report->generation >= plan->follows;
+}
+
+static enum seat seat_of_generation(const struct plan *plan, const struct worker_report *report)
+{
+    switch (report->phase) {
+    case WORKER_RUNNING:
+    case WORKER_FINISHED:
+        return report->generation == plan->generation ? SEAT_RUNNING : SEAT_JOINING;
+    case WORKER_STUCK:
+        return report->generation == plan->generation || should_switch(plan, report) ? SEAT_BROKEN
+                                                                                     : SEAT_JOINING;
+    case WORKER_STARTING:
+    case WORKER_PREPARED:
+        return SEAT_JOINING;
+    case WORKER_LEFT:
+        return SEAT_LEFT;
+    case WORKER_DEAD:
+    case WORKER_REFUSED:
+    case WORKER_BAD:
+        break;
+    }
+    return SEAT_LOST;
+}
+
+static bool is_fresh(const struct worker_report *report)
+{
+    return report->phase == WORKER_STARTING ||
+           (report->phase == WORKER_PREPARED && report->held_unit_count == 0);
+}
+
+static bool stands_aside(const struct worker_report *report)
+{
+    return report->phase == WORKER_STUCK && report->cause == CAUSE_LEFT_OUT;
+}
+
+static enum seat seat_of(const struct plan *plan, const struct roster_member *member)
+{
+    const struct worker_report *report = member->report;
+    if (report == NULL)
+        return SEAT_SILENT;
+    enum seat seat = seat_of_generation(plan, report);
+    if (member->rank < 0 && stands_aside(report))
+        return SEAT_ASIDE;
+    if (member->rank < 0)
+        return is_fresh(report) ? SEAT_SPARE : seat;
+    bool worker = (unsigned)member->rank < plan->worker_count;
+    uint64_t instance = plan->workers[member->rank].instance;
+    if (instance != 0 && report->instance != instance)
+        return !worker && is_fresh(report) ? SEAT_SPARE : SEAT_LOST;
+    /* Only one that computes has no business leaving. */
+    return seat == SEAT_LEFT && worker ? SEAT_LOST : seat;
+}
+
+/* Every rank of the plan, and every reported process that is none; sorted by node and slot. */
+static unsigned list_members(const struct leader_view *view, struct roster_member *members)
+{
+    unsigned count = 0;
+    const struct plan *plan = view->plan;
+    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++)
+        members[count++] = (struct roster_member){.node_name = plan->workers[rank].node,
+                                                  .slot = plan->workers[rank].slot,
+                                                  .rank = (int)rank};
+    qsort(members, count, sizeof(*members), compare_members);
+    unsigned ranked = count;
+    for (unsigned r = 0; r < view->report_count; r++) {
+        const struct node_report *node = view->reports[r];
+        for (unsigned w = 0; node->generation == plan->generation && w < node->worker_count; w++) {
+            struct roster_member member = {.node_name = node->node,
+                                           .slot = node->workers[w].slot,
+                                           .rank = -1,
+                                           .report = &node->workers[w]};
+            struct roster_member *known =
+                bsearch(&member, members, ranked, sizeof(member), compare_members);
+            if (known != NULL)
+                known->report = member.report;
+            else
+                members[count++] = member;
+        }
+    }
+    qsort(members, count, sizeof(*members), compare_members);
+    return count;
+}
+
+/* The very process that the plan means, and gone before it ever was in this generation. */
+static bool died_before_joining(const struct plan *plan, const struct roster_member *member)
+{
+    uint64_t instance = plan->workers[member->rank].instance;
+    return member->seat == SEAT_LOST && member->report->generation < plan->generation &&
+           (instance == 0 || instance == member->report->instance);
+}
+
+static void summarize(struct roster *roster)
+{
+    const struct plan *plan = roster->view->plan;
+    roster->all_running = plan->worker_count > 0;
+    for (unsigned i = 0; i < roster->count; i++) {
+        struct roster_member *member = &roster->members[i];
+        member->node = roster_node(roster, member->node_name);
+        member->seat = seat_of(plan, member);
+        if (!roster_is_worker(roster, member))
+            continue;
+        roster->any_running = roster->any_running || member->seat == SEAT_RUNNING;
+        roster->all_running = roster->all_running && member->seat == SEAT_RUNNING;
+        if (died_before_joining(plan, member))
+            roster->never_started = true;
+    }
+}
+
+int roster_init(struct roster *roster, const struct leader_view *view)
+{
+    *roster = (struct roster){.view = view};
+    size_t room = 1;
+    if (view->plan != NULL) {
+        room += (size_t)view->plan->worker_count + view->plan->donor_count;
+        for (unsigned r = 0; r < view->report_count; r++)
+            room += view->reports[r]->worker_count;
+    }
+    roster->members = calloc(room, sizeof(*roster->members));
+    roster->nodes = calloc((size_t)view->node_count + 1, sizeof(const struct leader_node *));
+    if (roster->members == NULL || roster->nodes == NULL) {
+        roster_done(roster);
+        return -ENOMEM;
+    }
+    for (unsigned i = 0; i < view->node_count; i++)
+        roster->nodes[i] = &view->nodes[i];
+    qsort(roster->nodes, view->node_count, sizeof(const struct leader_node *), compare_nodes);
+    if (view->plan != NULL) {
+        roster->count = list_members(view, roster->members);
+        summarize(roster);
+    }
+    return 0;
+}
+
+void roster_done(struct roster *roster)
+{
+    free(roster->members);
+    free(roster->nodes);
+    *roster = (struct roster){0};
+}
+
+bool roster_is_worker(const struct roster *roster, const struct roster_member *member)
+{
+    return member->rank >= 0 && (unsigned)member->rank < roster->view->plan->worker_count;
+}
+
+bool roster_alive(const struct roster_member *member)
+{
+    return member->node != NULL && member->seat != SEAT_LOST && member->seat != SEAT_LEFT;
+}
+
+bool roster_has_state(const struct roster_member *member)
+{
+    return member->report != NULL &&
+           (member->report->held_unit_count > 0 || member->report->old_unit_count > 0);
+}
+
+/* The first member of @node, or where it would stand. By bisection, for the leader asks about every
+ * node, and a thousand nodes have thousands of members. */
+static unsigned first_of(const struct roster *roster, const char *node)
+{
+    unsigned first = 0, end = roster->count;
+    while (first < end) {
+        unsigned middle = first + (end - first) / 2;
+        if (strcmp(roster->members[middle].node_name, node) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+const char *roster_refused(const struct roster *roster, const char *node)
+{
+    for (unsigned i = first_of(roster, node); i < roster->count; i++) {
+        const struct roster_member *member = &roster->members[i];
+        if (strcmp(member->node_name, node) != 0)
+            break;
+        if (member->report != NULL && member->report->phase == WORKER_REFUSED)
+            return member->report->text;
+    }
+    return NULL;
+}
+
+const struct worker_report *roster_diverged(const struct roster *roster)
+{
+    for (unsigned i = 0; i < roster->count; i++)
+        if (roster->members[i].report != NULL && roster->members[i].report->cause == CAUSE_DIVERGED)
+            return roster->members[i].report;
+    return NULL;
+}
+
+bool roster_disputed(const struct roster *roster)
+{
+    for (unsigned i = 0; i < roster->count; i++)
+        if (roster->members[i].seat == SEAT_BROKEN &&
+            roster->members[i].report->cause == CAUSE_STATE_DISPUTED)
+            return true;
+    return false;
+}
+
+bool roster_accused(const struct roster *roster, const struct roster_member *member)
+{
+    size_t length = strlen(member->node_name);
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct worker_report *report = roster->members[i].report;
+        for (unsigned n = 0; report != NULL && n < report->lost_count; n++)
+            if (strncmp(report->lost[n], member->node_name, length) == 0 &&
+                report->lost[n][length] == '/')
+                return true;
+    }
+    return false;
+}

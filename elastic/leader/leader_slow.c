@@ -1,0 +1,237 @@
+#include "elastic/leader/leader_slow.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_slot(const struct plan_slow *slow, const char *node, unsigned slot)
+{
+    return slow->slot == slot && strcmp(slow->node, node) == 0;
+}
+
+static bool is_used(const struct plan *plan, const char *node, unsigned slot)
+{
+    int rank = plan_find(plan, node, slot);
+    return rank >= 0 && (unsigned)rank < plan->worker_count;
+}
+
+static bool on_probation(const struct plan_slow *slow)
+{
+    return slow->speed >= 1;
+}
+
+static const struct leader_slow_seen *find_seen(const struct leader_memory *memory,
+                                                const struct plan_slow *slow, bool used)
+{
+    for (unsigned i = 0; i < memory->slow_seen_count; i++) {
+        const struct leader_slow_seen *seen = &memory->slow_seen[i];
+        if (is_slot(slow, seen->node, seen->slot) && seen->times == slow->times &&
+            seen->used == used)
+            return seen;
+    }
+    return NULL;
+}
+
+void leader_slow_refresh(const struct leader_view *view, struct leader_memory *memory)
+{
+    struct leader_slow_seen fresh[PLAN_SLOW_MAX];
+    unsigned count = view->plan != NULL ? view->plan->slow_count : 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct plan_slow *slow = &view->plan->slow[i];
+        bool used = is_used(view->plan, slow->node, slow->slot);
+        const struct leader_slow_seen *seen = find_seen(memory, slow, used);
+        fresh[i] =
+            (struct leader_slow_seen){.slot = slow->slot,
+                                      .times = slow->times,
+                                      .used = used,
+                                      .since_ns = seen != NULL ? seen->since_ns : view->now_ns};
+        memcpy(fresh[i].node, slow->node, sizeof(fresh[i].node));
+    }
+    memcpy(memory->slow_seen, fresh, count * sizeof(*fresh));
+    memory->slow_seen_count = count;
+}
+
+/* How long a slot that was found slow so often is left out, and then watched. */
+static uint64_t term_ns(const struct leader_context *context, unsigned times)
+{
+    unsigned doublings = MIN(times, LEADER_SLOW_TIMES_MAX) - 1;
+    return ((uint64_t)LEADER_SLOW_TIMEOUTS_MIN << doublings) * context->view->failure_timeout_ns;
+}
+
+/* When its time is over; that is still to come if the plan in force does not know of it. */
+static uint64_t due_ns(const struct leader_context *context, const struct plan_slow *slow)
+{
+    bool used = is_used(context->view->plan, slow->node, slow->slot);
+    const struct leader_slow_seen *seen = find_seen(context->memory, slow, used);
+    uint64_t since_ns = seen != NULL ? seen->since_ns : context->view->now_ns;
+    return since_ns + term_ns(context, slow->times);
+}
+
+static const struct plan_slow *find_known(const struct leader_context *context,
+                                          const struct leader_node *node, unsigned slot)
+{
+    const struct plan *plan = context->view->plan;
+    for (unsigned i = 0; plan != NULL && i < plan->slow_count; i++)
+        if (is_slot(&plan->slow[i], node->name, slot) &&
+            plan->slow[i].incarnation == node->incarnation)
+            return &plan->slow[i];
+    return NULL;
+}
+
+/*
+ * A verdict as far as it counts: that a slot is well again only when its time is over, so that one
+ * whose speed changes often does not change the layout as often.
+ */
+static const struct straggler_verdict *believed(struct leader_context *context, unsigned index)
+{
+    const struct leader_view *view = context->view;
+    const struct straggler_verdict *verdict = &view->verdicts[index];
+    if (verdict->rank >= view->plan->worker_count)
+        return NULL;
+    const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+    const struct leader_node *node = roster_node(&context->roster, worker->node);
+    const struct plan_slow *slow = node != NULL ? find_known(context, node, worker->slot) : NULL;
+    if (slow == NULL || verdict->speed <= slow->speed)
+        return verdict;
+    uint64_t due = due_ns(context, slow);
+    if (view->now_ns >= due)
+        return verdict;
+    leader_wake(context, due);
+    return NULL;
+}
+
+static const struct straggler_verdict *verdict_on(struct leader_context *context, const char *node,
+                                                  unsigned slot)
+{
+    const struct leader_view *view = context->view;
+    for (unsigned i = 0; view->plan != NULL && i < view->verdict_count; i++) {
+        const struct straggler_verdict *verdict = believed(context, i);
+        if (verdict != NULL && view->plan->workers[verdict->rank].slot == slot &&
+            strcmp(view->plan->workers[verdict->rank].node, node) == 0)
+            return verdict;
+    }
+    return NULL;
+}
+
+double leader_slow_speed(struct leader_context *context, const struct leader_node *node,
+                         unsigned slot)
+{
+    const struct straggler_verdict *verdict = verdict_on(context, node->name, slot);
+    const struct plan_slow *slow = find_known(context, node, slot);
+    if (verdict != NULL)
+        return verdict->speed;
+    if (slow == NULL || on_probation(slow) || is_used(context->view->plan, node->name, slot) ||
+        context->view->plan->replica_count < 2)
+        return slow != NULL ? slow->speed : 1;
+    uint64_t due = due_ns(context, slow);
+    if (context->view->now_ns >= due)
+        return 1;
+    leader_wake(context, due);
+    return slow->speed;
+}
+
+static void add_slow(struct plan *plan, const struct plan_slow *slow)
+{
+    if (plan->slow_count == PLAN_SLOW_MAX) { /* the oldest is forgotten */
+        memmove(plan->slow, plan->slow + 1, (PLAN_SLOW_MAX - 1) * sizeof(*plan->slow));
+        plan->slow_count--;
+    }
+    plan->slow[plan->slow_count++] = *slow;
+}
+
+/* What the next plan says of a slot that the plan in force knows; false: nothing any more. */
+static bool carried(struct leader_context *context, const struct plan *plan, struct plan_slow *slow)
+{
+    const struct leader_node *node = roster_node(&context->roster, slow->node);
+    const struct straggler_verdict *verdict = verdict_on(context, slow->node, slow->slot);
+    if (node == NULL)
+        return true;
+    if (node->incarnation != slow->incarnation)
+        return false;
+    bool stays = is_used(context->view->plan, slow->node, slow->slot);
+    if (verdict != NULL) {
+        slow->times += verdict->speed < slow->speed;
+        slow->speed = verdict->speed;
+    } else if (!stays && is_used(plan, slow->node, slow->slot)) {
+        slow->speed = leader_slow_speed(context, node, slow->slot);
+    } else if (stays && on_probation(slow)) {
+        return context->view->now_ns < due_ns(context, slow);
+    }
+    return true;
+}
+
+void leader_slow_carry(struct leader_context *context, struct plan *plan)
+{
+    const struct leader_view *view = context->view;
+    plan->slow_count = 0;
+    for (unsigned i = 0; view->plan != NULL && i < view->plan->slow_count; i++) {
+        struct plan_slow slow = view->plan->slow[i];
+        if (carried(context, plan, &slow))
+            add_slow(plan, &slow);
+    }
+    for (unsigned i = 0; view->plan != NULL && i < view->verdict_count; i++) {
+        const struct straggler_verdict *verdict = &view->verdicts[i];
+        if (verdict->rank >= view->plan->worker_count || verdict->speed >= 1)
+            continue;
+        const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+        const struct leader_node *node = roster_node(&context->roster, worker->node);
+        if (node == NULL || find_known(context, node, worker->slot) != NULL)
+            continue;
+        struct plan_slow slow = {.slot = worker->slot,
+                                 .incarnation = node->incarnation,
+                                 .speed = verdict->speed,
+                                 .times = 1};
+        memcpy(slow.node, worker->node, sizeof(slow.node));
+        add_slow(plan, &slow);
+    }
+}
+
+bool leader_slow_found(struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->view->verdict_count; i++)
+        if (believed(context, i) != NULL)
+            return true;
+    return false;
+}
+
+const char *leader_slow_words(struct leader_context *context, const struct plan *plan,
+                              char *ret_words, size_t size)
+{
+    const struct leader_view *view = context->view;
+    for (unsigned i = 0; i < view->verdict_count; i++) {
+        const struct straggler_verdict *verdict = believed(context, i);
+        if (verdict == NULL)
+            continue;
+        const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+        if (verdict->speed < 1)
+            snprintf(ret_words, size, "%s/%u computes %.1f times slower than its peers",
+                     worker->node, worker->slot, 1 / verdict->speed);
+        else
+            snprintf(ret_words, size, "%s/%u computes as fast as its peers again", worker->node,
+                     worker->slot);
+        return ret_words;
+    }
+    for (unsigned i = 0; i < view->plan->slow_count; i++) {
+        const struct plan_slow *slow = &view->plan->slow[i];
+        if (is_used(view->plan, slow->node, slow->slot) || !is_used(plan, slow->node, slow->slot))
+            continue;
+        snprintf(ret_words, size, "%s/%u, which was slow, is tried again", slow->node, slow->slot);
+        return ret_words;
+    }
+    return NULL;
+}
+
+void leader_slow_say(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    for (unsigned i = 0; i < view->verdict_count; i++) {
+        const struct straggler_verdict *verdict = &view->verdicts[i];
+        if (verdict->rank >= view->plan->worker_count || verdict->speed >= 1)
+            continue;
+        const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+        leader_add(context,
+                   "; %s/%u computes %.1f times slower than its peers, and no layout without it "
+                   "is faster: look what else runs there, or add a slot",
+                   worker->node, worker->slot, 1 / verdict->speed);
+        return;
+    }
+}

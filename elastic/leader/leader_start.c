@@ -1,0 +1,112 @@
+/*
+ * Generations that begin from nothing but a checkpoint or the seed, and those that end everything.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_retry.h"
+#include "elastic/plan/plan_words.h"
+
+/* Somebody may have had no part in the plan that told of it first, or that one never began. */
+static bool was_disputed(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    return roster_disputed(&context->roster) ||
+           (plan != NULL && plan->disputed && context->view->checkpoint.step <= plan->resume_step);
+}
+
+int leader_restart(struct leader_context *context, const struct slot_pool *pool,
+                   enum plan_reason reason, const char *why)
+{
+    const struct leader_view *view = context->view;
+    const struct leader_checkpoint *checkpoint = &view->checkpoint;
+    enum job_state waiting = reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_WAITING;
+    if (pool->count < leader_devices_min(view)) {
+        leader_explain_wait(context, waiting, pool->count, NULL);
+        return 0;
+    }
+    if (checkpoint->step == 0 && checkpoint->missing[0] != '\0') {
+        leader_say(context, waiting, "waits for %s", checkpoint->missing);
+        context->decision->misses_checkpoint = true;
+        return 0;
+    }
+    if (leader_retry_waits(context, waiting))
+        return 0;
+    struct plan *plan;
+    int r = leader_layout(context, pool, checkpoint->step > 0 ? view->frozen_layers : 0, &plan);
+    if (r == -ENOSPC) {
+        leader_explain_wait(context, waiting, pool->count, context->error->text);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    plan->reason = reason;
+    plan->planned = false;
+    plan->source = checkpoint->step > 0 ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
+    plan->resume_step = checkpoint->step;
+    plan->disputed = was_disputed(context);
+    memcpy(plan->restore_path, checkpoint->path, sizeof(plan->restore_path));
+    if (checkpoint->shares != NULL) /* it lies in several folders, which the stores have */
+        memcpy(plan->restore_sha256, checkpoint->manifest_sha256, sizeof(plan->restore_sha256));
+    char layout[LAYOUT_WORDS_SIZE], from[128] = "from step 0 (exact: nothing but time is lost)";
+    if (checkpoint->step > 0)
+        snprintf(from, sizeof(from), "from the checkpoint of step %llu%s%.64s%s",
+                 (unsigned long long)checkpoint->step,
+                 checkpoint->missing[0] != '\0' ? " (not from " : "", checkpoint->missing,
+                 checkpoint->missing[0] != '\0' ? ")" : "");
+    else if (reason != PLAN_REASON_FAILURE || view->progress_step == 0)
+        snprintf(from, sizeof(from), "from step 0");
+    snprintf(plan->reason_text, sizeof(plan->reason_text), "%.120s%s%s %s", why,
+             why[0] != '\0' ? ": " : "",
+             plan_layout_words(plan->stage_count, plan->replica_count, layout), from);
+    leader_act(context, LEADER_PUBLISH, plan);
+    leader_say(context, reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING, "%s",
+               plan->reason_text);
+    return 0;
+}
+
+int leader_start(struct leader_context *context)
+{
+    struct slot_pool pool = {0};
+    bool resumes = context->view->plan != NULL || context->view->checkpoint.step > 0;
+    leader_cuts_choose_for_checkpoint(context);
+    int r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
+    if (r == 0)
+        r = leader_restart(context, &pool, resumes ? PLAN_REASON_RESUME : PLAN_REASON_START, "");
+    slot_pool_done(&pool);
+    return r;
+}
+
+int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
+                      const char *text)
+{
+    const struct roster *roster = &context->roster;
+    struct plan *plan = plan_new();
+    AUTO_FREE struct transfer_holder *leaving = calloc((size_t)roster->count + 1, sizeof(*leaving));
+    if (plan == NULL || leaving == NULL) {
+        plan_free(plan);
+        return -ENOMEM;
+    }
+    unsigned count = 0;
+    for (unsigned i = 0; i < roster->count; i++)
+        if (roster_alive(&roster->members[i]))
+            leaving[count++] = leader_holder(&roster->members[i], context->view->plan);
+    snprintf(plan->job, sizeof(plan->job), "%s", context->view->spec->name);
+    snprintf(plan->reason_text, sizeof(plan->reason_text), "%s", text);
+    plan->reason = reason;
+    plan->planned = planned;
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->resume_step = context->view->progress_step;
+    plan->frozen_layers = context->view->frozen_layers;
+    int r = transfer_add_donors(plan, leaving, count);
+    if (r < 0) {
+        plan_free(plan);
+        return r;
+    }
+    leader_act(context, LEADER_PUBLISH, plan);
+    leader_say(context, JOB_PAUSING, "%s", text);
+    return 0;
+}

@@ -1,0 +1,236 @@
+/*
+ * Problem: a planned change begins when every worker of the running generation that it needs has
+ * heard of it. When the firnd of one of them dies just then, nobody can tell that worker: training
+ * goes on in the generation before, and this change, and every later one, waits for that firnd. New
+ * workers that the change has started wait for its links for a while, and give up: then it cannot
+ * begin any more, though nothing is lost.
+ *
+ * Design: the leader publishes another plan in its place. The plan of the running generation is
+ * gone from etcd, so the new one is made from what the workers themselves say: who runs in which
+ * generation with which units. It follows that generation and not the change that never came, for
+ * rank 0 there is who lets it begin, and what that generation recorded still counts. It needs
+ * nobody whose node is gone: their workers see at the boundary that the others leave, and their
+ * slots are free again when their firnd is back. Only processes that are there already take part.
+ *
+ * Invariants: nothing is published while anybody has come to the change in force, or while a unit
+ * is on nodes alone that are gone. No rank 0 lets a plan begin that follows another generation than
+ * its own (worker/session/session.c). So when the first change begins after all, at the last moment, the
+ * second one never does, and is superseded in its turn by one that follows the first.
+ *
+ * Where the rank 0 of the running generation is on the node that is gone, nobody would let that
+ * plan begin. Then it is one that breaks off: whoever hears of it leaves the running generation at
+ * once and says what it holds, as after a failure, which this has become; elastic/leader/leader_recover.c
+ * goes on from there. Every unit is on a node that hears, so no step is lost; one is computed
+ * twice.
+ */
+#include "elastic/leader/leader_supersede.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "elastic/plan/plan_words.h"
+
+#define GONE_TIMEOUTS 2 /* failure_timeouts that somebody who must hear of the plan is gone */
+#define DEAF_TIMEOUTS 8 /* that rank 0 says nothing, though nobody is gone whom the plan needs */
+
+/* In the generation that trains while the plan in force has not begun. */
+static bool is_running(const struct roster_member *member)
+{
+    return member->node != NULL && member->seat == SEAT_JOINING && roster_has_state(member) &&
+           member->report->phase == WORKER_RUNNING;
+}
+
+/* A process without state that was prepared for the plan in force. */
+static bool is_prepared(const struct leader_context *context, const struct roster_member *member)
+{
+    return member->node != NULL && member->report != NULL && !roster_has_state(member) &&
+           member->report->phase == WORKER_PREPARED &&
+           member->report->generation == context->view->plan->generation;
+}
+
+uint64_t leader_running_generation(const struct leader_context *context)
+{
+    uint64_t generation = 0;
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        if (member->node == NULL)
+            continue;
+        if (member->seat == SEAT_LEFT || (roster_has_state(member) && !is_running(member)))
+            return 0;
+        if (!is_running(member))
+            continue;
+        if (generation != 0 && member->report->generation != generation)
+            return 0;
+        generation = member->report->generation;
+    }
+    return generation;
+}
+
+bool leader_gave_up(const struct leader_context *context, const struct roster_member *member)
+{
+    return context->view->plan->planned && member->seat == SEAT_BROKEN &&
+           !roster_has_state(member) && roster_is_worker(&context->roster, member);
+}
+
+static bool somebody_gave_up(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++)
+        if (leader_gave_up(context, &context->roster.members[i]))
+            return true;
+    return false;
+}
+
+/* Rank 0 of the running generation speaks, so it has heard of the plan in force, too. */
+static bool root_hears(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++)
+        if (is_running(&context->roster.members[i]) && context->roster.members[i].report->root)
+            return true;
+    return false;
+}
+
+/* Somebody who must hear of the plan in force, and whose node is gone. */
+static const char *find_gone(const struct leader_context *context)
+{
+    for (unsigned i = 0; i < context->roster.count; i++)
+        if (context->roster.members[i].rank >= 0 && context->roster.members[i].node == NULL)
+            return context->roster.members[i].node_name;
+    return NULL;
+}
+
+static struct transfer_range stage_of(const struct roster_member *member)
+{
+    return (struct transfer_range){member->report->held_first_unit,
+                                   member->report->held_unit_count};
+}
+
+static int pool_who_is_there(struct leader_context *context, struct slot_pool *pool)
+{
+    for (unsigned i = 0; i < context->roster.count; i++) {
+        const struct roster_member *member = &context->roster.members[i];
+        bool runs = is_running(member);
+        if ((!runs && !is_prepared(context, member)) || member->node->draining)
+            continue;
+        struct transfer_range held = {0, 0};
+        if (runs)
+            held = stage_of(member);
+        int r = slot_pool_add(context, pool, member->node, member->slot,
+                              runs ? member->report->instance : 0, runs ? &held : NULL);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* What a worker has in the generation that it runs in: its stage, and the stages that it shadows.
+ * What is left of the one before went with the first commit. */
+static void list_kept(const struct roster_member *member,
+                      struct transfer_range ret_held[TRANSFER_RANGES_MAX])
+{
+    unsigned count = 0;
+    ret_held[count++] = stage_of(member);
+    for (unsigned i = 0; i < member->report->extra_count; i++)
+        if (member->report->extras[i].shadows)
+            ret_held[count++] = (struct transfer_range){member->report->extras[i].first,
+                                                        member->report->extras[i].count};
+}
+
+static int add_moves(struct leader_context *context, struct plan *plan)
+{
+    const struct roster *roster = &context->roster;
+    AUTO_FREE struct transfer_holder *holders = calloc((size_t)roster->count + 1, sizeof(*holders));
+    if (holders == NULL)
+        return -ENOMEM;
+    unsigned count = 0;
+    for (unsigned i = 0; i < roster->count; i++) {
+        if (!is_running(&roster->members[i]))
+            continue;
+        holders[count] = leader_holder(&roster->members[i], context->view->plan);
+        list_kept(&roster->members[i], holders[count++].held);
+    }
+    return leader_transfer(context, plan, holders, count);
+}
+
+/* Why the plan in force does not begin: @gone, or (NULL) another generation than it follows runs,
+ * or it has taken too long. */
+static void explain(const struct leader_context *context, const char *gone, struct plan *plan)
+{
+    unsigned long long held_up = context->view->plan->generation;
+    char layout[LAYOUT_WORDS_SIZE];
+    plan_layout_words(plan->stage_count, plan->replica_count, layout);
+    if (gone != NULL)
+        snprintf(plan->reason_text, sizeof(plan->reason_text),
+                 "node %.63s is gone and cannot hear of generation %llu: %s instead%s", gone,
+                 held_up, layout, plan->breaks_off ? ", broken off, for rank 0 is gone" : "");
+    else if (plan->breaks_off)
+        snprintf(plan->reason_text, sizeof(plan->reason_text),
+                 "rank 0 is gone and lets generation %llu not begin: %s instead, broken off",
+                 held_up, layout);
+    else if (somebody_gave_up(context))
+        snprintf(plan->reason_text, sizeof(plan->reason_text),
+                 "new workers gave up waiting for generation %llu: %s instead", held_up, layout);
+    else
+        snprintf(plan->reason_text, sizeof(plan->reason_text),
+                 "generation %llu was made for a layout that is over: %s instead", held_up, layout);
+}
+
+static void publish(struct leader_context *context, uint64_t generation, const char *gone,
+                    struct plan *plan)
+{
+    plan->breaks_off = !root_hears(context);
+    plan->reason = PLAN_REASON_DRAIN;
+    plan->planned = true;
+    plan->source = PLAN_SOURCE_MEMORY;
+    plan->resume_step = context->view->progress_step;
+    explain(context, gone, plan);
+    leader_act(context, LEADER_PUBLISH, plan);
+    plan->follows = generation;
+    leader_say(context, JOB_RUNNING, "%s", plan->reason_text);
+}
+
+static int plan_anew(struct leader_context *context, uint64_t generation, const char *gone)
+{
+    struct slot_pool pool = {0};
+    struct plan *plan = NULL;
+    int r = pool_who_is_there(context, &pool);
+    if (r == 0)
+        r = pool.count < leader_devices_min(context->view)
+                ? -ENOSPC
+                : leader_layout(context, &pool, context->view->frozen_layers, &plan);
+    slot_pool_done(&pool);
+    if (r == 0)
+        r = add_moves(context, plan);
+    if (r == 0) {
+        publish(context, generation, gone, plan);
+        return 0;
+    }
+    plan_free(plan);
+    if (r != -ENOSPC && r != -ENODATA)
+        return r;
+    if (gone != NULL)
+        leader_add(context, "; waits for node %s, %s", gone,
+                   r == -ENOSPC ? "without which there are not enough slots"
+                                : "which alone has some of the state");
+    return 0;
+}
+
+int leader_supersede(struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    struct leader_memory *memory = context->memory;
+    uint64_t generation = leader_running_generation(context);
+    const char *gone = find_gone(context);
+    bool held_up = gone != NULL || generation != view->plan->follows || somebody_gave_up(context);
+    if (generation == 0 || view->plan->breaks_off || (!held_up && root_hears(context))) {
+        memory->gone_seen_ns = 0;
+        return 0;
+    }
+    if (memory->gone_seen_ns == 0)
+        memory->gone_seen_ns = view->now_ns;
+    uint64_t due =
+        memory->gone_seen_ns + (held_up ? GONE_TIMEOUTS : DEAF_TIMEOUTS) * view->failure_timeout_ns;
+    if (view->now_ns >= due)
+        return plan_anew(context, generation, gone);
+    leader_wake(context, due);
+    return 0;
+}

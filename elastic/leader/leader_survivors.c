@@ -1,0 +1,160 @@
+#include "elastic/leader/leader_survivors.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* No gradients for what is left of the generation before. */
+static void drop_leftovers(struct worker_report *report)
+{
+    unsigned kept = 0;
+    report->old_unit_count = 0;
+    for (unsigned i = 0; i < report->extra_count; i++)
+        if (report->extras[i].shadows)
+            report->extras[kept++] = report->extras[i];
+    report->extra_count = kept;
+}
+
+static void let_go(struct worker_report *report)
+{
+    report->held_unit_count = report->old_unit_count = report->extra_count = 0;
+    report->record.step = 0;
+}
+
+/* Nothing of what @rank had before goes into @plan, which is in force after a failure, or is kept
+ * aside. */
+static bool lets_go(const struct plan *plan, int rank, const struct worker_report *report)
+{
+    if (plan->source != PLAN_SOURCE_MEMORY || (rank < 0 && report->generation < plan->follows))
+        return true;
+    return (rank < 0 || plan->workers[rank].instance == 0) &&
+           report->applied_step != plan->resume_step;
+}
+
+/* The report of a worker that was told to follow @plan before it broke, as if it had. */
+static bool obey_plan(const struct plan *plan, int rank, struct worker_report *report)
+{
+    bool applies =
+        plan->has_commit && report->holds && report->applied_step + 1 == plan->commit.step;
+    if (applies) {
+        report->applied_step = plan->commit.step;
+        report->record = plan->commit;
+        drop_leftovers(report);
+    } else if (report->holds) {
+        report->record.step = 0;
+    }
+    report->holds = false;
+    if (!lets_go(plan, rank, report))
+        return applies;
+    let_go(report);
+    return false;
+}
+
+bool leader_is_heard(const struct leader_context *context, const struct roster_member *member)
+{
+    switch (member->seat) {
+    case SEAT_RUNNING:
+        return member->report->phase == WORKER_FINISHED;
+    case SEAT_SILENT:
+        return false;
+    case SEAT_JOINING:
+        if (member->report->phase == WORKER_RUNNING || member->report->phase == WORKER_FINISHED)
+            return false;
+        return !roster_has_state(member) || context->roster.never_started;
+    case SEAT_BROKEN:
+    case SEAT_ASIDE:
+    case SEAT_LOST:
+    case SEAT_LEFT:
+    case SEAT_SPARE:
+        break;
+    }
+    return true;
+}
+
+bool leader_is_survivor(const struct roster_member *member)
+{
+    if (member->node == NULL || member->report == NULL || !roster_has_state(member))
+        return false;
+    return member->seat == SEAT_BROKEN || member->seat == SEAT_ASIDE ||
+           member->report->phase == WORKER_FINISHED ||
+           (member->seat == SEAT_JOINING && member->report->phase != WORKER_RUNNING);
+}
+
+/*
+ * Not worth the whole wait: it has no rank, or peers lost its node and nothing has come from there
+ * since. Where a node has spoken, its daemon lives, and a worker of it that is only late is waited
+ * for.
+ */
+static bool is_spared(const struct leader_context *context, const struct roster_member *member)
+{
+    const struct roster *roster = &context->roster;
+    if (member->rank < 0)
+        return true;
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *other = &roster->members[i];
+        bool speaks = other->report != NULL && leader_is_heard(context, other) && other->rank >= 0;
+        if (speaks && strcmp(other->node_name, member->node_name) == 0)
+            return false;
+    }
+    return roster_accused(roster, member);
+}
+
+/*
+ * A donor hands over and stays behind: it never was in the generation that its report names as the
+ * others are. Nor was one that was on its way there when it spoke last: it may be dead since. A
+ * donor of the generation before may be here yet when the next change is planned, where it looks
+ * like those who leave.
+ */
+static bool stands_beside(const struct roster *roster, const struct roster_member *member)
+{
+    const struct plan *plan = roster->view->plan;
+    uint64_t generation = member->report->generation;
+    if (generation == plan->generation)
+        return !roster_is_worker(roster, member) || member->seat == SEAT_JOINING;
+    return plan->planned && generation == plan->follows && member->rank < 0;
+}
+
+int leader_survivors_gather(const struct leader_context *context,
+                            struct leader_survivors *survivors)
+{
+    const struct roster *roster = &context->roster;
+    survivors->reports = calloc((size_t)roster->count + 1, sizeof(*survivors->reports));
+    survivors->members = calloc((size_t)roster->count + 1, sizeof(const struct roster_member *));
+    if (survivors->reports == NULL || survivors->members == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < roster->count; i++) {
+        const struct roster_member *member = &roster->members[i];
+        if (member->node == NULL) {
+            survivors->absent += roster_has_state(member) && member->seat != SEAT_LOST;
+            continue;
+        }
+        if (!leader_is_heard(context, member)) {
+            survivors->unheard++;
+            survivors->unheard_and_spared += is_spared(context, member);
+        }
+        survivors->doubtful += member->seat == SEAT_JOINING && leader_is_heard(context, member) &&
+                               member->report->phase != WORKER_STARTING &&
+                               context->view->plan->source == PLAN_SOURCE_MEMORY;
+        if (!leader_is_survivor(member))
+            continue;
+        struct worker_report *report = &survivors->reports[survivors->count];
+        worker_report_copy(member->report, report);
+        if (stands_beside(roster, member))
+            report->generation = 0;
+        if (member->seat == SEAT_JOINING && !context->view->plan->planned)
+            survivors->obeyed_commit |= obey_plan(context->view->plan, member->rank, report);
+        survivors->members[survivors->count++] = member;
+    }
+    return 0;
+}
+
+void leader_cover(bool covered[STEP_RECORD_UNITS_MAX], unsigned first, unsigned count)
+{
+    for (unsigned unit = first; unit < MIN(first + count, (unsigned)STEP_RECORD_UNITS_MAX); unit++)
+        covered[unit] = true;
+}
+
+void leader_survivors_done(struct leader_survivors *survivors)
+{
+    free(survivors->reports);
+    free(survivors->members);
+}

@@ -1,0 +1,20 @@
+#include "elastic/leader/preemption.h"
+
+/* Links are shared and estimates are estimates: state must fit twice. */
+#define MARGIN 2.0
+
+double preemption_seconds(const struct preemption *preemption)
+{
+    double waiting = (double)preemption->start_ns / 1e9 + (double)preemption->boundary_ns / 1e9;
+
+    return waiting + MARGIN * (double)preemption->alone_bytes / preemption->bytes_per_second;
+}
+
+enum preemption_way preemption_decide(const struct preemption *preemption)
+{
+    if (preemption->left_ns == UINT64_MAX || preemption->alone_bytes == 0)
+        return PREEMPTION_HAND_OVER;
+    return preemption_seconds(preemption) <= (double)preemption->left_ns / 1e9
+               ? PREEMPTION_HAND_OVER
+               : PREEMPTION_CHECKPOINT;
+}

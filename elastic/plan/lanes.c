@@ -1,0 +1,167 @@
+/*
+ * Problem: when lanes do not divide evenly, some replicas carry one more; which ones decides how
+ * many partial sums have to travel.
+ *
+ * Design: dynamic programming over (replica, larger replicas used so far): the number used fixes
+ * where the next replica begins, so the state is complete and the answer exact.
+ */
+#include "elastic/plan/lanes.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+
+#include "elastic/job/job_spec.h"
+
+#define BISECTIONS 48 /* of a time: to a share of 2^-48, far below one lane */
+
+/* In the subtree over [node, node + count), of lane numbers; its left child is a power of two. */
+static unsigned subtrees_inside(unsigned node, unsigned count, unsigned first, unsigned end)
+{
+    if (first <= node && node + count <= end)
+        return 1;
+    if (end <= node || node + count <= first)
+        return 0;
+    unsigned left = 1;
+    while (left * 2 < count)
+        left *= 2;
+    return subtrees_inside(node, left, first, end) +
+           subtrees_inside(node + left, count - left, first, end);
+}
+
+unsigned lanes_subtrees(unsigned lanes, unsigned first, unsigned end)
+{
+    return first < end ? subtrees_inside(0, lanes, first, end) : 0;
+}
+
+/* cost[replica][larger]: least subtrees of replicas from `replica` on, `larger` used before it. */
+struct split {
+    unsigned lanes, replicas, size, larger_count;
+    unsigned *cost;
+};
+
+static unsigned *cost_of(const struct split *split, unsigned replica, unsigned larger)
+{
+    return &split->cost[(size_t)replica * (split->larger_count + 1) + larger];
+}
+
+/* The cost when @replica carries `size` lanes, or one more; UINT_MAX when the count cannot be met.
+ */
+static unsigned choose(const struct split *split, unsigned replica, unsigned larger, unsigned more)
+{
+    if (larger + more > split->larger_count)
+        return UINT_MAX;
+    unsigned rest = *cost_of(split, replica + 1, larger + more);
+    if (rest == UINT_MAX)
+        return UINT_MAX;
+    unsigned first = replica * split->size + larger;
+    return rest + lanes_subtrees(split->lanes, first, first + split->size + more);
+}
+
+int lanes_split(unsigned lanes, unsigned replicas, unsigned *ret_first)
+{
+    assert(replicas > 0 && replicas <= lanes && replicas <= JOB_LANES_MAX);
+    struct split split = {lanes, replicas, lanes / replicas, lanes % replicas, NULL};
+    split.cost = calloc((size_t)(replicas + 1) * (split.larger_count + 1), sizeof(*split.cost));
+    if (split.cost == NULL)
+        return -ENOMEM;
+    for (unsigned larger = 0; larger < split.larger_count; larger++)
+        *cost_of(&split, replicas, larger) = UINT_MAX;
+    for (unsigned replica = replicas; replica-- > 0;)
+        for (unsigned larger = 0; larger <= split.larger_count; larger++)
+            *cost_of(&split, replica, larger) =
+                MIN(choose(&split, replica, larger, 1), choose(&split, replica, larger, 0));
+
+    unsigned larger = 0;
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        ret_first[replica] = replica * split.size + larger;
+        if (choose(&split, replica, larger, 1) == *cost_of(&split, replica, larger))
+            larger++;
+    }
+    ret_first[replicas] = lanes;
+    free(split.cost);
+    return 0;
+}
+
+/* Lanes that a replica is done with by @time: at least one. */
+static unsigned lanes_within(double time, double speed, double fill, unsigned lanes)
+{
+    double count = floor(time * speed - fill);
+    return count < 1 ? 1 : count > lanes ? lanes : (unsigned)count;
+}
+
+/* Where each run of replicas of one speed ends: a thousand slots are of few kinds. Return: how many
+ * runs. */
+static unsigned find_runs(const double *speeds, unsigned replicas, unsigned *ret_ends)
+{
+    unsigned count = 0;
+    for (unsigned replica = 1; replica <= replicas; replica++)
+        if (replica == replicas || speeds[replica] < speeds[replica - 1] ||
+            speeds[replica] > speeds[replica - 1])
+            ret_ends[count++] = replica;
+    return count;
+}
+
+static unsigned all_within(double time, const double *speeds, const unsigned *ends,
+                           unsigned run_count, double fill, unsigned lanes)
+{
+    unsigned sum = 0, begin = 0;
+    for (unsigned run = 0; run < run_count; begin = ends[run++])
+        sum += (ends[run] - begin) * lanes_within(time, speeds[begin], fill, lanes);
+    return sum;
+}
+
+/*
+ * Shares that are too large together by @surplus: from whom it takes longest, the last first. A run
+ * begins with equal shares, so whose turn it is in each goes from its end to its beginning, and
+ * again.
+ */
+static void take_back(unsigned *counts, const double *speeds, const unsigned *ends,
+                      unsigned run_count, double fill, unsigned surplus)
+{
+    unsigned turns[JOB_LANES_MAX];
+    for (unsigned run = 0; run < run_count; run++)
+        turns[run] = ends[run] - 1;
+    while (surplus-- > 0) {
+        unsigned longest = run_count;
+        for (unsigned run = run_count; run-- > 0;)
+            if (counts[turns[run]] > 1 &&
+                (longest == run_count ||
+                 (counts[turns[run]] + fill) / speeds[turns[run]] >
+                     (counts[turns[longest]] + fill) / speeds[turns[longest]]))
+                longest = run;
+        assert(longest < run_count); /* all together have more lanes than replicas */
+        counts[turns[longest]]--;
+        bool first = turns[longest] == (longest > 0 ? ends[longest - 1] : 0);
+        turns[longest] = first ? ends[longest] - 1 : turns[longest] - 1;
+    }
+}
+
+double lanes_split_unlike(unsigned lanes, const double *speeds, unsigned replicas, double fill,
+                          unsigned *ret_first)
+{
+    assert(replicas > 0 && replicas <= lanes && replicas <= JOB_LANES_MAX);
+    double low = 0, high = INFINITY, longest = 0;
+    for (unsigned replica = 0; replica < replicas; replica++)
+        high = fmin(high, (lanes + fill) / speeds[replica]);
+    high *= 1 + 1e-9; /* so that one of them could take all, whatever the rounding */
+    unsigned ends[JOB_LANES_MAX], run_count = find_runs(speeds, replicas, ends);
+    for (unsigned i = 0; i < BISECTIONS; i++) {
+        double middle = (low + high) / 2;
+        if (all_within(middle, speeds, ends, run_count, fill, lanes) >= lanes)
+            high = middle;
+        else
+            low = middle;
+    }
+    unsigned *counts = ret_first + 1;
+    for (unsigned replica = 0; replica < replicas; replica++)
+        counts[replica] = lanes_within(high, speeds[replica], fill, lanes);
+    take_back(counts, speeds, ends, run_count, fill,
+              all_within(high, speeds, ends, run_count, fill, lanes) - lanes);
+    ret_first[0] = 0;
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        longest = fmax(longest, (counts[replica] + fill) / speeds[replica]);
+        ret_first[replica + 1] = ret_first[replica] + counts[replica];
+    }
+    return longest;
+}

@@ -1,0 +1,304 @@
+/*
+ * What must be true of a plan before anyone follows it. A plan that breaks one of these would lose
+ * or double state, so a leader that made one has a bug and a worker that gets one must refuse it.
+ */
+#include "elastic/plan/plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hex.h"
+
+static bool key_valid(const char *key)
+{
+    for (unsigned i = 0; i < PLAN_KEY_HEX_SIZE - 1; i += 16) {
+        uint64_t word;
+        if (strnlen(key, PLAN_KEY_HEX_SIZE) != PLAN_KEY_HEX_SIZE - 1 ||
+            !hex_parse(key + i, 16, &word))
+            return false;
+    }
+    return true;
+}
+
+static int check_head(const struct plan *plan, struct error *error)
+{
+    if (!name_valid(plan->job))
+        return error_set(error, -EINVAL, "\"job\" is not a name");
+    if (plan->generation == 0)
+        return error_set(error, -EINVAL, "\"generation\" counts from 1");
+    if (plan->worker_count + plan->donor_count > 0 && !key_valid(plan->key))
+        return error_set(error, -EINVAL, "\"key\" must be %d hexadecimal digits",
+                         PLAN_KEY_HEX_SIZE - 1);
+    if (!isfinite(plan->predicted_step_seconds) || plan->predicted_step_seconds < 0)
+        return error_set(error, -EINVAL, "\"predicted_step_seconds\" is not a duration");
+    return 0;
+}
+
+/* Ranges that begin at 0 and are not empty cover [0, last) exactly once. */
+static int check_bounds(const char *key, const unsigned *bounds, unsigned range_count, unsigned max,
+                        struct error *error)
+{
+    if (bounds[0] != 0)
+        return error_set(error, -EINVAL, "\"%s\" must begin with 0", key);
+    for (unsigned i = 0; i < range_count; i++)
+        if (bounds[i + 1] <= bounds[i])
+            return error_set(error, -EINVAL, "\"%s\": range %u is empty", key, i);
+    if (bounds[range_count] > max)
+        return error_set(error, -EINVAL, "\"%s\" ends at %u, more than %u", key,
+                         bounds[range_count], max);
+    return 0;
+}
+
+static int check_layout(const struct plan *plan, struct error *error)
+{
+    if ((uint64_t)plan->stage_count * plan->replica_count != plan->worker_count)
+        return error_set(error, -EINVAL, "%u stages x %u replicas are not %u workers",
+                         plan->stage_count, plan->replica_count, plan->worker_count);
+    if (plan->worker_count > JOB_DEVICES_MAX || plan->donor_count > JOB_DEVICES_MAX)
+        return error_set(error, -EINVAL, "more than %d workers or donors", JOB_DEVICES_MAX);
+    if (plan->worker_count == 0 && (plan->stage_count > 0 || plan->replica_count > 0))
+        return error_set(error, -EINVAL, "an empty plan has no stages and no replicas");
+    if (plan->worker_count == 0)
+        return 0;
+    int r = check_bounds("stage_first_unit", plan->stage_first_unit, plan->stage_count,
+                         STEP_RECORD_UNITS_MAX, error);
+    if (r == 0)
+        r = check_bounds("replica_first_lane", plan->replica_first_lane, plan->replica_count,
+                         JOB_LANES_MAX, error);
+    if (r == 0 && plan->frozen_layers > plan_unit_count(plan) / 2)
+        r = error_set(error, -EINVAL, "\"frozen_layers\" is %u with %u units", plan->frozen_layers,
+                      plan_unit_count(plan));
+    return r;
+}
+
+static int compare_seats(const void *a, const void *b)
+{
+    const struct plan_worker *const *left = a, *const *right = b;
+    int order = strcmp((*left)->node, (*right)->node);
+    if (order != 0)
+        return order;
+    return ((*left)->slot > (*right)->slot) - ((*left)->slot < (*right)->slot);
+}
+
+static int check_workers(const struct plan *plan, struct error *error)
+{
+    unsigned total = plan->worker_count + plan->donor_count;
+    bool ascending = true; /* mostly they are: then nothing is to be sorted */
+    AUTO_FREE const struct plan_worker **seats = calloc((size_t)total + 1, sizeof(*seats));
+    if (seats == NULL)
+        return error_set(error, -ENOMEM, "no memory to check %u workers", total);
+    for (unsigned i = 0; i < total; i++) {
+        seats[i] = &plan->workers[i];
+        if (!name_valid(seats[i]->node))
+            return error_set(error, -EINVAL, "workers[%u]: \"node\" is not a name", i);
+        if (seats[i]->address[0] == '\0' || strpbrk(seats[i]->address, " ,") != NULL)
+            return error_set(error, -EINVAL, "workers[%u]: \"address\" is not host:port", i);
+        if (seats[i]->slot >= PLAN_SLOTS_MAX)
+            return error_set(error, -EINVAL, "workers[%u]: slot %u is over %d", i, seats[i]->slot,
+                             PLAN_SLOTS_MAX - 1);
+        ascending = ascending && (i == 0 || compare_seats(&seats[i - 1], &seats[i]) < 0);
+    }
+    if (ascending)
+        return 0;
+    qsort(seats, total, sizeof(*seats), compare_seats);
+    for (unsigned i = 1; i < total; i++)
+        if (compare_seats(&seats[i - 1], &seats[i]) == 0)
+            return error_set(error, -EINVAL, "slot %u of node %s has two ranks", seats[i]->slot,
+                             seats[i]->node);
+    return 0;
+}
+
+static int check_one_shadow(const struct plan *plan, unsigned index, struct error *error)
+{
+    const struct plan_shadow *shadow = &plan->shadows[index];
+    unsigned kept = 0;
+    if (shadow->stage >= plan->stage_count || shadow->rank >= plan->worker_count)
+        return error_set(error, -EINVAL, "shadows[%u]: no such stage or rank", index);
+    if (index > 0 && shadow->stage <= plan->shadows[index - 1].stage)
+        return error_set(error, -EINVAL, "shadows[%u]: stages must ascend", index);
+    assert(plan->stage_count > 0); /* it has a stage of that number */
+    if (shadow->rank % plan->stage_count == shadow->stage)
+        return error_set(error, -EINVAL, "shadows[%u]: rank %u computes stage %u itself", index,
+                         shadow->rank, shadow->stage);
+    const char *owner = plan->workers[plan_rank(plan, 0, shadow->stage)].node;
+    if (strcmp(plan->workers[shadow->rank].node, owner) == 0)
+        return error_set(error, -EINVAL, "shadows[%u]: stage %u is on node %s itself", index,
+                         shadow->stage, owner);
+    for (unsigned i = 0; i <= index; i++)
+        kept += plan->shadows[i].rank == shadow->rank;
+    if (kept > PLAN_SHADOWS_MAX)
+        return error_set(error, -EINVAL, "rank %u keeps more than %d stages", shadow->rank,
+                         PLAN_SHADOWS_MAX);
+    return 0;
+}
+
+static int check_shadows(const struct plan *plan, struct error *error)
+{
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < plan->shadow_count; i++)
+        r = check_one_shadow(plan, i, error);
+    return r;
+}
+
+static int check_source(const struct plan *plan, struct error *error)
+{
+    if (plan->source != PLAN_SOURCE_MEMORY && (plan->move_count > 0 || plan->has_commit))
+        return error_set(error, -EINVAL, "moves and a commit need \"source\" memory");
+    if (plan->source == PLAN_SOURCE_FRESH && plan->resume_step != 0)
+        return error_set(error, -EINVAL, "a fresh start resumes from step 0, not %llu",
+                         (unsigned long long)plan->resume_step);
+    if (plan->source == PLAN_SOURCE_CHECKPOINT && plan->restore_path[0] == '\0')
+        return error_set(error, -EINVAL, "\"restore_path\" is empty");
+    return 0;
+}
+
+static int check_commit(const struct plan *plan, struct error *error)
+{
+    const struct step_record *commit = &plan->commit;
+    if (!plan->has_commit)
+        return 0;
+    if (!step_record_complete(commit))
+        return error_set(error, -EINVAL, "\"commit\" is not complete");
+    if (commit->step != plan->resume_step)
+        return error_set(error, -EINVAL, "\"commit\" is of step %llu, \"resume_step\" is %llu",
+                         (unsigned long long)commit->step, (unsigned long long)plan->resume_step);
+    if (plan->worker_count > 0 && (commit->unit_count != plan_unit_count(plan) ||
+                                   commit->lane_count != plan_lane_count(plan)))
+        return error_set(error, -EINVAL, "\"commit\" has %u units and %u lanes, the plan %u and %u",
+                         commit->unit_count, commit->lane_count, plan_unit_count(plan),
+                         plan_lane_count(plan));
+    return 0;
+}
+
+/* (unit, to) as one number: two moves with the same would fill the same memory twice. */
+static uint64_t move_target(const struct plan_move *move)
+{
+    return (uint64_t)move->to_rank << 32 | move->unit;
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static int check_one_move(const struct plan *plan, unsigned index, struct error *error)
+{
+    const struct plan_move *move = &plan->moves[index];
+    unsigned total = plan->worker_count + plan->donor_count;
+    if (move->from_rank >= total || move->to_rank >= plan->worker_count)
+        return error_set(error, -EINVAL, "moves[%u]: no such rank", index);
+    if (move->from_rank == move->to_rank)
+        return error_set(error, -EINVAL, "moves[%u]: from rank %u to itself", index, move->to_rank);
+    if (!plan_keeps(plan, move->to_rank, move->unit))
+        return error_set(error, -EINVAL, "moves[%u]: rank %u does not own unit %u", index,
+                         move->to_rank, move->unit);
+    return 0;
+}
+
+static int check_moves(const struct plan *plan, struct error *error)
+{
+    if (plan->move_count > PLAN_MOVES_MAX)
+        return error_set(error, -EINVAL, "more than %u moves", PLAN_MOVES_MAX);
+    AUTO_FREE uint64_t *targets = calloc((size_t)plan->move_count + 1, sizeof(*targets));
+    if (targets == NULL)
+        return error_set(error, -ENOMEM, "no memory to check %u moves", plan->move_count);
+    for (unsigned i = 0; i < plan->move_count; i++) {
+        int r = check_one_move(plan, i, error);
+        if (r < 0)
+            return r;
+        targets[i] = move_target(&plan->moves[i]);
+    }
+    qsort(targets, plan->move_count, sizeof(*targets), compare_targets);
+    for (unsigned i = 1; i < plan->move_count; i++)
+        if (targets[i - 1] == targets[i])
+            return error_set(error, -EINVAL, "unit %u moves to rank %u twice",
+                             (unsigned)(uint32_t)targets[i], (unsigned)(targets[i] >> 32));
+    return 0;
+}
+
+static int check_histories(const struct plan *plan, struct error *error)
+{
+    unsigned total = plan->worker_count + plan->donor_count;
+    for (unsigned i = 0; i < plan->history_count; i++) {
+        const struct plan_move *history = &plan->histories[i];
+        if (history->from_rank >= total || history->to_rank >= total)
+            return error_set(error, -EINVAL, "histories[%u]: no such rank", i);
+        if (history->from_rank == history->to_rank)
+            return error_set(error, -EINVAL, "histories[%u]: from rank %u to itself", i,
+                             history->to_rank);
+    }
+    return 0;
+}
+
+static bool has_store(const struct plan *plan, const char *node)
+{
+    for (unsigned i = 0; i < plan->store_count; i++)
+        if (strcmp(plan->stores[i].node, node) == 0)
+            return true;
+    return false;
+}
+
+static int check_stores(const struct plan *plan, struct error *error)
+{
+    if (plan->copies == 1 || plan->copies > PLAN_COPIES_MAX)
+        return error_set(error, -EINVAL, "%u copies of a checkpoint", plan->copies);
+    for (unsigned i = 0; i < plan->store_count; i++) {
+        const struct plan_store *store = &plan->stores[i];
+        if (!name_valid(store->node) || (store->domain[0] != '\0' && !name_valid(store->domain)))
+            return error_set(error, -EINVAL, "stores[%u]: node or domain is not a name", i);
+        for (unsigned j = 0; j < i; j++)
+            if (strcmp(plan->stores[j].node, store->node) == 0)
+                return error_set(error, -EINVAL, "stores[%u]: node %s twice", i, store->node);
+    }
+    for (unsigned rank = 0; plan->copies > 0 && rank < plan->worker_count; rank++)
+        if (!has_store(plan, plan->workers[rank].node))
+            return error_set(error, -EINVAL, "node %s of rank %u is not among the stores",
+                             plan->workers[rank].node, rank);
+    return 0;
+}
+
+static int check_slow(const struct plan *plan, struct error *error)
+{
+    if (plan->slow_count > PLAN_SLOW_MAX)
+        return error_set(error, -EINVAL, "more than %d slow slots", PLAN_SLOW_MAX);
+    for (unsigned i = 0; i < plan->slow_count; i++) {
+        const struct plan_slow *slow = &plan->slow[i];
+        if (!name_valid(slow->node))
+            return error_set(error, -EINVAL, "slow[%u]: node is not a name", i);
+        if (!(slow->speed > 0 && slow->speed <= 1) || slow->times == 0)
+            return error_set(error, -EINVAL, "slow[%u]: a speed of %g, found %u times", i,
+                             slow->speed, slow->times);
+        for (unsigned j = 0; j < i; j++)
+            if (strcmp(plan->slow[j].node, slow->node) == 0 && plan->slow[j].slot == slow->slot)
+                return error_set(error, -EINVAL, "slow[%u]: %s/%u twice", i, slow->node,
+                                 slow->slot);
+    }
+    return 0;
+}
+
+int plan_check(const struct plan *plan, struct error *error)
+{
+    int r = check_head(plan, error);
+    if (r == 0)
+        r = check_layout(plan, error);
+    if (r == 0)
+        r = check_workers(plan, error);
+    if (r == 0)
+        r = check_shadows(plan, error);
+    if (r == 0)
+        r = check_source(plan, error);
+    if (r == 0)
+        r = check_commit(plan, error);
+    if (r == 0)
+        r = check_moves(plan, error);
+    if (r == 0)
+        r = check_histories(plan, error);
+    if (r == 0)
+        r = check_stores(plan, error);
+    if (r == 0)
+        r = check_slow(plan, error);
+    return r;
+}

@@ -1,0 +1,174 @@
+/* A plan as JSON: for etcd and for the socket between firnd and its workers. */
+#include "elastic/plan/plan.h"
+
+#include "base/json.h"
+#include "elastic/plan/plan_workers.h"
+#include "elastic/plan/wire_text.h"
+
+static int append_new(json_t *array, json_t *value)
+{
+    return json_array_append_new(array, value); /* takes @value in every case; NULL is a failure */
+}
+
+static json_t *pack_workers(const struct plan *plan)
+{
+    struct bytes text CLEANUP(bytes_done) = {0};
+    if (plan_workers_pack(plan->workers, plan->worker_count + plan->donor_count, &text) < 0)
+        return NULL;
+    return json_stringn(text.data != NULL ? (const char *)text.data : "", text.size_bytes);
+}
+
+static json_t *describe_worker(const struct plan_worker *worker)
+{
+    return json_pack("{sssIssso}", "node", worker->node, "slot", (json_int_t)worker->slot,
+                     "address", worker->address, "instance", wire_instance(worker->instance));
+}
+
+static json_t *describe_workers(const struct plan *plan)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < plan->worker_count + plan->donor_count; i++)
+        if (append_new(array, describe_worker(&plan->workers[i])) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
+/* Bounds of @range_count ranges; nothing at all for an empty plan. */
+static json_t *encode_bounds(const unsigned *bounds, unsigned range_count)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; range_count > 0 && i <= range_count; i++)
+        if (append_new(array, json_integer((json_int_t)bounds[i])) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
+static json_t *encode_shadows(const struct plan *plan)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < plan->shadow_count; i++)
+        if (append_new(array, json_pack("[II]", (json_int_t)plan->shadows[i].stage,
+                                        (json_int_t)plan->shadows[i].rank)) < 0)
+            return NULL;
+    return json_incref(array);
+}
+
+/* Short rows, [unit, from, to] or [from, to], because there can be many. */
+static json_t *encode_moves(const struct plan_move *moves, unsigned count, bool with_unit)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < count; i++) {
+        json_int_t from = moves[i].from_rank, to = moves[i].to_rank;
+        json_t *row = with_unit ? json_pack("[III]", (json_int_t)moves[i].unit, from, to)
+                                : json_pack("[II]", from, to);
+        if (append_new(array, row) < 0)
+            return NULL;
+    }
+    return json_incref(array);
+}
+
+static json_t *encode_head(const struct plan *plan)
+{
+    return json_pack(
+        "{sssIsIsssosbss}", "job", plan->job, "generation", (json_int_t)plan->generation, "follows",
+        (json_int_t)plan->follows, "reason", plan_reason_word(plan->reason), "reason_text",
+        wire_sentence(plan->reason_text), "planned", (int)plan->planned, "key", plan->key);
+}
+
+static int put(json_t *tree, const char *key, json_t *value)
+{
+    return json_object_set_new(tree, key, value);
+}
+
+static int put_layout(json_t *tree, const struct plan *plan)
+{
+    int r =
+        plan->arithmetic[0] != '\0' ? put(tree, "arithmetic", json_string(plan->arithmetic)) : 0;
+    if (plan->links != 0)
+        r |= put(tree, "links", json_integer((json_int_t)plan->links));
+    r |= put(tree, "stages", json_integer((json_int_t)plan->stage_count));
+    r |= put(tree, "replicas", json_integer((json_int_t)plan->replica_count));
+    r |= put(tree, "donors", json_integer((json_int_t)plan->donor_count));
+    r |= put(tree, "workers", pack_workers(plan));
+    r |= put(tree, "stage_first_unit", encode_bounds(plan->stage_first_unit, plan->stage_count));
+    r |= put(tree, "replica_first_lane",
+             encode_bounds(plan->replica_first_lane, plan->replica_count));
+    if (plan->shadow_count > 0)
+        r |= put(tree, "shadows", encode_shadows(plan));
+    if (plan->recompute != PLAN_RECOMPUTE_NONE)
+        r |= put(tree, "recompute", json_string(plan_recompute_word(plan->recompute)));
+    if (plan->breaks_off)
+        r |= put(tree, "breaks_off", json_true());
+    if (plan->disputed)
+        r |= put(tree, "disputed", json_true());
+    if (plan->patient)
+        r |= put(tree, "patient", json_true());
+    r |= put(tree, "frozen_layers", json_integer((json_int_t)plan->frozen_layers));
+    return r | put(tree, "predicted_step_seconds", json_real(plan->predicted_step_seconds));
+}
+
+static int put_state(json_t *tree, const struct plan *plan)
+{
+    int r = put(tree, "source", json_string(plan_source_word(plan->source)));
+    r |= put(tree, "resume_step", json_integer((json_int_t)plan->resume_step));
+    r |= put(tree, "restore_path", json_string(plan->restore_path));
+    if (plan->has_commit)
+        r |= put(tree, "commit", step_record_encode(&plan->commit));
+    r |= put(tree, "moves", encode_moves(plan->moves, plan->move_count, true));
+    return r | put(tree, "histories", encode_moves(plan->histories, plan->history_count, false));
+}
+
+static json_t *encode_stores(const struct plan *plan)
+{
+    AUTO_JSON json_t *array = json_array();
+    for (unsigned i = 0; i < plan->store_count; i++) {
+        const struct plan_store *store = &plan->stores[i];
+        if (append_new(array, json_pack("{ssssss}", "node", store->node, "http", store->http,
+                                        "domain", store->domain)) < 0)
+            return NULL;
+    }
+    return json_incref(array);
+}
+
+static int put_copies(json_t *tree, const struct plan *plan)
+{
+    if (plan->copies == 0)
+        return 0;
+    int r = put(tree, "copies", json_integer((json_int_t)plan->copies));
+    r |= put(tree, "stores", encode_stores(plan));
+    return r | put(tree, "restore_sha256", json_string(plan->restore_sha256));
+}
+
+static int put_slow(json_t *tree, const struct plan *plan)
+{
+    AUTO_JSON json_t *array = json_array();
+    if (plan->slow_count == 0)
+        return 0;
+    for (unsigned i = 0; i < plan->slow_count; i++) {
+        const struct plan_slow *slow = &plan->slow[i];
+        if (append_new(array,
+                       json_pack("{sssIsosfsI}", "node", slow->node, "slot", (json_int_t)slow->slot,
+                                 "incarnation", wire_instance(slow->incarnation), "speed",
+                                 slow->speed, "times", (json_int_t)slow->times)) < 0)
+            return -1;
+    }
+    return json_object_set(tree, "slow", array);
+}
+
+json_t *plan_encode(const struct plan *plan)
+{
+    AUTO_JSON json_t *tree = encode_head(plan);
+    if (tree == NULL || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0 ||
+        put_copies(tree, plan) != 0 || put_slow(tree, plan) != 0)
+        return NULL;
+    return json_incref(tree);
+}
+
+json_t *plan_describe(const struct plan *plan)
+{
+    AUTO_JSON json_t *tree = plan_encode(plan);
+    if (tree == NULL || put(tree, "workers", describe_workers(plan)) < 0 ||
+        json_object_del(tree, "key") < 0)
+        return NULL;
+    return json_incref(tree);
+}

@@ -1,0 +1,156 @@
+/*
+ * Problem: the planner simulates hundreds of pipelines of up to a hundred thousand operations each,
+ * and has milliseconds for all of them.
+ *
+ * Design: an operation begins when its stage is free and its input has arrived. 1F1B
+ * (elastic/plan/one_f_one_b.h) makes the trained stages a systolic array. Let a stage be a stages before
+ * the last one, and give its operations ticks:
+ *
+ *     forward of micro-batch m     2m - a - 1
+ *     backward of micro-batch m    2m + a
+ *
+ * At every tick a stage runs one operation or none: forwards at one parity, backwards at the other.
+ * The input of a forward is what the stage before did one tick earlier, the input of a backward
+ * what the stage after did one tick earlier, and the schedule's order on one stage is the order of
+ * ticks. So a single number per stage, the end of its latest operation, is the whole state: no
+ * table of micro-batches, no search for what can run. Ticks only order the computation; they are no
+ * time.
+ *
+ * Stages without a backward stand before the trained ones and wait for nobody behind them: the ends
+ * of their forwards come first, in a row.
+ *
+ * Invariant: each operation's end is computed by the same two operations (maximum, sum) whatever
+ * the order, so the result has the same bits as any other order of evaluation.
+ */
+#include "elastic/planner/pipeline_model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* Beyond so many micro-batches the pipeline is in its steady state, and its period is measured. */
+#define SIMULATED_MICRO_BATCHES_MAX 512u
+
+/* The trained stages, the last one first: a is the index. [count] is where their input comes from.
+ */
+struct trained_stages {
+    int count;
+    double *forward, *backward;
+    double *transfer;   /* to the stage of the index below, and of the gradient back */
+    double *now, *next; /* ends of the latest operations, before and after a tick */
+};
+
+/* Not fmax(): nothing here is NaN, and this is one instruction. */
+static inline double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The smallest number from @low on that has the parity of @tick. */
+static int with_parity(int low, int tick)
+{
+    return low + ((low ^ tick) & 1);
+}
+
+/* One tick; @micro_batches is the number of them. */
+static void advance(struct trained_stages *stages, int tick, int micro_batches)
+{
+    double *now = stages->now, *next = stages->next;
+    int backward_last = MIN(stages->count - 1, tick);
+    int forward_last = MIN(stages->count - 1, 2 * micro_batches - 3 - tick);
+
+    memcpy(next, now, ((size_t)stages->count + 1) * sizeof(double));
+    for (int a = with_parity(MAX(0, tick - 2 * (micro_batches - 1)), tick); a <= backward_last;
+         a += 2) {
+        double input = a == 0 ? 0 : now[a - 1] + stages->transfer[a];
+        next[a] = later(input, now[a]) + stages->backward[a];
+    }
+    for (int a = with_parity(MAX(0, -tick - 1), tick + 1); a <= forward_last; a += 2)
+        next[a] = later(now[a + 1] + stages->transfer[a + 1], now[a]) + stages->forward[a];
+    stages->now = next;
+    stages->next = now;
+}
+
+/* The last end when the stages get their micro-batches at @arrivals. */
+static double run_trained(struct trained_stages *stages, const double *arrivals,
+                          unsigned micro_batch_count)
+{
+    int micro_batches = (int)micro_batch_count, count = stages->count;
+    double end = 0;
+    for (int a = 0; a <= count; a++)
+        stages->now[a] = 0;
+    for (int tick = -count; tick <= 2 * (micro_batches - 1) + count - 1; tick++) {
+        /* The first of these stages has index count - 1; its forward of m comes at 2m - count. */
+        int m = (tick + count) / 2;
+        if (m < micro_batches)
+            stages->now[count] = arrivals[m];
+        advance(stages, tick, micro_batches);
+    }
+    for (int a = 0; a < count; a++)
+        end = later(end, stages->now[a]);
+    return end;
+}
+
+/* Run one stage that has only forwards; @ends: of the stage before, then of this one. */
+static void run_forwards(const struct stage_cost *cost, double transfer, double *ends,
+                         unsigned micro_batch_count)
+{
+    double free_at = 0;
+    for (unsigned m = 0; m < micro_batch_count; m++)
+        ends[m] = free_at = later(ends[m] + transfer, free_at) + cost->forward;
+}
+
+static double run_pipeline(const struct stage_cost *costs, unsigned stage_count,
+                           struct trained_stages *trained, double *ends, unsigned micro_batch_count)
+{
+    unsigned first_trained = stage_count - (unsigned)trained->count;
+    double end = 0;
+    memset(ends, 0, micro_batch_count * sizeof(double));
+    for (unsigned stage = 0; stage < first_trained; stage++) {
+        run_forwards(&costs[stage], stage > 0 ? costs[stage - 1].transfer : 0, ends,
+                     micro_batch_count);
+        end = ends[micro_batch_count - 1];
+    }
+    return trained->count > 0 ? later(end, run_trained(trained, ends, micro_batch_count)) : end;
+}
+
+/* The stages from @first on, which have a backward, into @numbers: 5 * (count + 1) zeros. */
+static struct trained_stages trained_stages(const struct stage_cost *costs, unsigned first,
+                                            unsigned stage_count, double *numbers)
+{
+    unsigned count = stage_count - first;
+    size_t room = (size_t)count + 1;
+    struct trained_stages stages = {(int)count,         numbers,
+                                    numbers + room,     numbers + 2 * room,
+                                    numbers + 3 * room, numbers + 4 * room};
+    for (unsigned a = 0; a < count; a++) {
+        const struct stage_cost *cost = &costs[stage_count - 1 - a];
+        assert(cost->has_backward);
+        stages.forward[a] = cost->forward;
+        stages.backward[a] = cost->backward;
+        stages.transfer[a] = cost->transfer;
+    }
+    stages.transfer[count] = first > 0 ? costs[first - 1].transfer : 0;
+    return stages;
+}
+
+int pipeline_seconds(const struct stage_cost *costs, unsigned stage_count, unsigned count,
+                     double *ret_seconds)
+{
+    unsigned simulated = MIN(count, SIMULATED_MICRO_BATCHES_MAX), first_trained = 0;
+    AUTO_FREE double *numbers = calloc(5 * ((size_t)stage_count + 1) + simulated, sizeof(double));
+    if (numbers == NULL)
+        return -ENOMEM;
+    while (first_trained < stage_count && !costs[first_trained].has_backward)
+        first_trained++;
+    struct trained_stages trained = trained_stages(costs, first_trained, stage_count, numbers);
+    double *ends = numbers + 5 * ((size_t)stage_count + 1);
+    double seconds = run_pipeline(costs, stage_count, &trained, ends, simulated);
+    if (count > simulated) {
+        double half = run_pipeline(costs, stage_count, &trained, ends, simulated / 2);
+        double period = (seconds - half) / (simulated - simulated / 2);
+        seconds += period * (count - simulated);
+    }
+    *ret_seconds = seconds;
+    return 0;
+}

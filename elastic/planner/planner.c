@@ -1,0 +1,640 @@
+/*
+ * Problem: of all K stages x R replicas find the layout with the shortest step, fast enough to be
+ * asked at every change of a large cluster.
+ *
+ * Design: a layout's unit ranges depend on K alone (min-max partition of compute time), unless
+ * memory forbids them; then on K, the memory and the gradient buffers, solved under that
+ * restriction. Every (K, R) gets a lower bound of its step time; in order of the bounds layouts are
+ * simulated until no bound can beat what was found. Then slots are assigned (placement.h) and lanes
+ * split (lanes.h).
+ *
+ * With unlike slots a layout of N devices takes the N best, for the memory of the smallest. Each
+ * replica is as fast as its slowest slot and gets lanes by its speed (lanes.h); the layout takes as
+ * long as the replica that takes longest.
+ *
+ * Invariant: the answer is a function of the input alone; every comparison has a last tie-break.
+ */
+#include "elastic/planner/planner.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/plural.h"
+#include "elastic/plan/lanes.h"
+#include "elastic/planner/partition.h"
+#include "elastic/planner/placement.h"
+#include "elastic/planner/planner_time.h"
+#include "elastic/planner/process_memory.h"
+
+/* Partitions of all stage counts under one restriction; room 0: the free one. */
+struct restricted {
+    size_t memory_bytes;
+    unsigned room; /* for gradients */
+    enum plan_recompute recompute;
+    const struct planner_input *input;
+    struct partition_table *table;
+    /* Units [walked_first, walked_end): the partition asks for ranges that grow by one unit. */
+    struct planned_stage walked;
+    unsigned walked_first, walked_end;
+};
+
+struct candidate {
+    struct layout_shape shape;
+    size_t memory_limit; /* 0: none */
+    struct partition_table *table;
+    double seconds; /* a lower bound until simulated */
+    double bubble_share;
+    size_t memory_bytes_max;
+    bool fits;
+};
+
+/* The partition that a number of stages gets at one level of recomputation. It is the same for most
+ * numbers of replicas, which are asked for one after the other. */
+struct given {
+    unsigned stage_count, room; /* 0: nothing is known yet */
+    size_t memory_limit, memory_bytes_max;
+    struct partition_table *table;
+    bool fits, unrestricted;
+    unsigned *cuts; /* stages_max + 1 */
+};
+
+struct search {
+    const struct planner_input *input;
+    unsigned devices, stages_max;
+    double *costs;                 /* per unit, of the reference slot */
+    unsigned *best_slots;          /* indices, fastest and largest first */
+    size_t *memory_least;          /* of the first i + 1 of them; 0: not limited */
+    struct restricted *restricted; /* [0] is the free partition */
+    unsigned restricted_count;
+    struct candidate *candidates;
+    unsigned candidate_count, candidate_room;
+    struct given given[PLAN_RECOMPUTES]; /* by level; their cuts are one allocation */
+    double *speeds;                      /* scratch: of replicas, slot_count */
+    unsigned *lanes;                     /* scratch: slot_count + 1 */
+    unsigned *sums; /* sums_room_even() by replicas, 0: not known; slot_count + 1 */
+    struct stage_cost *costs_of_stages; /* scratch: stages_max */
+    size_t least_memory_needed;         /* of layouts that do not fit, for the message */
+};
+
+static int compare_slots(const void *a, const void *b, void *context)
+{
+    const struct planner_slot *slots = context;
+    unsigned left = *(const unsigned *)a, right = *(const unsigned *)b;
+    double fast = slot_speed(&slots[left]), other = slot_speed(&slots[right]);
+    if (fast > other || fast < other)
+        return fast > other ? -1 : 1;
+    /* 0 stands for unlimited: as a size it wraps around to the largest. */
+    size_t room = slots[left].memory_bytes - 1, other_room = slots[right].memory_bytes - 1;
+    if (room != other_room)
+        return room > other_room ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+static void rank_slots(struct search *search)
+{
+    const struct planner_input *input = search->input;
+    for (unsigned i = 0; i < input->slot_count; i++)
+        search->best_slots[i] = i;
+    qsort_r(search->best_slots, input->slot_count, sizeof(unsigned), compare_slots,
+            (void *)(uintptr_t)input->slots);
+    size_t least = 0;
+    for (unsigned i = 0; i < input->slot_count; i++) {
+        size_t memory =
+            process_room(input->slots[search->best_slots[i]].memory_bytes, input->process_bytes);
+        if (memory > 0 && (least == 0 || memory < least))
+            least = memory;
+        search->memory_least[i] = least;
+    }
+}
+
+static unsigned room_of(const struct layout_shape *shape)
+{
+    return gradient_room(shape->lanes_most, shape->sums);
+}
+
+static bool fits_memory(void *context, unsigned first, unsigned end, unsigned stages_left)
+{
+    struct restricted *restricted = context;
+    if (first != restricted->walked_first || end < restricted->walked_end) {
+        restricted->walked = (struct planned_stage){0};
+        restricted->walked_first = restricted->walked_end = first;
+    }
+    while (restricted->walked_end < end)
+        planned_stage_grow(&restricted->walked, &restricted->input->units[restricted->walked_end++],
+                           restricted->room, restricted->recompute);
+    return planned_stage_bytes(&restricted->walked, stages_left) <= restricted->memory_bytes;
+}
+
+#define RESTRICTED_MAX                                                                             \
+    64 /* (memory size, room for gradients, recomputation); more unlike slots are not solved */
+
+/* The partitions under a candidate's memory; NULL into *ret_table when there are too many. */
+static int restricted_table(struct search *search, const struct candidate *candidate,
+                            struct partition_table **ret_table)
+{
+    size_t memory_bytes = candidate->memory_limit;
+    unsigned room = room_of(&candidate->shape);
+    enum plan_recompute recompute = candidate->shape.recompute;
+    *ret_table = NULL;
+    for (unsigned i = 1; i < search->restricted_count; i++) {
+        const struct restricted *known = &search->restricted[i];
+        if (known->memory_bytes == memory_bytes && known->room == room &&
+            known->recompute == recompute) {
+            *ret_table = known->table;
+            return 0;
+        }
+    }
+    if (search->restricted_count == RESTRICTED_MAX)
+        return 0;
+    struct restricted *added = &search->restricted[search->restricted_count];
+    *added = (struct restricted){
+        .memory_bytes = memory_bytes, .room = room, .recompute = recompute, .input = search->input};
+    int r = partition_table_new(search->costs, search->input->unit_count, search->stages_max,
+                                fits_memory, added, &added->table);
+    if (r == 0) {
+        search->restricted_count++;
+        *ret_table = added->table;
+    }
+    return r;
+}
+
+/* The largest stage under @cuts. */
+static size_t largest_memory(const struct search *search, const struct layout_shape *shape,
+                             const unsigned *cuts)
+{
+    size_t largest = 0;
+    unsigned room = room_of(shape), stages = shape->stage_count;
+    for (unsigned stage = 0; stage < stages; stage++)
+        largest =
+            MAX(largest, planner_stage_bytes(search->input->units, cuts[stage], cuts[stage + 1],
+                                             stages - stage, room, shape->recompute));
+    return largest;
+}
+
+static int add_candidate(struct search *search, const struct candidate *candidate)
+{
+    if (search->candidate_count == search->candidate_room) {
+        unsigned room = search->candidate_room == 0 ? 256 : 2 * search->candidate_room;
+        struct candidate *grown = realloc(search->candidates, room * sizeof(*grown));
+        if (grown == NULL)
+            return -ENOMEM;
+        search->candidates = grown;
+        search->candidate_room = room;
+    }
+    search->candidates[search->candidate_count++] = *candidate;
+    return 0;
+}
+
+/* What a replica needs beside its lanes: its pipeline fills and empties. */
+static double fill_of(const struct planner_input *input, unsigned stages)
+{
+    return (double)(stages - 1) / input->micro_batches_per_lane;
+}
+
+/* The shape of replicas with these speeds and lanes: whoever takes longest decides. */
+static struct layout_shape shape_of(const struct planner_input *input, unsigned stages,
+                                    unsigned replicas, const double *speeds, const unsigned *first)
+{
+    struct layout_shape shape = {
+        .stage_count = stages, .replica_count = replicas, .slowest = INFINITY};
+    double longest = 0, fill = fill_of(input, stages);
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        unsigned lanes = first[replica + 1] - first[replica];
+        double time = (lanes + fill) / speeds[replica];
+        shape.lanes_most = MAX(shape.lanes_most, lanes);
+        shape.slowest = fmin(shape.slowest, speeds[replica]);
+        if (time <= longest)
+            continue;
+        longest = time;
+        shape.lanes_held = lanes;
+        shape.speed = speeds[replica];
+    }
+    shape.sums = sums_room(input->lanes, replicas, first);
+    return shape;
+}
+
+/* The same for any number of stages, so each is found once. */
+static unsigned even_sums(struct search *search, unsigned replicas)
+{
+    const struct planner_input *input = search->input;
+    if (search->sums[replicas] == 0)
+        search->sums[replicas] = sums_room_even(input->lanes, replicas);
+    return search->sums[replicas];
+}
+
+/* Of the best slots, each replica made of the next ones. */
+static struct layout_shape shape_of_best(struct search *search, unsigned stages, unsigned replicas)
+{
+    const struct planner_input *input = search->input;
+    double fastest = slot_speed(&input->slots[search->best_slots[0]]);
+    double slowest = slot_speed(&input->slots[search->best_slots[stages * replicas - 1]]);
+    if (fastest <= slowest) { /* alike: the lanes are even, wherever they are cut */
+        unsigned lanes = (input->lanes + replicas - 1) / replicas;
+        return (struct layout_shape){.stage_count = stages,
+                                     .replica_count = replicas,
+                                     .lanes_held = lanes,
+                                     .speed = slowest,
+                                     .lanes_most = lanes,
+                                     .slowest = slowest,
+                                     .sums = even_sums(search, replicas)};
+    }
+    for (unsigned replica = 0; replica < replicas; replica++)
+        search->speeds[replica] =
+            slot_speed(&input->slots[search->best_slots[(replica + 1) * stages - 1]]);
+    lanes_split_unlike(input->lanes, search->speeds, replicas, fill_of(input, stages),
+                       search->lanes);
+    return shape_of(input, stages, replicas, search->speeds, search->lanes);
+}
+
+static int find_partition(struct search *search, const struct candidate *candidate,
+                          struct given *given)
+{
+    unsigned stages = candidate->shape.stage_count;
+    struct partition_table *table;
+
+    given->table = search->restricted[0].table;
+    partition_table_cuts(given->table, stages, given->cuts);
+    given->memory_bytes_max = largest_memory(search, &candidate->shape, given->cuts);
+    given->unrestricted =
+        given->memory_limit == 0 || given->memory_bytes_max <= given->memory_limit;
+    given->fits = given->unrestricted;
+    if (given->unrestricted)
+        return 0;
+    int r = restricted_table(search, candidate, &table);
+    if (r < 0)
+        return r;
+    given->fits = table != NULL && isfinite(partition_table_largest(table, stages));
+    if (given->fits) {
+        given->table = table;
+        partition_table_cuts(table, stages, given->cuts);
+        given->memory_bytes_max = largest_memory(search, &candidate->shape, given->cuts);
+    } else {
+        search->least_memory_needed = MIN(search->least_memory_needed, given->memory_bytes_max);
+    }
+    return 0;
+}
+
+/* The partition that a candidate gets, and its memory. */
+static int give_partition(struct search *search, struct candidate *candidate,
+                          const struct given **ret_given)
+{
+    struct given *given = &search->given[candidate->shape.recompute];
+    unsigned stages = candidate->shape.stage_count;
+    unsigned room = room_of(&candidate->shape);
+    if (given->stage_count != stages || given->room != room ||
+        given->memory_limit != candidate->memory_limit) {
+        given->stage_count = stages;
+        given->room = room;
+        given->memory_limit = candidate->memory_limit;
+        int r = find_partition(search, candidate, given);
+        if (r < 0)
+            return r;
+    }
+    candidate->table = given->table;
+    candidate->memory_bytes_max = given->memory_bytes_max;
+    candidate->fits = given->fits;
+    *ret_given = given;
+    return 0;
+}
+
+static enum plan_recompute most_recomputation(const struct planner_input *input)
+{
+    enum plan_recompute most = PLAN_RECOMPUTE_NONE;
+    for (unsigned unit = 0; unit < input->unit_count; unit++)
+        if (input->units[unit].trained)
+            most = MAX(most, input->units[unit].again);
+    return most;
+}
+
+/*
+ * One (K, R): without recomputation, and with more and more of it until memory restricts nothing
+ * any more. Which of those that fit is the fastest comes out later, as between layouts. When none
+ * fits the last one says what would be needed.
+ */
+static int consider(struct search *search, unsigned stages, unsigned replicas)
+{
+    const struct planner_input *input = search->input;
+    enum plan_recompute most = most_recomputation(input);
+    struct candidate candidate = {
+        .shape = shape_of_best(search, stages, replicas),
+        .memory_limit = search->memory_least[stages * replicas - 1],
+    };
+    const struct given *given = NULL;
+    bool any = false;
+    int r = 0;
+    for (unsigned level = PLAN_RECOMPUTE_NONE;
+         r == 0 && !(given && given->unrestricted) && level <= most; level++) {
+        candidate.shape.recompute = (enum plan_recompute)level;
+        r = give_partition(search, &candidate, &given);
+        if (r < 0 || (!candidate.fits && (any || level < most)))
+            continue;
+        stage_costs(input, &candidate.shape, given->cuts, search->costs_of_stages);
+        candidate.seconds = time_bound(input, &candidate.shape, search->costs_of_stages);
+        any = true;
+        r = add_candidate(search, &candidate);
+    }
+    return r;
+}
+
+static int consider_all(struct search *search)
+{
+    const struct planner_input *input = search->input;
+    for (unsigned stages = 1; stages <= search->stages_max; stages++) {
+        if (input->stages_wanted != 0 && stages != input->stages_wanted)
+            continue;
+        unsigned replicas_max = MIN(search->devices / stages, input->lanes);
+        for (unsigned replicas = 1; replicas <= replicas_max; replicas++) {
+            if (input->replicas_wanted != 0 && replicas != input->replicas_wanted)
+                continue;
+            int r = consider(search, stages, replicas);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *left = a, *right = b;
+    if (left->fits != right->fits)
+        return left->fits ? -1 : 1;
+    if (left->seconds < right->seconds || left->seconds > right->seconds)
+        return left->seconds < right->seconds ? -1 : 1;
+    unsigned devices = left->shape.stage_count * left->shape.replica_count;
+    unsigned other_devices = right->shape.stage_count * right->shape.replica_count;
+    if (devices != other_devices)
+        return devices < other_devices ? -1 : 1;
+    if (left->shape.stage_count != right->shape.stage_count)
+        return left->shape.stage_count < right->shape.stage_count ? -1 : 1;
+    return (left->shape.recompute > right->shape.recompute) -
+           (left->shape.recompute < right->shape.recompute);
+}
+
+static int simulate(struct search *search, struct candidate *candidate)
+{
+    struct time_prediction time;
+    unsigned *cuts = search->given[0].cuts; /* all candidates are there: nobody asks any more */
+    partition_table_cuts(candidate->table, candidate->shape.stage_count, cuts);
+    stage_costs(search->input, &candidate->shape, cuts, search->costs_of_stages);
+    int r = time_predict(search->input, &candidate->shape, search->costs_of_stages, &time);
+    if (r < 0)
+        return r;
+    candidate->seconds = time.step_seconds;
+    candidate->bubble_share = time.bubble_share;
+    return 0;
+}
+
+/*
+ * Put the true best @wanted candidates in front: simulate in order of the bounds, keep the
+ * simulated ones sorted, stop when a bound is above the last that is kept.
+ */
+static int find_best(struct search *search, unsigned wanted, unsigned *ret_count)
+{
+    struct candidate *list = search->candidates;
+    unsigned kept = 0;
+    if (search->candidate_count > 0)
+        qsort(list, search->candidate_count, sizeof(*list), compare_candidates);
+    for (unsigned i = 0; i < search->candidate_count; i++) {
+        struct candidate next = list[i];
+        if (!next.fits || (kept == wanted && next.seconds > list[kept - 1].seconds))
+            break;
+        int r = simulate(search, &next);
+        if (r < 0)
+            return r;
+        unsigned place = kept;
+        while (place > 0 && compare_candidates(&next, &list[place - 1]) < 0)
+            place--;
+        if (place == wanted)
+            continue;
+        kept = MIN(kept + 1, wanted);
+        memmove(&list[place + 1], &list[place], (kept - 1 - place) * sizeof(*list));
+        list[place] = next;
+    }
+    *ret_count = kept;
+    return 0;
+}
+
+static void report_choices(const struct search *search, unsigned kept,
+                           struct planner_choice *choices, unsigned *ret_count)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < search->candidate_count && count < PLANNER_CHOICES_MAX; i++) {
+        const struct candidate *candidate = &search->candidates[i];
+        if (i >= kept && candidate->fits)
+            continue;
+        choices[count++] =
+            (struct planner_choice){candidate->shape.stage_count,
+                                    candidate->shape.replica_count,
+                                    candidate->seconds,
+                                    candidate->bubble_share,
+                                    candidate->memory_bytes_max + search->input->process_bytes,
+                                    candidate->shape.recompute,
+                                    candidate->fits};
+    }
+    *ret_count = count;
+}
+
+/* Each is as fast as its slowest slot; slots that @input does not list count as reference slots. */
+static int replica_speeds(const struct planner_input *input, const struct plan *plan,
+                          double **ret_speeds)
+{
+    double *speeds = calloc(plan->replica_count, sizeof(*speeds));
+    if (speeds == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < input->slot_count; i++) {
+        int rank = plan_find(plan, input->slots[i].node, input->slots[i].slot);
+        if (rank < 0 || (unsigned)rank >= plan->worker_count)
+            continue;
+        double *speed = &speeds[(unsigned)rank / plan->stage_count];
+        *speed = fmin(*speed > 0 ? *speed : INFINITY, slot_speed(&input->slots[i]));
+    }
+    for (unsigned replica = 0; replica < plan->replica_count; replica++)
+        speeds[replica] = speeds[replica] > 0 ? speeds[replica] : 1;
+    *ret_speeds = speeds;
+    return 0;
+}
+
+/*
+ * Lanes by the speeds of the replicas as they have been placed, which need not be those that the
+ * candidate was weighed with: a replica may have got a slow slot for the sake of its node.
+ */
+static int split_unlike(const struct planner_input *input, const struct candidate *candidate,
+                        struct plan *plan)
+{
+    AUTO_FREE double *speeds = NULL;
+    int r = replica_speeds(input, plan, &speeds);
+    if (r < 0)
+        return r;
+    lanes_split_unlike(input->lanes, speeds, plan->replica_count, fill_of(input, plan->stage_count),
+                       plan->replica_first_lane);
+    struct layout_shape placed =
+        shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
+    if (candidate->memory_limit != 0 && room_of(&placed) > room_of(&candidate->shape))
+        r = lanes_split(input->lanes, plan->replica_count, plan->replica_first_lane);
+    return r < 0 ? r : planner_predict(input, plan, &plan->predicted_step_seconds);
+}
+
+static void fill_workers(const struct planner_input *input, const unsigned *slots,
+                         struct plan *plan)
+{
+    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        const struct planner_slot *slot = &input->slots[slots[rank]];
+        struct plan_worker *worker = &plan->workers[rank];
+        memcpy(worker->node, slot->node, sizeof(worker->node));
+        memcpy(worker->address, slot->address, sizeof(worker->address));
+        worker->slot = slot->slot;
+        worker->instance = slot->instance;
+    }
+}
+
+/* The layout part of @plan from the candidate that won. */
+static int fill_plan(const struct search *search, const struct candidate *best, struct plan *plan)
+{
+    unsigned stages = best->shape.stage_count, replicas = best->shape.replica_count;
+    unsigned *cuts = calloc((size_t)stages + 1, sizeof(unsigned));
+    unsigned *lanes = calloc((size_t)replicas + 1, sizeof(unsigned));
+    struct plan_worker *workers = calloc((size_t)stages * replicas, sizeof(*workers));
+    AUTO_FREE unsigned *slots = calloc((size_t)stages * replicas, sizeof(unsigned));
+    int r = cuts == NULL || lanes == NULL || workers == NULL || slots == NULL ? -ENOMEM : 0;
+    if (r == 0)
+        r = lanes_split(search->input->lanes, replicas, lanes);
+    if (r == 0) {
+        partition_table_cuts(best->table, stages, cuts);
+        struct placement_request request = {stages, replicas, cuts, best->shape.slowest,
+                                            best->memory_limit};
+        r = placement_assign(search->input, &request, slots);
+    }
+    if (r < 0) {
+        free(cuts);
+        free(lanes);
+        free(workers);
+        return r;
+    }
+    free(plan->workers);
+    free(plan->stage_first_unit);
+    free(plan->replica_first_lane);
+    plan->workers = workers;
+    plan->stage_first_unit = cuts;
+    plan->replica_first_lane = lanes;
+    plan->stage_count = stages;
+    plan->replica_count = replicas;
+    plan->worker_count = stages * replicas;
+    plan->donor_count = 0;
+    plan->recompute = best->shape.recompute;
+    plan->predicted_step_seconds = best->seconds;
+    fill_workers(search->input, slots, plan);
+    bool alike = slot_speed(&search->input->slots[search->best_slots[0]]) <= best->shape.slowest;
+    return alike ? 0 : split_unlike(search->input, best, plan);
+}
+
+static int explain_nothing(const struct search *search, struct error *error)
+{
+    const struct planner_input *input = search->input;
+    if (search->candidate_count > 0)
+        return error_set(error, -ENOSPC,
+                         "no layout fits: the least that a slot would need is %.1f MiB",
+                         (double)(search->least_memory_needed + input->process_bytes) / (1 << 20));
+    if (input->stages_wanted > input->unit_count)
+        return error_set(error, -ENOSPC, "%u stages are asked for, the model has %u units",
+                         input->stages_wanted, input->unit_count);
+    if (input->replicas_wanted > input->lanes)
+        return error_set(error, -ENOSPC, "%u replicas are asked for, the job has %u lanes",
+                         input->replicas_wanted, input->lanes);
+    return error_set(error, -ENOSPC,
+                     "%u stage%s x %u replica%s are asked for, %u slot%s may be used",
+                     MAX(input->stages_wanted, 1u), plural(MAX(input->stages_wanted, 1u)),
+                     MAX(input->replicas_wanted, 1u), plural(MAX(input->replicas_wanted, 1u)),
+                     search->devices, plural(search->devices));
+}
+
+static int search_init(struct search *search, const struct planner_input *input)
+{
+    *search = (struct search){
+        .input = input,
+        .devices = MIN(input->slot_count, input->devices_max),
+        .stages_max = MIN(input->unit_count, MIN(input->slot_count, input->devices_max)),
+        .least_memory_needed = SIZE_MAX,
+    };
+    if (search->stages_max == 0)
+        return 0;
+    search->costs = calloc(input->unit_count, sizeof(double));
+    search->best_slots = calloc(input->slot_count, sizeof(unsigned));
+    search->memory_least = calloc(input->slot_count, sizeof(size_t));
+    search->restricted = calloc(RESTRICTED_MAX, sizeof(*search->restricted));
+    unsigned *cuts = calloc(PLAN_RECOMPUTES * ((size_t)search->stages_max + 1), sizeof(unsigned));
+    for (unsigned level = 0; cuts != NULL && level < PLAN_RECOMPUTES; level++)
+        search->given[level].cuts = cuts + level * ((size_t)search->stages_max + 1);
+    search->costs_of_stages = calloc(search->stages_max, sizeof(struct stage_cost));
+    search->speeds = calloc(input->slot_count, sizeof(double));
+    search->lanes = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
+    search->sums = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
+    if (search->costs == NULL || search->best_slots == NULL || search->memory_least == NULL ||
+        search->restricted == NULL || cuts == NULL || search->costs_of_stages == NULL ||
+        search->speeds == NULL || search->lanes == NULL || search->sums == NULL)
+        return -ENOMEM;
+    for (unsigned unit = 0; unit < input->unit_count; unit++)
+        search->costs[unit] =
+            input->units[unit].forward_seconds + input->units[unit].backward_seconds;
+    rank_slots(search);
+    search->restricted_count = 1;
+    return partition_table_new(search->costs, input->unit_count, search->stages_max, NULL, NULL,
+                               &search->restricted[0].table);
+}
+
+static void search_done(struct search *search)
+{
+    for (unsigned i = 0; i < search->restricted_count; i++)
+        partition_table_free(search->restricted[i].table);
+    free(search->costs);
+    free(search->best_slots);
+    free(search->memory_least);
+    free(search->restricted);
+    free(search->given[0].cuts);
+    free(search->costs_of_stages);
+    free(search->speeds);
+    free(search->lanes);
+    free(search->sums);
+    free(search->candidates);
+}
+
+int planner_run(const struct planner_input *input, struct plan *plan,
+                struct planner_choice *ret_choices, unsigned *ret_choice_count, struct error *error)
+{
+    struct search search;
+    unsigned kept = 0;
+    int r = search_init(&search, input);
+    if (r == 0 && search.stages_max > 0)
+        r = consider_all(&search);
+    if (r == 0)
+        r = find_best(&search, ret_choices != NULL ? PLANNER_CHOICES_MAX : 1, &kept);
+    if (r == 0 && ret_choices != NULL)
+        report_choices(&search, kept, ret_choices, ret_choice_count);
+    if (r == 0)
+        r = kept > 0 ? fill_plan(&search, &search.candidates[0], plan)
+                     : explain_nothing(&search, error);
+    else
+        error_set(error, r, "planning %u units over %u slots: %s", input->unit_count,
+                  input->slot_count, strerror(-r));
+    search_done(&search);
+    return r;
+}
+
+int planner_predict(const struct planner_input *input, const struct plan *plan, double *ret_seconds)
+{
+    AUTO_FREE double *speeds = NULL;
+    AUTO_FREE struct stage_cost *costs = calloc(plan->stage_count, sizeof(*costs));
+    int r = costs == NULL ? -ENOMEM : replica_speeds(input, plan, &speeds);
+    if (r < 0)
+        return r;
+    struct layout_shape shape =
+        shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
+    shape.recompute = plan->recompute;
+    struct time_prediction time;
+    stage_costs(input, &shape, plan->stage_first_unit, costs);
+    r = time_predict(input, &shape, costs, &time);
+    if (r == 0)
+        *ret_seconds = time.step_seconds;
+    return r;
+}

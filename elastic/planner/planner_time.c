@@ -1,0 +1,211 @@
+/*
+ * Problem: thousands of layouts must be ranked in milliseconds, by a time that is true to what
+ * the workers do.
+ *
+ * Design: the schedule that the workers run is simulated (pipeline_model.h). A closed form below
+ * every simulation lets the planner skip nearly all of them.
+ *
+ * Model: transfers overlap with computation and cost latency + bytes / bandwidth; the reduction
+ * begins when the backwards are done (an upper estimate: it overlaps), moves each trained byte
+ * twice but for the own share, and more often when the lanes of a replica are no whole subtrees;
+ * the optimizer goes at a fixed rate of bytes. The commit is a message up and down a tree.
+ */
+#include "elastic/planner/planner_time.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "elastic/plan/lanes.h"
+#include "elastic/planner/pipeline_model.h"
+#include "elastic/planner/process_memory.h"
+
+/* It keeps its input alone. */
+static bool is_computed_again(const struct planner_unit *unit, enum plan_recompute recompute)
+{
+    return unit->trained && unit->again != PLAN_RECOMPUTE_NONE && recompute >= unit->again;
+}
+
+void stage_costs(const struct planner_input *input, const struct layout_shape *shape,
+                 const unsigned *first, struct stage_cost *ret_costs)
+{
+    bool trained = false;
+    for (unsigned stage = 0; stage < shape->stage_count; stage++) {
+        struct stage_cost cost = {0};
+        for (unsigned u = first[stage]; u < first[stage + 1]; u++) {
+            const struct planner_unit *unit = &input->units[u];
+            trained = trained || unit->trained;
+            cost.forward += unit->forward_seconds / shape->speed;
+            cost.backward += unit->backward_seconds / shape->speed;
+            if (is_computed_again(unit, shape->recompute))
+                cost.backward += unit->forward_seconds / shape->speed;
+            cost.trained_bytes += unit->trained ? unit->parameter_bytes : 0;
+        }
+        cost.has_backward = trained;
+        if (stage + 1 < shape->stage_count) {
+            const struct planner_unit *last = &input->units[first[stage + 1] - 1];
+            cost.transfer = input->link_latency_seconds +
+                            (double)last->boundary_bytes / input->link_bytes_per_second;
+        }
+        ret_costs[stage] = cost;
+    }
+}
+
+static unsigned micro_batch_count(const struct planner_input *input,
+                                  const struct layout_shape *shape)
+{
+    return shape->lanes_held * input->micro_batches_per_lane;
+}
+
+static size_t largest_trained_bytes(const struct layout_shape *shape,
+                                    const struct stage_cost *costs)
+{
+    size_t largest = 0;
+    for (unsigned stage = 0; stage < shape->stage_count; stage++)
+        largest = MAX(largest, costs[stage].trained_bytes);
+    return largest;
+}
+
+/* Reduction, commit and optimizer, when each replica brings @subtrees partial sums on average. */
+static double closing_seconds(const struct planner_input *input, const struct layout_shape *shape,
+                              const struct stage_cost *costs, double subtrees)
+{
+    double bytes = (double)largest_trained_bytes(shape, costs);
+    double others = (double)(shape->replica_count - 1) / (double)shape->replica_count;
+    double updated = input->updated_bytes_second > 0
+                         ? input->updated_bytes_second
+                         : slot_rates(false, JOB_PRECISION_F32).updated_bytes_second;
+    double seconds = bytes / updated / shape->slowest;
+    if (shape->replica_count > 1)
+        seconds += others * bytes * (subtrees + 1) / input->link_bytes_per_second +
+                   2 * input->link_latency_seconds;
+    unsigned levels = 0;
+    for (unsigned reach = 1; reach < shape->stage_count * shape->replica_count;
+         reach *= PLAN_TREE_FAN)
+        levels++;
+    return seconds + 2 * levels * input->link_latency_seconds;
+}
+
+double time_bound(const struct planner_input *input, const struct layout_shape *shape,
+                  const struct stage_cost *costs)
+{
+    unsigned stages = shape->stage_count;
+    double count = micro_batch_count(input, shape), bound = 0, behind = 0, ahead = 0;
+    for (unsigned stage = 0; stage < stages; stage++)
+        ahead += costs[stage].forward + costs[stage].backward + costs[stage].transfer +
+                 (costs[stage].has_backward ? costs[stage].transfer : 0);
+    for (unsigned stage = 0; stage < stages; stage++) {
+        const struct stage_cost *cost = &costs[stage];
+        double around = cost->transfer + (cost->has_backward ? cost->transfer : 0);
+        ahead -= cost->forward + cost->backward + around;
+        double own = count * (cost->forward + cost->backward);
+        /* A stage that runs only forwards has its last one ahead of the whole way down and back. */
+        if (!cost->has_backward)
+            own += ahead + cost->transfer;
+        bound = fmax(bound, behind + own);
+        behind += cost->forward + cost->backward + around;
+    }
+    /* The simulation adds in another order: stay below it whatever the rounding. */
+    return (bound + closing_seconds(input, shape, costs, 1)) * (1 - 1e-9);
+}
+
+/* Partial sums that one replica brings to the reduction, on average. */
+static double subtrees_per_replica(unsigned lanes, unsigned replicas)
+{
+    unsigned subtrees = 0;
+    for (unsigned replica = 0; replica < replicas; replica++)
+        subtrees +=
+            lanes_subtrees(lanes, replica * lanes / replicas, (replica + 1) * lanes / replicas);
+    return (double)subtrees / replicas;
+}
+
+int time_predict(const struct planner_input *input, const struct layout_shape *shape,
+                 const struct stage_cost *costs, struct time_prediction *ret_time)
+{
+    unsigned count = micro_batch_count(input, shape);
+    double seconds, busy = 0;
+    int r = pipeline_seconds(costs, shape->stage_count, count, &seconds);
+    if (r < 0)
+        return r;
+    for (unsigned stage = 0; stage < shape->stage_count; stage++)
+        busy += count * (costs[stage].forward + costs[stage].backward);
+    ret_time->bubble_share = seconds > 0 ? 1 - busy / (seconds * shape->stage_count) : 0;
+    double subtrees = subtrees_per_replica(input->lanes, shape->replica_count);
+    ret_time->step_seconds = seconds + closing_seconds(input, shape, costs, subtrees);
+    return 0;
+}
+
+unsigned gradient_buffers(unsigned lanes_held)
+{
+    unsigned buffers = 1;
+    while (lanes_held > 1) {
+        lanes_held /= 2;
+        buffers++;
+    }
+    return buffers;
+}
+
+static unsigned room_of(unsigned subtrees, unsigned own_least, unsigned replicas)
+{
+    assert(replicas > 0);
+    return (ROOM_PARTS * (subtrees - own_least) + replicas - 1) / replicas;
+}
+
+unsigned sums_room(unsigned lanes, unsigned replicas, const unsigned *first_lane)
+{
+    unsigned subtrees = 0, least = UINT_MAX;
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        unsigned own = lanes_subtrees(lanes, first_lane[replica], first_lane[replica + 1]);
+        subtrees += own;
+        least = MIN(least, own);
+    }
+    return room_of(subtrees, least, replicas);
+}
+
+unsigned sums_room_even(unsigned lanes, unsigned replicas)
+{
+    unsigned subtrees = 0, least = UINT_MAX;
+    for (unsigned replica = 0; replica < replicas; replica++) {
+        unsigned own =
+            lanes_subtrees(lanes, replica * lanes / replicas, (replica + 1) * lanes / replicas);
+        subtrees += own;
+        least = MIN(least, own);
+    }
+    return room_of(subtrees, least, replicas);
+}
+
+void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit, unsigned room,
+                        enum plan_recompute recompute)
+{
+    bool keeps = !is_computed_again(unit, recompute);
+    stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
+    stage->link = MAX(stage->link, unit->link_bytes);
+    stage->tied = MAX(stage->tied, unit->tied_bytes);
+    stage->tied_ends += unit->tied_bytes > 0;
+    stage->scratch = MAX(stage->scratch, unit->scratch_bytes);
+    stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
+    if (unit->trained)
+        stage->state += unit->parameter_bytes * room / ROOM_PARTS;
+    stage->in_flight += keeps ? unit->activation_bytes : unit->boundary_bytes;
+    if (!keeps)
+        stage->again[unit->again] = MAX(stage->again[unit->again], unit->activation_bytes);
+}
+
+size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left)
+{
+    size_t bytes = stage->state + stage->scratch;
+    for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
+        bytes += stage->again[kind];
+    if (stage->tied_ends == 1)
+        bytes += stage->tied;
+    return bytes + (stage->in_flight + stage->boundary) * stages_left +
+           stage->link * process_messages(stages_left);
+}
+
+size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
+                           unsigned stages_left, unsigned room, enum plan_recompute recompute)
+{
+    struct planned_stage stage = {0};
+    for (unsigned u = first; u < end; u++)
+        planned_stage_grow(&stage, &units[u], room, recompute);
+    return planned_stage_bytes(&stage, stages_left);
+}

@@ -1,0 +1,196 @@
+/*
+ * What units cost before anything is measured: the multiplications of their products and the arrays
+ * that its backward needs, per micro-batch.
+ */
+#include "elastic/planner/planner.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "elastic/planner/process_memory.h"
+
+/* Columns of a sublayer's rows: what the norm becomes, and what returns (model/net/unit.h). */
+struct widths {
+    double wide, mixed;
+};
+
+static struct widths widths_of(const struct job_spec *spec, unsigned unit)
+{
+    bool attention = unit % 2 == 1, llama = job_spec_is_llama(spec);
+    double width = spec->model.width, hidden = spec->model.hidden;
+    double head_width = spec->model.head_width;
+    double heads = spec->model.heads, kv_heads = spec->model.kv_heads;
+    if (!llama)
+        return attention ? (struct widths){3 * width, width}
+                         : (struct widths){4 * width, 4 * width};
+    if (attention)
+        return (struct widths){(heads + 2 * kv_heads) * head_width, heads * head_width};
+    return (struct widths){2 * hidden, hidden};
+}
+
+/* Parameters of one unit: matrices; with gpt2 also positions, biases and the norm's second vector;
+ * with a llama that has them the biases of queries, keys and values, or the norms of heads. */
+static double parameter_count(const struct job_spec *spec, unsigned unit)
+{
+    double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
+    unsigned last = 2 * spec->model.layers + 1;
+    bool llama = job_spec_is_llama(spec);
+    double norm = llama ? width : 2 * width;
+    if (unit == 0)
+        return (vocab + (llama ? 0 : context)) * width;
+    if (unit == last)
+        return vocab * width + norm;
+    struct widths widths = widths_of(spec, unit);
+    double biases = widths.wide + width;
+    if (llama)
+        biases = spec->model.qkv_bias && unit % 2 == 1 ? widths.wide : 0;
+    if (spec->model.qk_norm && unit % 2 == 1)
+        norm += 2 * (double)spec->model.head_width;
+    return width * widths.wide + widths.mixed * width + biases + norm;
+}
+
+size_t planner_parameter_bytes(const struct job_spec *spec, unsigned unit)
+{
+    return (size_t)parameter_count(spec, unit) * sizeof(float);
+}
+
+static double forward_flops(const struct job_spec *spec, unsigned unit, double tokens)
+{
+    double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
+    unsigned last = 2 * spec->model.layers + 1;
+    if (unit == 0)
+        return 2 * tokens * width;
+    if (unit == last)
+        return 2 * tokens * width * vocab;
+    struct widths widths = widths_of(spec, unit);
+    double products = 2 * tokens * width * (widths.wide + widths.mixed);
+    if (unit % 2 == 1)
+        return products + 2 * tokens * context * widths.mixed; /* half is masked */
+    return products;
+}
+
+/* model/net/unit.h: logits have rows of whole lines. */
+static double logits_stride(double vocab)
+{
+    const double align = 64;
+    return ceil(vocab / align) * align;
+}
+
+/* Kept from forward to backward, with the stream that enters: activations of @size bytes, and
+ * tokens, statistics and losses of 4. */
+static double activation_bytes(const struct job_spec *spec, unsigned unit, double tokens,
+                               double size)
+{
+    double width = spec->model.width, vocab = spec->model.vocab, words = sizeof(float);
+    double norm = words * (job_spec_is_llama(spec) ? 1 : 2);
+    unsigned last = 2 * spec->model.layers + 1;
+    if (unit == 0)
+        return tokens * words;
+    if (unit == last)
+        return tokens * (size * (2 * width + logits_stride(vocab)) + norm + 2 * words);
+    struct widths widths = widths_of(spec, unit);
+    double heads = unit % 2 == 1 ? spec->model.heads : 0;
+    return tokens * (size * (2 * width + widths.wide + widths.mixed) + norm + words * heads);
+}
+
+/* model/net/stage.c: two buffers that backward works in, the gradients of the stream that comes and of
+ * the one that goes, and where heads have norms what these make of a sublayer's rows. */
+static double scratch_bytes(const struct job_spec *spec, double tokens, double size)
+{
+    double width = spec->model.width;
+    struct widths attention = widths_of(spec, 1), mlp = widths_of(spec, 2);
+    double heads = spec->model.heads + spec->model.kv_heads, words = sizeof(float);
+    double normed = spec->model.qk_norm ? size * attention.wide + words * heads : 0;
+    return tokens *
+           (size * (fmax(width, attention.mixed) + fmax(attention.wide, mlp.mixed) + 2 * width) +
+            normed);
+}
+
+/* model/net/stage.h: sublayers can be computed again, table and head cannot. */
+static enum plan_recompute recomputed_from(const struct job_spec *spec, unsigned unit)
+{
+    if (unit == 0 || unit == 2 * spec->model.layers + 1)
+        return PLAN_RECOMPUTE_NONE;
+    return unit % 2 == 1 ? PLAN_RECOMPUTE_ATTENTION : PLAN_RECOMPUTE_FULL;
+}
+
+void planner_units(const struct job_spec *spec, unsigned frozen_layers,
+                   const struct slot_rates *rates, struct planner_unit *ret_units)
+{
+    double size = (double)rates->activation_size;
+    double tokens = (double)spec->train.micro_batch * spec->model.context;
+    unsigned count = 2 * spec->model.layers + 2;
+    unsigned frozen_units = frozen_layers > 0 ? 2 * frozen_layers + 1 : 0;
+    for (unsigned unit = 0; unit < count; unit++) {
+        bool trained = unit >= frozen_units;
+        double forward = forward_flops(spec, unit, tokens) / rates->flops_per_second;
+        ret_units[unit] = (struct planner_unit){
+            .forward_seconds = forward,
+            .backward_seconds = trained ? 2 * forward : 0,
+            .parameter_bytes = planner_parameter_bytes(spec, unit),
+            .activation_bytes = trained ? (size_t)activation_bytes(spec, unit, tokens, size) : 0,
+            .boundary_bytes = (size_t)(tokens * spec->model.width) * rates->activation_size,
+            .weight_bytes = rates->activation_size == sizeof(float)
+                                ? 0
+                                : (size_t)parameter_count(spec, unit) * rates->activation_size,
+            .scratch_bytes = (size_t)scratch_bytes(spec, tokens, size),
+            .link_bytes = rates->host_memory
+                              ? (size_t)(tokens * spec->model.width) * rates->activation_size
+                              : 0,
+            .tied_bytes = spec->model.tied && frozen_units == 0 && (unit == 0 || unit + 1 == count)
+                              ? (size_t)spec->model.vocab * spec->model.width * sizeof(float)
+                              : 0,
+            .trained = trained,
+            .again = recomputed_from(spec, unit),
+        };
+    }
+}
+
+static struct slot_rates rates_of(const struct planner_slot *slots, unsigned slot_count,
+                                  enum job_precision precision)
+{
+    unsigned gpus = 0;
+    bool one_node = true;
+    struct slot_measured best = {0};
+
+    for (unsigned i = 0; i < slot_count; i++) {
+        gpus += slots[i].gpu;
+        one_node = one_node && strcmp(slots[i].node, slots[0].node) == 0;
+        slot_measured_raise(&best, &slots[i].measured);
+    }
+    struct slot_rates rates = slot_rates(slot_count > 0 && gpus == slot_count, precision);
+    if (gpus == 0 || gpus == slot_count)
+        slot_rates_correct(&rates, gpus == 0 ? JOB_PRECISION_F32 : precision, &best, one_node);
+    return rates;
+}
+
+static unsigned most_threads(const struct planner_slot *slots, unsigned slot_count)
+{
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < slot_count; i++)
+        most = MAX(most, slots[i].threads);
+    return most;
+}
+
+void planner_job(const struct job_spec *spec, unsigned frozen_layers,
+                 const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
+                 struct planner_input *ret_input)
+{
+    const struct slot_rates rates = rates_of(slots, slot_count, spec->train.precision);
+
+    planner_units(spec, frozen_layers, &rates, units);
+    *ret_input = (struct planner_input){
+        .units = units,
+        .unit_count = job_spec_unit_count(spec),
+        .slots = slots,
+        .slot_count = slot_count,
+        .updated_bytes_second = rates.updated_bytes_second,
+        .lanes = spec->train.lanes,
+        .micro_batches_per_lane = spec->train.micro_batches_per_lane,
+        .link_bytes_per_second = rates.link_bytes_per_second,
+        .link_latency_seconds = rates.link_latency_seconds,
+        .process_bytes =
+            rates.host_memory ? process_bytes(spec, most_threads(slots, slot_count)) : 0,
+    };
+}

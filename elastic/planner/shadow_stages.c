@@ -1,0 +1,219 @@
+/*
+ * Problem: where a stage has all its replicas on one node, that node takes the only copy of its
+ * state with it.
+ *
+ * Design: greedy, the largest copy first, to the emptiest worker that can be it: copies are few and
+ * differ little, so no search is worth its time. Only workers of the plan are asked, because a copy
+ * follows by taking the same steps and must be heard before a step commits.
+ *
+ * Invariants: a stage and its copy are never on one node; no worker is filled beyond its memory by
+ * a copy; a stage without copy is counted, never hidden.
+ */
+#include "elastic/planner/shadow_stages.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elastic/planner/planned_worker.h"
+#include "elastic/planner/planner_time.h"
+#include "elastic/planner/process_memory.h"
+
+#define NO_RANK      UINT_MAX
+#define SLOWER_WORTH 1.25 /* times the step without, for copies of all stages */
+
+struct copies {
+    const struct planner_input *input;
+    const struct plan *plan;
+    size_t *copy_bytes; /* per stage: parameters, two moments, and the gradients of a step */
+    size_t *used_bytes; /* per worker: its stage and the copies so far */
+    unsigned *kept;     /* per worker: copies so far */
+    unsigned *rank_of;  /* per stage; NO_RANK: none */
+};
+
+/* What the worker has room for; 0: not limited. */
+static size_t memory_of(const struct copies *copies, unsigned rank)
+{
+    const struct plan_worker *worker = &copies->plan->workers[rank];
+    for (unsigned i = 0; i < copies->input->slot_count; i++) {
+        const struct planner_slot *slot = &copies->input->slots[i];
+        if (slot->slot == worker->slot && strcmp(slot->node, worker->node) == 0)
+            return process_room(slot->memory_bytes, copies->input->process_bytes);
+    }
+    return 0;
+}
+
+static bool same_node(const struct plan *plan, unsigned a, unsigned b)
+{
+    return strcmp(plan->workers[a].node, plan->workers[b].node) == 0;
+}
+
+/* All replicas of the stage are on one node. */
+static bool is_exposed(const struct plan *plan, unsigned stage)
+{
+    for (unsigned replica = 1; replica < plan->replica_count; replica++)
+        if (!same_node(plan, plan_rank(plan, 0, stage), plan_rank(plan, replica, stage)))
+            return false;
+    return true;
+}
+
+static bool can_keep(const struct copies *copies, unsigned rank, unsigned stage)
+{
+    size_t memory = memory_of(copies, rank);
+    return !same_node(copies->plan, rank, plan_rank(copies->plan, 0, stage)) &&
+           copies->kept[rank] < PLAN_SHADOWS_MAX &&
+           (memory == 0 || copies->used_bytes[rank] + copies->copy_bytes[stage] <= memory);
+}
+
+static void place_copy(struct copies *copies, unsigned stage)
+{
+    unsigned chosen = NO_RANK;
+    for (unsigned rank = 0; rank < copies->plan->worker_count; rank++)
+        if (can_keep(copies, rank, stage) &&
+            (chosen == NO_RANK || copies->used_bytes[rank] < copies->used_bytes[chosen]))
+            chosen = rank;
+    if (chosen == NO_RANK)
+        return;
+    copies->rank_of[stage] = chosen;
+    copies->used_bytes[chosen] += copies->copy_bytes[stage];
+    copies->kept[chosen]++;
+}
+
+/* The largest stage that is not in @done; NO_RANK: none is left. */
+static unsigned next_stage(const struct copies *copies, const bool *done)
+{
+    unsigned next = NO_RANK;
+    for (unsigned stage = 0; stage < copies->plan->stage_count; stage++)
+        if (!done[stage] &&
+            (next == NO_RANK || copies->copy_bytes[stage] > copies->copy_bytes[next]))
+            next = stage;
+    return next;
+}
+
+static void measure(struct copies *copies)
+{
+    const struct plan *plan = copies->plan;
+    for (unsigned stage = 0; stage < plan->stage_count; stage++) {
+        copies->copy_bytes[stage] = planned_copy_bytes(copies->input->units, plan, stage);
+        copies->rank_of[stage] = NO_RANK;
+    }
+    unsigned sums = sums_room(copies->input->lanes, plan->replica_count, plan->replica_first_lane);
+    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
+        unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
+        copies->used_bytes[rank] = planner_stage_bytes(
+            copies->input->units, plan->stage_first_unit[stage], plan->stage_first_unit[stage + 1],
+            plan->stage_count - stage, gradient_room(lanes, sums), plan->recompute);
+    }
+}
+
+static int write_shadows(const struct copies *copies, struct plan *plan)
+{
+    struct plan_shadow *shadows = calloc(plan->stage_count, sizeof(*shadows));
+    if (shadows == NULL)
+        return -ENOMEM;
+    unsigned count = 0;
+    for (unsigned stage = 0; stage < plan->stage_count; stage++)
+        if (copies->rank_of[stage] != NO_RANK)
+            shadows[count++] = (struct plan_shadow){stage, copies->rank_of[stage]};
+    free(plan->shadows);
+    plan->shadows = shadows;
+    plan->shadow_count = count;
+    return 0;
+}
+
+int shadow_assign(const struct planner_input *input, struct plan *plan)
+{
+    AUTO_FREE size_t *bytes =
+        calloc((size_t)plan->stage_count + plan->worker_count, sizeof(size_t));
+    AUTO_FREE unsigned *numbers =
+        calloc((size_t)plan->stage_count + plan->worker_count, sizeof(unsigned));
+    AUTO_FREE bool *done = calloc(plan->stage_count, sizeof(bool));
+    if (bytes == NULL || numbers == NULL || done == NULL)
+        return -ENOMEM;
+    struct copies copies = {.input = input,
+                            .plan = plan,
+                            .copy_bytes = bytes,
+                            .used_bytes = bytes + plan->stage_count,
+                            .rank_of = numbers,
+                            .kept = numbers + plan->stage_count};
+    unsigned stage;
+    measure(&copies);
+    for (stage = 0; stage < plan->stage_count; stage++)
+        done[stage] = !is_exposed(plan, stage);
+    while ((stage = next_stage(&copies, done)) != NO_RANK) {
+        done[stage] = true;
+        place_copy(&copies, stage);
+    }
+    return write_shadows(&copies, plan);
+}
+
+unsigned shadow_bare_stages(const struct plan *plan)
+{
+    unsigned bare = 0;
+    for (unsigned stage = 0; stage < plan->stage_count; stage++)
+        bare += is_exposed(plan, stage) && plan_shadow_of(plan, stage) < 0;
+    return bare;
+}
+
+/* The slots of @input, at most @cap of each node, in their order; their count. */
+static unsigned cap_nodes(const struct planner_input *input, unsigned cap,
+                          struct planner_slot *ret_slots)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < input->slot_count; i++) {
+        unsigned taken = 0;
+        for (unsigned j = 0; j < count && taken < cap; j++)
+            taken += strcmp(ret_slots[j].node, input->slots[i].node) == 0;
+        if (taken < cap)
+            ret_slots[count++] = input->slots[i];
+    }
+    return count;
+}
+
+/* The layout of @input with its copies, into the empty @plan; 0, -ENOSPC, -ENOMEM. */
+static int plan_capped(const struct planner_input *input, unsigned cap, struct plan *plan)
+{
+    AUTO_FREE struct planner_slot *slots = calloc((size_t)input->slot_count + 1, sizeof(*slots));
+    struct error unread = {0};
+    if (slots == NULL)
+        return -ENOMEM;
+    struct planner_input capped = *input;
+    capped.slots = slots;
+    capped.slot_count = cap_nodes(input, cap, slots);
+    if (capped.slot_count == 0)
+        return -ENOSPC;
+    int r = planner_run(&capped, plan, NULL, NULL, &unread);
+    return r == 0 ? shadow_assign(&capped, plan) : r;
+}
+
+/* A layout over several nodes in place of @plan, if that is what its stages lack. */
+static int spread(const struct planner_input *input, struct plan *plan)
+{
+    struct plan *other = plan_new();
+    if (other == NULL)
+        return -ENOMEM;
+    int r = plan_capped(input, (plan->worker_count + 1) / 2, other);
+    if (r == 0 && shadow_bare_stages(other) == 0 &&
+        other->predicted_step_seconds <= SLOWER_WORTH * plan->predicted_step_seconds) {
+        struct plan better = *other;
+        *other = *plan;
+        *plan = better;
+    }
+    plan_free(other);
+    return r == -ENOSPC ? 0 : r;
+}
+
+int shadow_layout(const struct planner_input *input, struct plan *plan,
+                  struct planner_choice *ret_choices, unsigned *ret_choice_count,
+                  struct error *error)
+{
+    int r = planner_run(input, plan, ret_choices, ret_choice_count, error);
+    if (r < 0)
+        return r;
+    r = shadow_assign(input, plan);
+    if (r == 0 && shadow_bare_stages(plan) > 0)
+        r = spread(input, plan);
+    return r < 0 ? error_set(error, r, "no memory to place shadows") : 0;
+}

@@ -1,0 +1,37 @@
+#include "elastic/planner/start_time.h"
+
+#include "base/clock.h"
+#include "elastic/planner/planner.h"
+
+#define LINK_TIMEOUTS 20 /* failure_timeouts for the links alone */
+#define STATE_ARRAYS  3  /* parameters and the optimizer's two moments */
+
+static uint64_t stage_bytes(const struct plan *plan, const struct job_spec *spec, unsigned stage)
+{
+    uint64_t bytes = 0;
+    for (unsigned unit = plan->stage_first_unit[stage]; unit < plan->stage_first_unit[stage + 1];
+         unit++)
+        bytes += STATE_ARRAYS * (uint64_t)planner_parameter_bytes(spec, unit);
+    return bytes;
+}
+
+/* The most that one worker needs: its own stage, and with shadows the largest other one. */
+static uint64_t worker_bytes_max(const struct plan *plan, const struct job_spec *spec)
+{
+    uint64_t stage_max = 0, shadow_max = 0;
+    for (unsigned stage = 0; stage < plan->stage_count; stage++)
+        stage_max = MAX(stage_max, stage_bytes(plan, spec, stage));
+    for (unsigned i = 0; i < plan->shadow_count; i++)
+        shadow_max = MAX(shadow_max, stage_bytes(plan, spec, plan->shadows[i].stage));
+    return stage_max + shadow_max;
+}
+
+uint64_t start_time_ns(const struct plan *plan, const struct job_spec *spec,
+                       uint64_t failure_timeout_ns)
+{
+    uint64_t bytes = worker_bytes_max(plan, spec);
+    uint64_t seconds = bytes / START_BYTES_PER_SECOND, rest = bytes % START_BYTES_PER_SECOND;
+
+    return LINK_TIMEOUTS * failure_timeout_ns + seconds * NS_PER_SECOND +
+           rest * NS_PER_SECOND / START_BYTES_PER_SECOND;
+}

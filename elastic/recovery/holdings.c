@@ -1,0 +1,75 @@
+#include "elastic/recovery/holdings.h"
+
+#include <string.h>
+
+/* What a unit is to a worker: not here, of its stage, a copy of another stage, left from before. */
+enum holding { NOT_HELD, OF_STAGE, SHADOW, LEFTOVER };
+
+/* A contiguous range of held units; those that shadow a stage are told from leftovers. */
+static void add_range(struct worker_report *report, unsigned first, unsigned count, bool shadows)
+{
+    if (report->held_unit_count == 0) {
+        report->held_first_unit = first;
+        report->held_unit_count = count;
+    } else if (!shadows && report->old_unit_count == 0) {
+        report->old_first_unit = first;
+        report->old_unit_count = count;
+    } else if (report->extra_count < REPORT_EXTRAS_MAX) {
+        report->extras[report->extra_count++] = (struct report_extra){first, count, shadows};
+    }
+}
+
+static enum holding holding_of(const bool *held, const struct plan *plan, unsigned rank,
+                               unsigned unit)
+{
+    if (!held[unit])
+        return NOT_HELD;
+    if (plan == NULL)
+        return LEFTOVER;
+    const unsigned *stage = &plan->stage_first_unit[rank % plan->stage_count];
+    if (unit >= stage[0] && unit < stage[1])
+        return OF_STAGE;
+    return plan_keeps(plan, rank, unit) ? SHADOW : LEFTOVER;
+}
+
+/* `holds` of the report speaks of the stage. */
+static void add_stage(const bool *held, const struct plan *plan, unsigned rank,
+                      struct worker_report *report)
+{
+    const unsigned *stage = &plan->stage_first_unit[rank % plan->stage_count];
+    if (held[stage[0]])
+        add_range(report, stage[0], stage[1] - stage[0], false);
+}
+
+void holdings_describe(const bool *held, unsigned unit_count, const struct plan *plan,
+                       unsigned rank, struct worker_report *report)
+{
+    unsigned end;
+    if (plan != NULL)
+        add_stage(held, plan, rank, report);
+    for (unsigned unit = 0; unit < unit_count; unit = end) {
+        enum holding holding = holding_of(held, plan, rank, unit);
+        for (end = unit + 1; end < unit_count; end++)
+            if (holding_of(held, plan, rank, end) != holding)
+                break;
+        if (holding == SHADOW || holding == LEFTOVER)
+            add_range(report, unit, end - unit, holding == SHADOW);
+    }
+}
+
+unsigned holdings_lacking(const bool *held, unsigned unit_count, const struct plan *plan,
+                          unsigned rank)
+{
+    bool there[STEP_RECORD_UNITS_MAX];
+    assert(unit_count <= STEP_RECORD_UNITS_MAX);
+    if (plan->source != PLAN_SOURCE_MEMORY)
+        return unit_count;
+    memcpy(there, held, unit_count * sizeof(*there));
+    for (unsigned i = 0; i < plan->move_count; i++)
+        if (plan->moves[i].to_rank == rank && plan->moves[i].unit < unit_count)
+            there[plan->moves[i].unit] = true;
+    unsigned unit = 0;
+    while (unit < unit_count && (there[unit] || !plan_keeps(plan, rank, unit)))
+        unit++;
+    return unit;
+}

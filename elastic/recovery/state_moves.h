@@ -1,0 +1,45 @@
+/*
+ * Who pushes which unit's state to whom when a layout takes over from what workers hold: moves,
+ * donors, and the metrics history for nodes that have none.
+ */
+#pragma once
+
+#include "elastic/plan/plan.h"
+#include "elastic/messages/report.h"
+
+struct transfer_range {
+    unsigned first, count;
+};
+
+#define TRANSFER_RANGES_MAX REPORT_RANGES_MAX
+
+/* One live process of the job, with the units that it has at the step of the switch. */
+struct transfer_holder {
+    char node[NAME_SIZE];
+    unsigned slot;
+    char address[ADDRESS_SIZE];
+    uint64_t instance;
+    struct transfer_range held[TRANSFER_RANGES_MAX]; /* count 0: none */
+    bool avoid; /* take from it only what nobody else has: its node may be gone */
+};
+
+/**
+ * transfer_fill() - moves, donors and histories of @plan, whose layout part is filled
+ * @unit_bytes: of each unit, to balance over sources; NULL: all alike
+ *
+ * A worker needs its own stage and those that it shadows, and keeps what the holder with its (node,
+ * slot, instance) has. Every other (unit, worker) gets exactly one move: from a holder on the same
+ * node if there is one, else from the one that has least to push so far, else the first. Holders
+ * without a rank that push become donors. Nodes with a holder have the metrics history; the others
+ * get it from the lowest rank that has.
+ *
+ * Return: 0; -ENODATA when some needed unit has no holder (@error names it; @plan unchanged);
+ * -ENOMEM.
+ */
+int transfer_fill(struct plan *plan, const struct transfer_holder *holders, unsigned holder_count,
+                  const size_t *unit_bytes, struct error *error) CHECK_RESULT;
+
+/** transfer_add_donors() - append @holders as donors that push nothing: an empty plan's, which
+ * leave */
+int transfer_add_donors(struct plan *plan, const struct transfer_holder *holders,
+                        unsigned holder_count) CHECK_RESULT;

@@ -1,0 +1,82 @@
+#include "elastic/step/dispute_verdict.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int compare_claims(const void *a, const void *b)
+{
+    const struct verdict_claim *left = a, *right = b;
+
+    if (left->unit != right->unit)
+        return left->unit < right->unit ? -1 : 1;
+    return (left->bits > right->bits) - (left->bits < right->bits);
+}
+
+static size_t run_length(const struct verdict_claim *claims, size_t count)
+{
+    size_t length = 1;
+
+    while (length < count && compare_claims(&claims[0], &claims[length]) == 0)
+        length++;
+    return length;
+}
+
+/* Of @count claims on one unit, ordered by their bits: how many the most say alike, and who. */
+static size_t most_alike(const struct verdict_claim *claims, size_t count, size_t *ret_first)
+{
+    size_t most = 0;
+
+    for (size_t at = 0, length; at < count; at += length) {
+        length = run_length(claims + at, count - at);
+        if (length <= most)
+            continue;
+        most = length;
+        *ret_first = at;
+    }
+    return most;
+}
+
+/* Who is wrong in one unit, or (@ret_accused all of them) who may be. */
+static void judge_unit(const struct verdict_claim *claims, size_t count, bool *wrong,
+                       bool *doubtful, struct verdict *verdict)
+{
+    size_t first = 0, most = most_alike(claims, count, &first);
+    bool settled = 2 * most > count;
+
+    if (most == count)
+        return;
+    if (verdict->holders == 0) {
+        verdict->unit = claims[0].unit;
+        verdict->holders = (unsigned)count;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!settled)
+            doubtful[claims[i].rank] = true;
+        else if (i < first || i >= first + most)
+            wrong[claims[i].rank] = true;
+}
+
+int verdict_judge(const struct verdict_claim *claims, size_t count, unsigned rank_count,
+                  struct verdict *ret_verdict)
+{
+    bool wrong[JOB_DEVICES_MAX] = {false}, doubtful[JOB_DEVICES_MAX] = {false};
+    AUTO_FREE struct verdict_claim *sorted = calloc(count + 1, sizeof(*sorted));
+
+    if (!sorted)
+        return -ENOMEM;
+    memset(ret_verdict, 0, sizeof(*ret_verdict));
+    if (count > 0) /* else there may be no array */
+        memcpy(sorted, claims, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), compare_claims);
+    for (size_t at = 0, end; at < count; at = end) {
+        for (end = at; end < count && sorted[end].unit == sorted[at].unit;)
+            end++;
+        judge_unit(sorted + at, end - at, wrong, doubtful, ret_verdict);
+    }
+    for (unsigned rank = 0; rank < rank_count; rank++)
+        ret_verdict->settled = ret_verdict->settled || wrong[rank];
+    for (unsigned rank = 0; rank < rank_count; rank++)
+        if (ret_verdict->settled ? wrong[rank] : doubtful[rank])
+            ret_verdict->accused[ret_verdict->accused_count++] = rank;
+    return 0;
+}

@@ -1,0 +1,124 @@
+#include "elastic/step/freeze.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/json.h"
+
+void freeze_init(struct freeze_state *state)
+{
+    *state = (struct freeze_state){0};
+}
+
+static void accumulate(struct freeze_state *state, const struct step_record *record,
+                       unsigned layers)
+{
+    for (unsigned layer = 0; layer < layers; layer++) {
+        double attention = record->unit_squares[1 + 2 * layer];
+        double mlp = record->unit_squares[2 + 2 * layer];
+        state->layer_squares[layer] += attention + mlp;
+    }
+}
+
+/* The layer still training whose gradients were smallest. */
+static unsigned calmest_layer(const struct freeze_state *state, unsigned layers)
+{
+    unsigned calmest = state->frozen_layers;
+    for (unsigned layer = calmest + 1; layer < layers; layer++)
+        if (state->layer_squares[layer] < state->layer_squares[calmest])
+            calmest = layer;
+    return calmest;
+}
+
+/* Rounded up to whole layers; the slack keeps 0.07 * 100 = 7.000000000000001 at 7. */
+static unsigned whole_layers(double layers)
+{
+    return (unsigned)ceil(layers - 1e-9);
+}
+
+static unsigned decide_gradient(const struct freeze_state *state, const struct job_spec *spec)
+{
+    unsigned layers = spec->model.layers;
+    double frozen = state->frozen_layers;
+    double bound = frozen + spec->elastic.freeze.alpha * (layers - frozen);
+    if (state->frozen_layers >= layers)
+        return layers;
+    return MIN(whole_layers(bound), calmest_layer(state, layers) + 1);
+}
+
+/*
+ * layers * (1 - alpha)^t by repeated multiplication: the same bits everywhere, unlike pow(). Stops
+ * early where what is left cannot matter any more.
+ */
+static unsigned decide_schedule(const struct freeze_state *state, const struct job_spec *spec)
+{
+    double left = spec->model.layers;
+    for (uint64_t t = 0; t < state->decisions && left > 1e-9; t++)
+        left *= 1 - spec->elastic.freeze.alpha;
+    return whole_layers(spec->model.layers - left);
+}
+
+static void decide(struct freeze_state *state, const struct job_spec *spec)
+{
+    state->decisions++;
+    unsigned frozen = spec->elastic.freeze.policy == JOB_FREEZE_GRADIENT
+                          ? decide_gradient(state, spec)
+                          : decide_schedule(state, spec);
+    unsigned most = spec->model.layers - MIN(spec->elastic.freeze.keep_active, spec->model.layers);
+    state->frozen_layers = MAX(state->frozen_layers, MIN(frozen, most));
+    memset(state->layer_squares, 0, sizeof(state->layer_squares));
+}
+
+void freeze_step(struct freeze_state *state, const struct job_spec *spec,
+                 const struct step_record *record)
+{
+    assert(spec->model.layers <= FREEZE_LAYERS_MAX);
+    assert(record->unit_count == job_spec_unit_count(spec));
+    if (spec->elastic.freeze.policy == JOB_FREEZE_NONE)
+        return;
+    if (step_record_finite(record))
+        accumulate(state, record, spec->model.layers);
+    if (record->step % spec->elastic.freeze.every == 0)
+        decide(state, spec);
+}
+
+json_t *freeze_encode(const struct freeze_state *state, unsigned layers)
+{
+    AUTO_JSON json_t *squares = json_array();
+    for (unsigned layer = 0; layer < layers; layer++) {
+        char text[BITS64_TEXT_SIZE];
+        bits64_text(state->layer_squares[layer], text);
+        if (json_array_append_new(squares, json_string(text)) < 0)
+            return NULL;
+    }
+    return json_pack("{sI sI sO}", "frozen_layers", (json_int_t)state->frozen_layers, "decisions",
+                     (json_int_t)state->decisions, "layer_squares", squares);
+}
+
+int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_state,
+                  struct error *error)
+{
+    struct freeze_state state = {0};
+    json_t *squares = NULL;
+    assert(layers <= FREEZE_LAYERS_MAX);
+    int r = json_get_unsigned(tree, "frozen_layers", layers, &state.frozen_layers, error);
+    if (r == 0)
+        r = json_get_u64(tree, "decisions", INT64_MAX, &state.decisions, error);
+    if (r == 0)
+        r = json_get_array(tree, "layer_squares", layers, &squares, error);
+    if (r < 0)
+        return r;
+    if (json_array_size(squares) != layers)
+        return error_set(error, -EINVAL, "\"layer_squares\" has %zu values for %u layers",
+                         json_array_size(squares), layers);
+    for (unsigned layer = 0; layer < layers; layer++) {
+        const char *text = json_string_value(json_array_get(squares, layer));
+        if (text == NULL || !bits64_parse(text, &state.layer_squares[layer]))
+            return error_set(error, -EINVAL, "\"layer_squares\"[%u] must be 16 hexadecimal digits",
+                             layer);
+    }
+    *ret_state = state;
+    return 0;
+}

@@ -1,0 +1,50 @@
+/*
+ * When layers freeze: a pure function of the committed norms, run by every worker.
+ *
+ * `gradient` is PipeTransformer's rule (He et al., ICML 2021): over the norms accumulated since the
+ * last decision, frozen = min(ceil(frozen + alpha * (layers - frozen)), argmin over l >= frozen of
+ * |g_l|), where layers count from 1 as in the paper: the layer that moves least is frozen too, so
+ * every decision freezes at least one. Ties go to the lowest layer; a step that is left out because
+ * its loss or gradient is no finite number has no say. `schedule` is ceil(layers * (1 - (1 -
+ * alpha)^t)) at decision t. Both stop keep_active layers below the top, and neither ever thaws.
+ *
+ * A decision is made after every step that freeze.every divides. A layer's norm is over its
+ * attention and MLP units; embedding and head have no say: the embedding freezes with the first
+ * layer and the head never.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "elastic/job/job_spec.h"
+#include "elastic/step/step_record.h"
+
+#define FREEZE_LAYERS_MAX 256
+
+struct freeze_state {
+    unsigned frozen_layers;
+    uint64_t decisions;                      /* how many have been made */
+    double layer_squares[FREEZE_LAYERS_MAX]; /* summed since the last decision */
+};
+
+/** freeze_init() - nothing frozen, nothing decided: the state before step 1 */
+void freeze_init(struct freeze_state *state);
+
+/**
+ * freeze_step() - account for the committed step @record, which is complete and has the units of
+ * @spec
+ *
+ * The new frozen_layers holds from step record->step + 1 on.
+ */
+void freeze_step(struct freeze_state *state, const struct job_spec *spec,
+                 const struct step_record *record);
+
+/** freeze_encode() - values as bits; new reference, NULL when memory is short */
+json_t *freeze_encode(const struct freeze_state *state, unsigned layers);
+
+/** freeze_decode() - -EINVAL names the key: more frozen than @layers, or not @layers sums */
+int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_state,
+                  struct error *error) CHECK_RESULT;

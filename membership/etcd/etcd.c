@@ -1,0 +1,444 @@
+/*
+ * Requests to etcd: one call each, on whichever endpoint answers.
+ *
+ * Fail-over. All requests share one current endpoint. An attempt that fails moves it on and, when
+ * the request may be repeated, tries the next one; after each endpoint had its turn the request
+ * fails. May be repeated: reads and lease operations always; a transaction only when it surely was
+ * not carried out (not connected, nothing sent, no leader). Otherwise its outcome is unknown, and
+ * only the caller can find out, by reading.
+ *
+ * A connection that is lost says little about the member: it may have been an old one. So a request
+ * is asked once more over a new one before its member counts as failed.
+ *
+ * Every attempt has a deadline, so a request ends after as many attempts as there are endpoints at
+ * the latest (plus one for a new token, and one for a connection); nothing waits for ever.
+ *
+ * Times. A member that does not even greet is left to the next one after a moment (reach), as that
+ * costs nobody anything; the last one gets all the time there is. A member that has fallen silent
+ * is left within the patience (membership/etcd/answer_timeout.h), sooner where there are others. One that is
+ * alive and slow is given the patience where there are others to ask; the only one is waited for
+ * as long as patience goes at all, for asking it again would only make it slower.
+ */
+#include "membership/etcd/etcd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "membership/etcd/etcd_internal.h"
+
+#define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
+#define REACH_PART         8 /* of the time-out: then the next member is asked besides */
+
+static const char *const methods[ETCD_OPERATION_COUNT] = {
+    [ETCD_RANGE] = "/etcdserverpb.KV/Range",
+    [ETCD_TXN] = "/etcdserverpb.KV/Txn",
+    [ETCD_LEASE_GRANT] = "/etcdserverpb.Lease/LeaseGrant",
+    [ETCD_LEASE_KEEP_ALIVE] = "/etcdserverpb.Lease/LeaseKeepAlive", /* a stream of one */
+    [ETCD_LEASE_REVOKE] = "/etcdserverpb.Lease/LeaseRevoke",
+    [ETCD_AUTHENTICATE] = "/etcdserverpb.Auth/Authenticate",
+};
+
+static uint64_t now_ns(const struct etcd *etcd)
+{
+    return etcd->loop->now_ns(etcd->loop->context);
+}
+
+void etcd_request_list(struct kv_request **list, struct kv_request *request)
+{
+    if (request->back != NULL) {
+        *request->back = request->next;
+        if (request->next != NULL)
+            request->next->back = request->back;
+    }
+    request->next = *list;
+    request->back = list;
+    if (request->next != NULL)
+        request->next->back = &request->next;
+    *list = request;
+}
+
+int etcd_request_new(struct etcd *etcd, enum etcd_operation operation, bool repeatable,
+                     kv_callback done, void *user, struct kv_request **ret_request)
+{
+    struct kv_request *request = calloc(1, sizeof(*request));
+    if (request == NULL)
+        return -ENOMEM;
+    request->etcd = etcd;
+    request->operation = operation;
+    request->repeatable = repeatable;
+    request->done = done;
+    request->user = user;
+    etcd_request_list(&etcd->requests, request);
+    *ret_request = request;
+    return 0;
+}
+
+void etcd_request_free(struct kv_request *request)
+{
+    if (request == NULL)
+        return;
+    grpc_cancel(request->call);
+    *request->back = request->next;
+    if (request->next != NULL)
+        request->next->back = request->back;
+    bytes_forget(&request->body);
+    free(request);
+}
+
+void etcd_request_finish(struct kv_request *request, const struct kv_result *result)
+{
+    kv_callback done = request->done;
+    void *user = request->user;
+    etcd_request_free(request);
+    done(user, result);
+}
+
+static void finish_failed(struct kv_request *request, int status, const char *text)
+{
+    const struct etcd *etcd = request->etcd;
+    const char *endpoint = etcd->endpoints.urls[request->endpoint];
+    struct kv_result result = {.status = status};
+    error_set(&result.error, status, "etcd at %s: %s", endpoint, text);
+    if (request->attempts > 1 && etcd->endpoints.count > 1)
+        error_set(&result.error, status, "none of %u etcd endpoints serves; the last, %s: %s",
+                  etcd->endpoints.count, endpoint, text);
+    etcd_request_finish(request, &result);
+}
+
+void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint)
+{
+    if (etcd->current == endpoint)
+        etcd->current = (endpoint + 1) % etcd->endpoints.count;
+    etcd_watch_doubt(etcd, endpoint);
+}
+
+/* After a failed attempt: the next endpoint if that is allowed, else the failure. */
+static void try_next(struct kv_request *request, bool untouched, int status, const char *text)
+{
+    struct etcd *etcd = request->etcd;
+    etcd_endpoint_failed(etcd, request->endpoint);
+    bool again = (untouched || request->repeatable) && request->attempts < etcd->endpoints.count;
+    int r = again ? etcd_request_send(request) : 0;
+    if (!again || r < 0)
+        finish_failed(request, r < 0 ? r : status, text);
+}
+
+/* The token is refused: authenticate and ask once more, on the same endpoint. */
+static void renew_token(struct kv_request *request, const struct etcd_failure *failure)
+{
+    struct etcd *etcd = request->etcd;
+    if (etcd->user == NULL) {
+        finish_failed(request, -EACCES, "it wants a user and a password, and none is configured");
+        return;
+    }
+    etcd_auth_refused(etcd, request->token_number);
+    bool again = !request->token_renewed && request->operation != ETCD_AUTHENTICATE;
+    request->token_renewed = true;
+    int r = again ? etcd_request_send(request) : 0;
+    if (!again || r < 0)
+        finish_failed(request, r < 0 ? r : failure->status, failure->text);
+}
+
+static void refused(struct kv_request *request, const struct etcd_failure *failure)
+{
+    if (request->operation == ETCD_LEASE_REVOKE && failure->status == -ENOENT) {
+        struct kv_result gone = {0}; /* which is what was asked for */
+        etcd_request_finish(request, &gone);
+    } else if (failure->verdict == ETCD_VERDICT_TOKEN) {
+        renew_token(request, failure);
+    } else if (failure->verdict == ETCD_VERDICT_FINAL) {
+        finish_failed(request, failure->status, failure->text);
+    } else {
+        try_next(request, failure->verdict == ETCD_VERDICT_ELSEWHERE, failure->status,
+                 failure->text);
+    }
+}
+
+static void answered(struct kv_request *request, const struct grpc_answer *answer)
+{
+    struct etcd_reply reply = {0};
+    struct error error = {0};
+    int r = etcd_decode_reply(request->operation, answer->message, answer->message_bytes, &reply,
+                              &error);
+    if (r == 0 && request->operation == ETCD_AUTHENTICATE) {
+        r = etcd_auth_set(request->etcd, reply.token);
+        if (r < 0)
+            error_set(&error, r, "no memory for the token");
+    }
+    if (r < 0)
+        finish_failed(request, r, error.text);
+    else
+        etcd_request_finish(request, &reply.result);
+    etcd_reply_done(&reply);
+}
+
+/* The connection was lost. Return: whether the request is asked once more over another. */
+static bool reconnect(struct kv_request *request, const struct grpc_answer *answer)
+{
+    bool silent = answer->status == -EHOSTUNREACH && answer->sent;
+    if ((answer->status != -ECONNRESET && !silent) || request->reconnected ||
+        (answer->sent && !request->repeatable))
+        return false;
+    if (silent)
+        etcd_endpoint_failed(request->etcd, request->endpoint);
+    request->reconnected = true;
+    request->attempts--;
+    return etcd_request_send(request) == 0;
+}
+
+static void learn(const struct kv_request *request, const struct grpc_answer *answer)
+{
+    struct etcd *etcd = request->etcd;
+    bool in_vain = answer->status == -ETIMEDOUT || answer->status == -EHOSTUNREACH;
+    if (answer->status == 0)
+        patience_answered(&etcd->patience, now_ns(etcd) - request->sent_ns);
+    else if (in_vain && answer->sent)
+        patience_lost(&etcd->patience, request->limit_ns);
+}
+
+static void call_done(void *context, const struct grpc_answer *answer)
+{
+    struct kv_request *request = context;
+    struct etcd_failure failure;
+    request->call = NULL;
+    learn(request, answer);
+    if (answer->status == -ENOMEM || answer->status == -EFBIG) {
+        finish_failed(request, answer->status, answer->text);
+    } else if (reconnect(request, answer)) {
+        return;
+    } else if (answer->status < 0) {
+        try_next(request, !answer->sent, answer->status, answer->text);
+    } else if (answer->code != GRPC_OK) {
+        etcd_failure_judge(answer->code, answer->text, &failure);
+        refused(request, &failure);
+    } else {
+        answered(request, answer);
+    }
+}
+
+void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *method,
+                        struct etcd_address *ret_address, struct grpc_order *ret_order)
+{
+    assert(strlen(etcd->endpoints.urls[endpoint]) + strlen(method) < ETCD_URL_SIZE);
+    stpcpy(stpcpy(ret_address->url, etcd->endpoints.urls[endpoint]), method);
+    /* A member without a leader answers at once instead of waiting for one, so the next is asked.
+     */
+    ret_address->metadata[0] = "hasleader: true";
+    ret_address->metadata[1] = etcd->token != NULL && *etcd->token != '\0' ? etcd->token : NULL;
+    ret_address->metadata[2] = NULL;
+    *ret_order = (struct grpc_order){
+        .url = ret_address->url,
+        .metadata = ret_address->metadata,
+        .message_bytes_max = ETCD_ANSWER_BYTES_MAX,
+        /* A host that does not even take connections leaves time to ask another. */
+        .connect_timeout_ns = etcd->timeout_ns / 2,
+    };
+}
+
+static void set_times(struct kv_request *request, struct grpc_order *order)
+{
+    const struct etcd *etcd = request->etcd;
+    bool others = etcd->endpoints.count > 1;
+    request->sent_ns = now_ns(etcd);
+    request->limit_ns = etcd->patience.limit_ns;
+    order->timeout_ns = others ? request->limit_ns : etcd->patience.max_ns;
+    order->silence_ns = others ? request->limit_ns / 2 : request->limit_ns;
+    if (request->attempts + 1 < etcd->endpoints.count)
+        order->reach_ns = etcd->timeout_ns / REACH_PART;
+}
+
+int etcd_request_send(struct kv_request *request)
+{
+    struct etcd *etcd = request->etcd;
+    if (request->operation != ETCD_AUTHENTICATE && etcd_auth_needed(etcd))
+        return etcd_auth_wait(etcd, request);
+    struct etcd_address address;
+    struct grpc_order order;
+    request->endpoint = etcd->current;
+    request->token_number = etcd->token_number;
+    etcd_order_prepare(etcd, request->endpoint, methods[request->operation], &address, &order);
+    order.message = request->body.data;
+    order.message_bytes = request->body.size_bytes;
+    set_times(request, &order);
+    if (request->operation == ETCD_AUTHENTICATE)
+        address.metadata[1] = NULL;
+    int r = grpc_start(etcd->http, &order, NULL, call_done, request, &request->call);
+    if (r == 0)
+        request->attempts++;
+    return r;
+}
+
+/* The end of every starting function: @r is what encoding the body returned. */
+static int start(struct kv_request *request, int r, struct kv_request **ret_request)
+{
+    if (r == 0)
+        r = etcd_request_send(request);
+    if (r < 0) {
+        etcd_request_free(request);
+        return r;
+    }
+    if (ret_request != NULL)
+        *ret_request = request;
+    return 0;
+}
+
+static int etcd_range(void *context, const char *key, bool prefix, kv_callback done, void *user,
+                      struct kv_request **ret_request)
+{
+    struct kv_request *request;
+    int r = etcd_request_new(context, ETCD_RANGE, true, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(request,
+                 prefix ? etcd_encode_range_below(&request->body, key, NULL, 0)
+                        : etcd_encode_range(&request->body, key),
+                 ret_request);
+}
+
+static int etcd_txn(void *context, const struct kv_compare *compares, size_t compare_count,
+                    const struct kv_operation *operations, size_t operation_count, kv_callback done,
+                    void *user, struct kv_request **ret_request)
+{
+    if (compare_count > KV_TXN_MAX || operation_count > KV_TXN_MAX)
+        return -EINVAL;
+    for (size_t i = 0; i < operation_count; i++) {
+        if (operations[i].type == KV_PUT && strlen(operations[i].value) > KV_VALUE_MAX)
+            return -EFBIG;
+    }
+    struct kv_request *request;
+    int r = etcd_request_new(context, ETCD_TXN, false, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(
+        request,
+        etcd_encode_txn(&request->body, compares, compare_count, operations, operation_count),
+        ret_request);
+}
+
+static int etcd_lease_grant(void *context, int64_t ttl_seconds, kv_callback done, void *user,
+                            struct kv_request **ret_request)
+{
+    struct kv_request *request; /* repeatable: a lease granted twice expires unused */
+    int r = etcd_request_new(context, ETCD_LEASE_GRANT, true, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(request, etcd_encode_lease_grant(&request->body, ttl_seconds), ret_request);
+}
+
+static int etcd_lease_keep_alive(void *context, int64_t lease, kv_callback done, void *user,
+                                 struct kv_request **ret_request)
+{
+    struct kv_request *request;
+    int r = etcd_request_new(context, ETCD_LEASE_KEEP_ALIVE, true, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(request, etcd_encode_lease(&request->body, lease), ret_request);
+}
+
+static int etcd_lease_revoke(void *context, int64_t lease, kv_callback done, void *user,
+                             struct kv_request **ret_request)
+{
+    struct kv_request *request;
+    int r = etcd_request_new(context, ETCD_LEASE_REVOKE, true, done, user, &request);
+    if (r < 0)
+        return r;
+    return start(request, etcd_encode_lease(&request->body, lease), ret_request);
+}
+
+static void etcd_cancel(void *context, struct kv_request *request)
+{
+    (void)context;
+    etcd_request_free(request);
+}
+
+static int check_readable(const char *file, const char *what, struct error *error)
+{
+    if (file == NULL || access(file, R_OK) == 0)
+        return 0;
+    return error_set(error, -errno, "%s %s cannot be read: %s", what, file, strerror(errno));
+}
+
+static int check_options(const struct etcd_options *options, struct error *error)
+{
+    int r = check_readable(options->ca_file, "etcd's certificate authority", error);
+    if (r == 0)
+        r = check_readable(options->certificate_file, "the client certificate for etcd", error);
+    if (r == 0)
+        r = check_readable(options->key_file, "the client key for etcd", error);
+    if (r == 0 && (options->user == NULL) != (options->password == NULL))
+        r = error_set(error, -EINVAL, "etcd needs a user and a password, or neither");
+    return r;
+}
+
+static void fill_table(struct etcd *etcd)
+{
+    etcd->kv = (struct kv){.context = etcd,
+                           .range = etcd_range,
+                           .txn = etcd_txn,
+                           .lease_grant = etcd_lease_grant,
+                           .lease_keep_alive = etcd_lease_keep_alive,
+                           .lease_revoke = etcd_lease_revoke,
+                           .cancel = etcd_cancel,
+                           .watch = etcd_watch_start,
+                           .unwatch = etcd_watch_stop};
+}
+
+int etcd_new(const struct loop *loop, const struct etcd_options *options, struct etcd **ret_etcd,
+             struct error *error)
+{
+    int r = check_options(options, error);
+    if (r < 0)
+        return r;
+    struct etcd *etcd = calloc(1, sizeof(*etcd));
+    if (etcd == NULL)
+        return error_set(error, -ENOMEM, "no memory for the etcd client");
+    etcd->loop = loop;
+    etcd->timeout_ns =
+        options->request_timeout_ns > 0 ? options->request_timeout_ns : TIMEOUT_DEFAULT_NS;
+    patience_init(&etcd->patience, etcd->timeout_ns);
+    fill_table(etcd);
+    r = endpoints_parse(options->endpoints, &etcd->endpoints, error);
+    if (r < 0) {
+        etcd_free(etcd);
+        return r;
+    }
+    const struct wire_security security = {options->ca_file, options->certificate_file,
+                                           options->key_file};
+    if (options->user != NULL) {
+        etcd->user = strdup(options->user);
+        etcd->password = strdup(options->password);
+    }
+    if (options->user != NULL && (etcd->user == NULL || etcd->password == NULL))
+        r = -ENOMEM;
+    if (r == 0)
+        r = etcd_auth_init(etcd);
+    if (r == 0)
+        r = http2_client_new(loop, &security, &etcd->http);
+    if (r < 0) {
+        etcd_free(etcd);
+        return error_set(error, r, "the etcd client cannot start: %s", strerror(-r));
+    }
+    *ret_etcd = etcd;
+    return 0;
+}
+
+void etcd_free(struct etcd *etcd)
+{
+    if (etcd == NULL)
+        return;
+    etcd_watch_stop_all(etcd);
+    while (etcd->requests != NULL)
+        etcd_request_free(etcd->requests);
+    etcd_auth_done(etcd);
+    http2_client_free(etcd->http);
+    free(etcd->user);
+    free(etcd);
+}
+
+const struct kv *etcd_kv(struct etcd *etcd)
+{
+    return &etcd->kv;
+}

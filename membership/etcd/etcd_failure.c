@@ -1,0 +1,71 @@
+#include "membership/etcd/etcd_failure.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Where the code is too coarse, etcd's own words decide (api/v3rpc/rpctypes names them all). */
+static const struct {
+    const char *text;
+    enum etcd_verdict verdict;
+    int status;
+} known[] = {
+    {"etcdserver: no leader", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
+    {"raft proposal dropped", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
+    {"etcdserver: not capable", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
+    {"etcdserver: invalid auth token", ETCD_VERDICT_TOKEN, -EACCES},
+    {"etcdserver: user name is empty", ETCD_VERDICT_TOKEN, -EACCES},
+    {"etcdserver: revision of auth store is old", ETCD_VERDICT_TOKEN, -EACCES},
+    {"etcdserver: authentication failed", ETCD_VERDICT_FINAL, -EACCES},
+    {"etcdserver: permission denied", ETCD_VERDICT_FINAL, -EACCES},
+    {"etcdserver: authentication is not enabled", ETCD_VERDICT_FINAL, -EOPNOTSUPP},
+    {"etcdserver: request is too large", ETCD_VERDICT_FINAL, -EFBIG},
+    {"etcdserver: mvcc: database space exceeded", ETCD_VERDICT_FINAL, -ENOSPC},
+};
+
+static struct etcd_failure judge_code(enum grpc_code code)
+{
+    switch (code) {
+    case GRPC_INVALID_ARGUMENT:
+    case GRPC_FAILED_PRECONDITION:
+        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -EINVAL};
+    case GRPC_NOT_FOUND:
+        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -ENOENT};
+    case GRPC_PERMISSION_DENIED:
+        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -EACCES};
+    case GRPC_RESOURCE_EXHAUSTED:
+        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -EAGAIN};
+    case GRPC_UNAUTHENTICATED:
+        return (struct etcd_failure){.verdict = ETCD_VERDICT_TOKEN, .status = -EACCES};
+    case GRPC_DEADLINE_EXCEEDED:
+        return (struct etcd_failure){.verdict = ETCD_VERDICT_UNKNOWN, .status = -ETIMEDOUT};
+    case GRPC_CANCELED:
+    case GRPC_UNKNOWN:
+    case GRPC_INTERNAL:
+    case GRPC_UNAVAILABLE:
+        return (struct etcd_failure){.verdict = ETCD_VERDICT_UNKNOWN, .status = -EHOSTUNREACH};
+    default: /* not etcd's: a proxy, or something that is no etcd at all */
+        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -EPROTO};
+    }
+}
+
+/* Printable ASCII only: the text goes to terminals and logs. */
+static void copy_printable(const char *text, char *ret_copy, size_t size)
+{
+    size_t i = 0;
+    for (; text[i] != '\0' && i + 1 < size; i++)
+        ret_copy[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    ret_copy[i] = '\0';
+}
+
+void etcd_failure_judge(enum grpc_code code, const char *text, struct etcd_failure *ret_failure)
+{
+    *ret_failure = judge_code(code);
+    copy_printable(text != NULL && *text != '\0' ? text : "an answer without a reason",
+                   ret_failure->text, sizeof(ret_failure->text));
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
+        if (strncmp(ret_failure->text, known[i].text, strlen(known[i].text)) == 0) {
+            ret_failure->verdict = known[i].verdict;
+            ret_failure->status = known[i].status;
+        }
+    }
+}

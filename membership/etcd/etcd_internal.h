@@ -1,0 +1,100 @@
+/*
+ * What the parts of the etcd client share: etcd.c (requests, fail-over), etcd_auth.c (the token),
+ * etcd_watch.c (streams).
+ */
+#pragma once
+
+#include "membership/transport/timer.h"
+#include "membership/etcd/endpoints.h"
+#include "membership/etcd/etcd.h"
+#include "membership/etcd/etcd_codec.h"
+#include "membership/etcd/etcd_failure.h"
+#include "membership/etcd/grpc.h"
+#include "membership/etcd/answer_timeout.h"
+
+#define ETCD_URL_SIZE         288
+#define ETCD_ANSWER_BYTES_MAX (64u << 20)
+
+struct kv_request {
+    struct etcd *etcd;
+    struct kv_request *next, **back; /* of the etcd's list, or of those that wait for a token */
+    enum etcd_operation operation;
+    struct bytes body;
+    bool repeatable;   /* doing it twice is as good as once */
+    bool reconnected;  /* it was asked again, as its connection had been lost */
+    unsigned endpoint; /* asked now */
+    unsigned attempts;
+    uint64_t sent_ns, limit_ns; /* of this attempt: its beginning, and the patience then */
+    uint64_t token_number;      /* of the token it was sent with */
+    bool token_renewed;         /* once per request: a fresh token that is refused too is final */
+    struct grpc_call *call;     /* NULL: waits for a token */
+    kv_callback done;
+    void *user;
+};
+
+struct etcd {
+    const struct loop *loop;
+    struct kv kv;
+    struct http2_client *http;
+    struct endpoints endpoints;
+    unsigned current;    /* the endpoint that answered last */
+    uint64_t timeout_ns; /* of one attempt while the store answers in time */
+    struct patience patience;
+    char *user, *password;
+    char *token; /* "token: ..."; NULL: not authenticated; "" when none is wanted */
+    uint64_t
+        token_number; /* counts tokens, so that a late refusal of an old one spares the new one */
+    struct kv_request *authenticating;
+    struct kv_request *waiting;  /* for the token */
+    struct alarm waiting_failed; /* delivers auth_error to `waiting` */
+    struct error auth_error;
+    struct kv_request *requests; /* sent */
+    struct kv_watch *watches;
+};
+
+/* etcd.c */
+int etcd_request_new(struct etcd *etcd, enum etcd_operation operation, bool repeatable,
+                     kv_callback done, void *user, struct kv_request **ret_request) CHECK_RESULT;
+/** etcd_request_send() - first or next attempt. Return: 0, or negative: not in flight, still the
+ * caller's */
+int etcd_request_send(struct kv_request *request) CHECK_RESULT;
+void etcd_request_free(struct kv_request *request); /* unlinks, cancels; NULL allowed */
+/** etcd_request_finish() - frees the request, then calls its `done`: nothing may be touched
+ * afterwards */
+void etcd_request_finish(struct kv_request *request, const struct kv_result *result);
+void etcd_request_list(struct kv_request **list,
+                       struct kv_request *request); /* into a list, out of its old one */
+/** etcd_endpoint_failed() - ask another one from now on, unless somebody already moved on */
+void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint);
+
+#define ETCD_METADATA_MAX 3 /* with the NULL at its end */
+struct etcd_address {       /* what a call's order points to */
+    char url[ETCD_URL_SIZE];
+    const char *metadata[ETCD_METADATA_MAX];
+};
+/** etcd_order_prepare() - an order without message, for a call of @method on @endpoint
+ * @ret_address: has to stay as long as the order, and no longer than the token */
+void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *method,
+                        struct etcd_address *ret_address, struct grpc_order *ret_order);
+
+/* etcd_auth.c */
+bool etcd_auth_needed(const struct etcd *etcd); /* a user is configured and there is no token */
+/** etcd_auth_refused() - the token of this number is refused; nothing happens when there is a newer
+ * one */
+void etcd_auth_refused(struct etcd *etcd, uint64_t token_number);
+/** etcd_auth_set() - the token that etcd gave; NULL: none is wanted. Return: 0 or -ENOMEM */
+int etcd_auth_set(struct etcd *etcd, const char *token) CHECK_RESULT;
+/** etcd_auth_wait() - @request is sent as soon as there is a token, or finished with the reason
+ * there is none */
+int etcd_auth_wait(struct etcd *etcd, struct kv_request *request) CHECK_RESULT;
+int etcd_auth_init(struct etcd *etcd) CHECK_RESULT;
+void etcd_auth_done(struct etcd *etcd);
+
+/* etcd_watch.c */
+int etcd_watch_start(void *context, const char *prefix, const char *before,
+                     const struct kv_watch_callbacks *callbacks, void *user,
+                     struct kv_watch **ret_watch) CHECK_RESULT;
+void etcd_watch_stop(void *context, struct kv_watch *watch);
+/** etcd_watch_doubt() - a request to @endpoint failed: do streams from there still live? */
+void etcd_watch_doubt(struct etcd *etcd, unsigned endpoint);
+void etcd_watch_stop_all(struct etcd *etcd);

@@ -1,0 +1,421 @@
+/*
+ * A watch on all keys below a prefix, which goes on whatever happens to connections and members.
+ *
+ *   READING --- range of the prefix: the snapshot, at revision R
+ *      |
+ *   OPENING --- a Watch call from R + 1 on, until etcd says "created"
+ *      |
+ *   STREAMING - events; R follows them
+ *      |  (broken, silent, refused)
+ *   PAUSED ---- backs off
+ *      |
+ *   PROBING --- a small linearizable read: finds a member that serves, renews the token, and shows
+ *               whether the store still is the one we knew; then OPENING at R + 1
+ *
+ * No event is lost or repeated: a stream starts at the revision after the last one delivered. When
+ * that is compacted, or the store is behind what we saw (restored from a backup, or emptied),
+ * history has a hole, and READING starts over with a new snapshot.
+ *
+ * A connection may die without a sign. So a stream is asked for its progress, on the same
+ * connection, now and then, and at once when another request to its member has failed; one that
+ * then says nothing for a request time-out is dead. (Asking a thousand times a second, once for
+ * each of a thousand nodes, takes etcd a whole core.) The answer says the store's revision, but it
+ * may overtake events (etcd issue 15220), so R follows only events and the notifications that etcd
+ * puts in order behind them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "membership/etcd/etcd_internal.h"
+
+#define BACKOFF_MIN_NS (50 * NS_PER_MS)
+#define BACKOFF_MAX_NS (2 * NS_PER_SECOND)
+#define ASK_TIMEOUTS   10 /* request time-outs between two questions to a stream */
+
+enum watch_phase { WATCH_READING, WATCH_OPENING, WATCH_STREAMING, WATCH_PAUSED, WATCH_PROBING };
+
+struct kv_watch {
+    struct etcd *etcd;
+    struct kv_watch *next, **back;
+    char prefix[KV_KEY_MAX], before[KV_KEY_MAX]; /* before: "" for no such bound */
+    struct kv_watch_callbacks callbacks;
+    void *user;
+    enum watch_phase phase;
+    struct kv_request *request; /* READING, PROBING */
+    struct grpc_call *stream;   /* OPENING, STREAMING */
+    unsigned endpoint;          /* of the stream */
+    uint64_t token_number;      /* of the stream */
+    bool asked;                 /* something is due by the alarm: "created", or how far it is */
+    bool heard;                 /* anything since then */
+    uint64_t waits_ns;          /* how long that may take */
+    struct alarm alarm;         /* PAUSED: go on; streams: ask, or look whether it has answered */
+    uint64_t backoff_ns;
+    int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
+    int lost_status;  /* what `state` was last told; 0: all is well */
+    bool *gone;       /* set when a callback ends the watch */
+};
+
+static void pause_watch(struct kv_watch *watch, const struct error *error);
+
+/* Runs a callback of the user. Returns false when it ended the watch, which then is freed memory.
+ */
+#define CALL_USER(watch, call)                                                                     \
+    ({                                                                                             \
+        bool gone_ = false;                                                                        \
+        (watch)->gone = &gone_;                                                                    \
+        call;                                                                                      \
+        if (!gone_)                                                                                \
+            (watch)->gone = NULL;                                                                  \
+        !gone_;                                                                                    \
+    })
+
+/* Both call the user, who may end the watch: nothing may be touched afterwards. */
+static void tell_lost(struct kv_watch *watch, const struct error *error)
+{
+    if (watch->lost_status == error->code || watch->callbacks.state == NULL)
+        return;
+    watch->lost_status = error->code;
+    watch->callbacks.state(watch->user, error);
+}
+
+static void tell_back(struct kv_watch *watch)
+{
+    if (watch->lost_status == 0 || watch->callbacks.state == NULL)
+        return;
+    watch->lost_status = 0;
+    watch->callbacks.state(watch->user, NULL);
+}
+
+static void stop_stream(struct kv_watch *watch)
+{
+    grpc_cancel(watch->stream);
+    watch->stream = NULL;
+}
+
+/* Something is due until then: "created", the answer to a question, or events. */
+static void expect_something(struct kv_watch *watch)
+{
+    watch->asked = true;
+    watch->heard = false;
+    watch->waits_ns = watch->etcd->patience.limit_ns;
+    alarm_set_in(&watch->alarm, watch->waits_ns);
+}
+
+static void ask_later(struct kv_watch *watch)
+{
+    watch->asked = false;
+    alarm_set_in(&watch->alarm, ASK_TIMEOUTS * watch->etcd->timeout_ns);
+}
+
+void etcd_watch_doubt(struct etcd *etcd, unsigned endpoint)
+{
+    for (struct kv_watch *watch = etcd->watches; watch != NULL; watch = watch->next)
+        if (watch->phase == WATCH_STREAMING && watch->endpoint == endpoint && !watch->asked)
+            alarm_set_in(&watch->alarm, 0);
+}
+
+static void stream_broken(struct kv_watch *watch, int status, const char *text)
+{
+    struct error error;
+    error_set(&error, status, "the watch on etcd at %s broke off: %s",
+              watch->etcd->endpoints.urls[watch->endpoint], text);
+    etcd_endpoint_failed(watch->etcd, watch->endpoint);
+    pause_watch(watch, &error);
+}
+
+/* Why etcd ends a stream: a hole in history, or something to wait for. */
+static void stream_canceled(struct kv_watch *watch, const struct etcd_watch_message *message)
+{
+    if (message->compact_revision > watch->revision) {
+        log_info("etcd compacted its history up to %lld while the watch was away: reading all keys",
+                 (long long)message->compact_revision);
+        watch->revision = 0;
+        stop_stream(watch);
+        watch->phase = WATCH_PAUSED;
+        alarm_set_in(&watch->alarm, 0);
+        return;
+    }
+    struct etcd_failure failure;
+    etcd_failure_judge(GRPC_UNAVAILABLE, message->cancel_reason, &failure);
+    /* A watch is not told whether its token is too old or its user has no rights. */
+    if (failure.status == -EACCES)
+        etcd_auth_refused(watch->etcd, watch->token_number);
+    stream_broken(watch, failure.status, failure.text);
+}
+
+static void deliver_events(struct kv_watch *watch, const struct etcd_watch_message *message)
+{
+    int64_t revision = watch->revision;
+    for (size_t i = 0; i < message->event_count; i++)
+        revision = MAX(revision, message->events[i].entry.mod_revision);
+    if (message->event_count == 0) { /* a notification: nothing happened below the prefix */
+        watch->revision = MAX(revision, message->revision);
+        return;
+    }
+    watch->revision = revision;
+    watch->callbacks.events(watch->user, message->events, message->event_count, revision);
+}
+
+/* May end the stream, or the whole watch. */
+static void message_came(struct kv_watch *watch, const struct etcd_watch_message *message)
+{
+    if (message->canceled) {
+        stream_canceled(watch, message);
+    } else if (message->created) {
+        watch->phase = WATCH_STREAMING;
+        watch->backoff_ns = BACKOFF_MIN_NS;
+        tell_back(watch);
+    } else if (message->answers_us) {
+        deliver_events(watch, message);
+    }
+}
+
+static void stream_message(void *context, const uint8_t *data, size_t size_bytes)
+{
+    struct kv_watch *watch = context;
+    struct error error;
+    struct etcd_watch_message message;
+    watch->heard = true;
+    int r = etcd_decode_watch(data, size_bytes, &message, &error);
+    if (r < 0) {
+        stream_broken(watch, r, error.text);
+        return;
+    }
+    message_came(watch, &message);
+    etcd_watch_message_done(&message);
+}
+
+static void stream_done(void *context, const struct grpc_answer *answer)
+{
+    struct kv_watch *watch = context;
+    watch->stream = NULL;
+    if (answer->status == 0 && answer->code != GRPC_OK) {
+        struct etcd_failure failure;
+        etcd_failure_judge(answer->code, answer->text, &failure);
+        if (failure.verdict == ETCD_VERDICT_TOKEN)
+            etcd_auth_refused(watch->etcd, watch->token_number);
+        stream_broken(watch, failure.status, failure.text);
+    } else {
+        bool closed = answer->status == 0;
+        stream_broken(watch, closed ? -ECONNRESET : answer->status,
+                      closed ? "the server closed it" : answer->text);
+    }
+}
+
+static const char *bound(const struct kv_watch *watch)
+{
+    return watch->before[0] != '\0' ? watch->before : NULL;
+}
+
+static int open_stream(struct kv_watch *watch)
+{
+    struct etcd *etcd = watch->etcd;
+    struct etcd_address address;
+    struct grpc_order order;
+    struct bytes message CLEANUP(bytes_done) = {0};
+    int r = etcd_encode_watch(&message, watch->prefix, bound(watch), watch->revision + 1);
+    if (r < 0)
+        return r;
+    watch->endpoint = etcd->current;
+    watch->token_number = etcd->token_number;
+    etcd_order_prepare(etcd, watch->endpoint, "/etcdserverpb.Watch/Watch", &address, &order);
+    order.message = message.data;
+    order.message_bytes = message.size_bytes;
+    r = grpc_start(etcd->http, &order, stream_message, stream_done, watch, &watch->stream);
+    if (r < 0)
+        return r;
+    watch->phase = WATCH_OPENING;
+    expect_something(watch);
+    return 0;
+}
+
+static void open_or_pause(struct kv_watch *watch)
+{
+    int r = open_stream(watch);
+    struct error error;
+    if (r < 0) {
+        error_set(&error, r, "a watch on etcd cannot start: %s", strerror(-r));
+        pause_watch(watch, &error);
+    }
+}
+
+static void read_done(void *context, const struct kv_result *result)
+{
+    struct kv_watch *watch = context;
+    watch->request = NULL;
+    if (result->status < 0) {
+        pause_watch(watch, &result->error);
+        return;
+    }
+    watch->revision = result->revision;
+    if (CALL_USER(watch, watch->callbacks.snapshot(watch->user, result->entries,
+                                                   result->entry_count, result->revision)))
+        open_or_pause(watch);
+}
+
+/* @limit: 0 for all keys with their values */
+static int start_request(struct kv_watch *watch, unsigned limit, kv_callback done)
+{
+    int r = etcd_request_new(watch->etcd, ETCD_RANGE, true, done, watch, &watch->request);
+    if (r == 0)
+        r = etcd_encode_range_below(&watch->request->body, watch->prefix, bound(watch), limit);
+    if (r == 0)
+        r = etcd_request_send(watch->request);
+    if (r < 0) {
+        etcd_request_free(watch->request);
+        watch->request = NULL;
+    }
+    return r;
+}
+
+static int start_reading(struct kv_watch *watch)
+{
+    watch->phase = WATCH_READING;
+    return start_request(watch, 0, read_done);
+}
+
+static void probe_done(void *context, const struct kv_result *result)
+{
+    struct kv_watch *watch = context;
+    watch->request = NULL;
+    if (result->status < 0) {
+        pause_watch(watch, &result->error);
+    } else if (result->revision < watch->revision) {
+        log_warning("etcd is at revision %lld but was at %lld: it was restored or emptied; reading "
+                    "all keys",
+                    (long long)result->revision, (long long)watch->revision);
+        watch->revision = 0;
+        int r = start_reading(watch);
+        struct error error;
+        if (r < 0) {
+            error_set(&error, r, "the keys of etcd cannot be read: %s", strerror(-r));
+            pause_watch(watch, &error);
+        }
+    } else {
+        open_or_pause(watch);
+    }
+}
+
+static int start_probing(struct kv_watch *watch)
+{
+    watch->phase = WATCH_PROBING;
+    return start_request(watch, 1, probe_done);
+}
+
+/* A member that goes is no news while another one takes its place at once. */
+static bool is_news(const struct kv_watch *watch)
+{
+    return watch->etcd->endpoints.count == 1 || watch->backoff_ns > BACKOFF_MIN_NS;
+}
+
+/* Stops what runs, says why, and goes on after a while. */
+static void pause_watch(struct kv_watch *watch, const struct error *error)
+{
+    bool news = is_news(watch);
+    stop_stream(watch);
+    watch->phase = WATCH_PAUSED;
+    alarm_set_in(&watch->alarm, watch->backoff_ns);
+    watch->backoff_ns = MIN(2 * watch->backoff_ns, BACKOFF_MAX_NS);
+    if (news)
+        tell_lost(watch, error); /* last, since it may end the watch */
+}
+
+static void resume(struct kv_watch *watch)
+{
+    int r = watch->revision == 0 ? start_reading(watch) : start_probing(watch);
+    struct error error;
+    if (r < 0) {
+        error_set(&error, r, "a watch on etcd cannot go on: %s", strerror(-r));
+        pause_watch(watch, &error);
+    }
+}
+
+static int ask(struct kv_watch *watch)
+{
+    struct bytes message CLEANUP(bytes_done) = {0};
+    int r = etcd_encode_progress(&message);
+    return r < 0 ? r : grpc_send(watch->stream, message.data, message.size_bytes);
+}
+
+/* Time to ask the stream, or to see whether it has answered: if not, it is dead. */
+static void alarm_fired(void *user)
+{
+    struct kv_watch *watch = user;
+    if (watch->phase == WATCH_PAUSED) {
+        resume(watch);
+    } else if (watch->phase == WATCH_OPENING || watch->phase == WATCH_STREAMING) {
+        int r = 0;
+        if (watch->asked && !watch->heard) {
+            patience_lost(&watch->etcd->patience, watch->waits_ns);
+            r = -ETIMEDOUT;
+        } else if (!watch->asked) {
+            r = ask(watch);
+        }
+        if (r < 0)
+            stream_broken(watch, r, "no answer for too long");
+        else if (watch->asked)
+            ask_later(watch);
+        else
+            expect_something(watch);
+    }
+}
+
+int etcd_watch_start(void *context, const char *prefix, const char *before,
+                     const struct kv_watch_callbacks *callbacks, void *user,
+                     struct kv_watch **ret_watch)
+{
+    struct etcd *etcd = context;
+    size_t length = strlen(prefix);
+    if (length == 0 || length >= KV_KEY_MAX || (before != NULL && strlen(before) >= KV_KEY_MAX))
+        return -EINVAL;
+    struct kv_watch *watch = calloc(1, sizeof(*watch));
+    if (watch == NULL)
+        return -ENOMEM;
+    watch->etcd = etcd;
+    memcpy(watch->prefix, prefix, length + 1);
+    if (before != NULL)
+        stpcpy(watch->before, before);
+    watch->callbacks = *callbacks;
+    watch->user = user;
+    watch->backoff_ns = BACKOFF_MIN_NS;
+    int r = alarm_init(&watch->alarm, etcd->loop, alarm_fired, watch);
+    if (r == 0)
+        r = start_reading(watch);
+    if (r < 0) {
+        alarm_done(&watch->alarm);
+        free(watch);
+        return r;
+    }
+    watch->next = etcd->watches;
+    watch->back = &etcd->watches;
+    if (watch->next != NULL)
+        watch->next->back = &watch->next;
+    etcd->watches = watch;
+    *ret_watch = watch;
+    return 0;
+}
+
+void etcd_watch_stop(void *context, struct kv_watch *watch)
+{
+    (void)context;
+    if (watch == NULL)
+        return;
+    if (watch->gone != NULL)
+        *watch->gone = true;
+    etcd_request_free(watch->request);
+    stop_stream(watch);
+    alarm_done(&watch->alarm);
+    *watch->back = watch->next;
+    if (watch->next != NULL)
+        watch->next->back = watch->back;
+    free(watch);
+}
+
+void etcd_watch_stop_all(struct etcd *etcd)
+{
+    while (etcd->watches != NULL)
+        etcd_watch_stop(etcd, etcd->watches);
+}

@@ -1,0 +1,157 @@
+/*
+ * What lies under firn's keys, as structures: the JSON that firnd and firnctl write and read there.
+ * Plans and reports have their own forms in elastic/; everything else is here.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+#include "membership/kv/kv.h"
+
+#define RECORD_SLOTS_MAX       64
+#define RECORD_OTHERS_MAX      3 /* kinds of devices of one node, beside the first */
+#define RECORD_ARITHMETIC_SIZE 128
+#define RECORD_TEXT_SIZE       512
+#define RECORD_PATH_SIZE       1024
+#define RECORD_DIGEST_SIZE     65
+#define RECORD_SHARES_SIZE     (KV_VALUE_MAX / 8 * 5) /* in JSON they are longer */
+#define RECORD_STRAGGLERS_MAX  8
+#define RECORD_DAMAGED_SIZE    320
+
+/* What was measured of a node's slots, which are alike, by the second; 0: it was not. */
+struct record_rates {
+    double bf16_flops, tf32_flops, f32_flops; /* multiplications and additions of large products */
+    double memory_bytes;                      /* of a copy: read and written */
+    double link_bytes;                        /* between two slots of the node */
+};
+
+/* nodes/<node>, leased */
+struct node_record {
+    char host[ADDRESS_SIZE]; /* numeric address that links use */
+    unsigned link_port;      /* of slot 0; slot s listens at link_port + s */
+    char http[ADDRESS_SIZE]; /* "host:port" */
+    char domain[NAME_SIZE];  /* nodes of one domain may fail together; empty: the node itself */
+    uint64_t incarnation;    /* of the daemon process, random */
+    bool draining;
+    uint64_t drain_deadline_unix_ns; /* when a draining one goes; 0: nobody says */
+    char version[32];
+    /* What its slots compute with, equal where results are, to the bit; and other kinds of slots */
+    char arithmetic[RECORD_ARITHMETIC_SIZE];
+    char other_arithmetic[RECORD_OTHERS_MAX][RECORD_ARITHMETIC_SIZE]; /* "" from the first free */
+    unsigned links; /* protocol of the workers that it starts; 0: an older firnd, which says
+                       nothing; and what its firnd speaks (elastic/plan/protocol.h): */
+    unsigned control, control_oldest;
+    struct record_rates rates;
+    unsigned slot_count;
+    struct {
+        char kind[16];   /* "cpu", "cuda" */
+        char device[96]; /* which one: a GPU's UUID; empty for a CPU slot */
+        unsigned thread_count;
+        uint64_t memory_bytes;
+        double speed; /* relative to the reference slot */
+        unsigned
+            computes;  /* 0: with `arithmetic`, i: with other_arithmetic[i - 1]; more: unknown */
+        char bad[128]; /* why it is out of service; empty: it is in service */
+        uint64_t retry_unix_ns; /* when it is tried again, for people; 0: not by itself */
+    } slots[RECORD_SLOTS_MAX];
+};
+
+/* jobs/<job>/desired */
+enum record_wish { RECORD_RUNNING, RECORD_PAUSED, RECORD_CANCELLED };
+struct desired_record {
+    enum record_wish wish;
+    unsigned devices, stages, replicas; /* 0: as the spec says / free */
+};
+
+/*
+ * jobs/<job>/submission: what tells one submission from every other, of this and of other clusters.
+ * Names of jobs are used again; this one is part of the name of the folder that the submission's
+ * checkpoints lie in. A job that an earlier firnctl submitted has none.
+ */
+#define RECORD_SUBMISSION_SIZE 17
+struct submission_record {
+    char id[RECORD_SUBMISSION_SIZE]; /* 1 to 16 hexadecimal digits, lower case */
+};
+
+/* said/<job>/state: the leader's word, changes only */
+struct state_record {
+    char state[16]; /* "waiting", "preparing", "running", "recovering", "pausing", "paused", ... */
+    char text[RECORD_TEXT_SIZE]; /* why, for people */
+    uint64_t unix_ns;
+    uint64_t kept_until_unix_ns; /* of a job that is over: it leaves the list then; 0: not said */
+};
+
+/* jobs/<job>/progress: rank 0's node, at most once a second */
+struct progress_record {
+    uint64_t generation, step, steps;
+    unsigned frozen_layers, stages, replicas, workers;
+    double loss, grad_norm, validation_loss; /* NaN: unknown */
+    double step_seconds, tokens_per_second, pause_seconds;
+    uint64_t checkpoint_step;
+    char alarm[RECORD_TEXT_SIZE];
+    uint64_t unix_ns;
+    /* Workers of the generation whose speed is not what the plan knows (elastic/messages/straggler.h). */
+    unsigned straggler_count;
+    struct {
+        unsigned rank;
+        double speed; /* of that of its peers */
+    } stragglers[RECORD_STRAGGLERS_MAX];
+};
+
+/* jobs/<job>/checkpoints/<step> */
+struct checkpoint_record {
+    uint64_t step, generation, size_bytes, unix_ns;
+    char path[RECORD_PATH_SIZE];
+    char manifest_sha256[RECORD_DIGEST_SIZE];
+    double stall_seconds, write_seconds;
+    char node[NAME_SIZE]; /* whose firnd recorded it */
+    /* Of a checkpoint with copies: its places as elastic/copies/copies.h has them, owned by the record;
+     * NULL: it lies in one folder that all nodes share, at `path`. */
+    char *shares;
+    bool pinned; /* of a checkpoint with copies */
+    /* What was found wrong with it, by a leader, a worker or firnctl; "": nothing. It stays in the
+     * list, but nothing counts on it. */
+    char damaged[RECORD_DAMAGED_SIZE];
+};
+
+/* jobs/<job>/objects/<step>: a checkpoint in the object store, or on its way there */
+enum record_object { RECORD_UPLOADING, RECORD_COMPLETE, RECORD_FAILED };
+struct object_record {
+    enum record_object state;
+    uint64_t step, size_bytes, done_bytes, unix_ns;
+    char manifest_sha256[RECORD_DIGEST_SIZE];
+    char place[RECORD_PATH_SIZE]; /* "s3://bucket/prefix/job/step-...-.../" */
+    char node[NAME_SIZE];         /* whose firnd sends it */
+    char text[RECORD_TEXT_SIZE];  /* why it failed, or is being tried again; else empty */
+};
+
+/* Encoders return a new reference, NULL when memory is short; decoders 0 or -EINVAL with the key in
+ * @error, that of checkpoints also -ENOMEM: then the caller has nothing to free. */
+json_t *node_record_encode(const struct node_record *record);
+int node_record_decode(const json_t *tree, struct node_record *ret_record,
+                       struct error *error) CHECK_RESULT;
+json_t *desired_record_encode(const struct desired_record *record);
+int desired_record_decode(const json_t *tree, struct desired_record *ret_record,
+                          struct error *error) CHECK_RESULT;
+json_t *submission_record_encode(const struct submission_record *record);
+int submission_record_decode(const json_t *tree, struct submission_record *ret_record,
+                             struct error *error) CHECK_RESULT;
+json_t *state_record_encode(const struct state_record *record);
+int state_record_decode(const json_t *tree, struct state_record *ret_record,
+                        struct error *error) CHECK_RESULT;
+json_t *progress_record_encode(const struct progress_record *record);
+int progress_record_decode(const json_t *tree, struct progress_record *ret_record,
+                           struct error *error) CHECK_RESULT;
+json_t *checkpoint_record_encode(const struct checkpoint_record *record);
+int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_record,
+                             struct error *error) CHECK_RESULT;
+/** checkpoint_record_done() - frees its places; the record may be used again */
+void checkpoint_record_done(struct checkpoint_record *record);
+json_t *object_record_encode(const struct object_record *record);
+int object_record_decode(const json_t *tree, struct object_record *ret_record,
+                         struct error *error) CHECK_RESULT;

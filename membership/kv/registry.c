@@ -1,0 +1,453 @@
+/*
+ * The registration of this node, as a loop around two facts: is there a lease, and does our key
+ * hold the newest value under that lease?
+ *
+ *   no lease           -> grant one
+ *   value not stored   -> write it, guarded by the revision that the key is known to have; at first
+ *                         that is a guess, that nobody has it: mostly right, and then registering
+ *                         takes two requests
+ *   the guess is wrong -> read the key; free, ours, or of an incarnation known dead: write it;
+ *                         somebody else's: wait until it goes, or refuse
+ *   both               -> registered; keep the lease alive every third of its time
+ *
+ * Any failure only means that a fact is not known any more: it is reported, and the loop goes on
+ * after a while (membership/transport/backoff.h). So a write whose outcome is unknown needs no case of its
+ * own: reading shows it.
+ *
+ * Invariant: every write of the key is guarded by its absence or by a revision at which it was
+ * ours, so two daemons with one name can never both hold it.
+ */
+#include "membership/kv/registry.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/name.h"
+#include "membership/transport/timer.h"
+#include "membership/transport/backoff.h"
+#include "membership/kv/keys.h"
+
+#define RETRY_MIN_NS    (500 * NS_PER_MS) /* etcd is away */
+#define RETRY_MAX_NS    (2 * NS_PER_SECOND)
+#define LOOK_NS         (500 * NS_PER_MS)   /* somebody else's key is in the way */
+#define BEAT_SHARE      8                   /* of the time between two keep-alives: its jitter */
+#define HOLDER_GRACE_NS (1 * NS_PER_SECOND) /* etcd ends leases a little late */
+
+struct registry {
+    const struct loop *loop;
+    const struct kv *kv;
+    char node[NAME_SIZE];
+    char key[KV_KEY_MAX];
+    char *value;
+    int64_t ttl_seconds;
+    uint64_t incarnation, takeover;
+    registry_callback changed;
+    void *context;
+    enum registry_state state;
+    int reported; /* code of the last reason given while connecting */
+    int64_t lease;
+    uint64_t lease_until_ns; /* it cannot have run out before; 0: it is not known */
+    uint64_t step_sent_ns, beat_sent_ns;
+    bool holds_key;                /* our key has been written under `lease` */
+    bool stored;                   /* the key holds `value` under `lease` */
+    int64_t revision;              /* of the key when it was last known to be ours; 0: it is free */
+    bool must_look;                /* `revision` has turned out wrong, or may have */
+    bool outdated;                 /* what is being written is not `value` any more */
+    bool unsure;                   /* a write has failed that the store may carry out yet */
+    struct kv_request *step;       /* grant, read or write: one at a time */
+    struct kv_request *keep_alive; /* besides, whatever `step` waits for */
+    struct alarm retry, beat;
+    struct backoff backoff;
+    uint64_t
+        holder_until_ns; /* somebody else's key is there; alive if it still is then. 0: it is not */
+};
+
+static void advance(struct registry *registry);
+
+static void set_state(struct registry *registry, enum registry_state state,
+                      const struct error *error)
+{
+    int code = error != NULL ? error->code : 0;
+    if (registry->state == state && registry->reported == code)
+        return;
+    registry->state = state;
+    registry->reported = code;
+    registry->changed(registry->context, state, error);
+}
+
+/* The store failed us: what we waited for may have been waiting for nothing but the store. */
+static void store_failed(struct registry *registry, const struct error *error)
+{
+    registry->holder_until_ns = 0;
+    registry->must_look = true;
+    alarm_set_in(&registry->retry, backoff_next(&registry->backoff));
+    set_state(registry, REGISTRY_CONNECTING, error);
+}
+
+static void start_failed(struct registry *registry, int r)
+{
+    struct error error;
+    error_set(&error, r, "a request to the store cannot start: %s", strerror(-r));
+    store_failed(registry, &error);
+}
+
+/* Nodes that came in one moment shall not all keep their leases alive in one moment. */
+static void beat_later(struct registry *registry)
+{
+    uint64_t period_ns = (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 3;
+    alarm_set_in(&registry->beat,
+                 period_ns - backoff_spread(&registry->backoff, period_ns / BEAT_SHARE));
+}
+
+/* From when the request was sent, less a tenth for clocks that differ and timers that are late. */
+static void lease_renewed(struct registry *registry, uint64_t sent_ns)
+{
+    registry->lease_until_ns = sent_ns + registry_safe_ns(registry);
+}
+
+uint64_t registry_safe_ns(const struct registry *registry)
+{
+    return (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 10 * 9;
+}
+
+bool registry_holds_key(const struct registry *registry)
+{
+    return registry->holds_key;
+}
+
+uint64_t registry_left_ns(const struct registry *registry)
+{
+    uint64_t now_ns = registry->loop->now_ns(registry->loop->context);
+    return registry->holds_key && registry->lease_until_ns > now_ns
+               ? registry->lease_until_ns - now_ns
+               : 0;
+}
+
+/* An answer about the old lease that is still on its way must not be taken for the next one's. */
+static void forget_keep_alive(struct registry *registry)
+{
+    const struct kv *kv = registry->kv;
+    kv->cancel(kv->context, registry->keep_alive);
+    registry->keep_alive = NULL;
+    alarm_clear(&registry->beat);
+}
+
+static void lease_gone(struct registry *registry)
+{
+    struct error error;
+    error_set(&error, -ESTALE, "the lease of node %s ran out", registry->node);
+    registry->lease = 0;
+    registry->stored = registry->holds_key = false;
+    registry->revision = 0; /* it went with its lease */
+    registry->must_look = false;
+    forget_keep_alive(registry);
+    set_state(registry, REGISTRY_CONNECTING, &error);
+    advance(registry);
+}
+
+static void keep_alive_done(void *context, const struct kv_result *result)
+{
+    struct registry *registry = context;
+    registry->keep_alive = NULL;
+    if (result->status < 0) {
+        alarm_set_in(&registry->beat,
+                     RETRY_MIN_NS + backoff_spread(&registry->backoff, RETRY_MIN_NS));
+        registry->stored = false; /* look again when the store is back: much may have happened */
+        store_failed(registry, &result->error);
+    } else if (result->ttl_seconds == 0) {
+        lease_gone(registry);
+    } else {
+        lease_renewed(registry, registry->beat_sent_ns);
+        beat_later(registry);
+        if (!registry->stored)
+            advance(registry);
+    }
+}
+
+static void beat_fired(void *user)
+{
+    struct registry *registry = user;
+    if (registry->keep_alive != NULL || registry->lease == 0)
+        return;
+    const struct kv *kv = registry->kv;
+    registry->beat_sent_ns = registry->loop->now_ns(registry->loop->context);
+    int r = kv->lease_keep_alive(kv->context, registry->lease, keep_alive_done, registry,
+                                 &registry->keep_alive);
+    if (r < 0)
+        alarm_set_in(&registry->beat, RETRY_MIN_NS);
+}
+
+static void granted(void *context, const struct kv_result *result)
+{
+    struct registry *registry = context;
+    registry->step = NULL;
+    if (result->status < 0) {
+        store_failed(registry, &result->error);
+        return;
+    }
+    registry->lease = result->lease;
+    lease_renewed(registry, registry->step_sent_ns);
+    beat_later(registry);
+    advance(registry);
+}
+
+static void mark_stored(struct registry *registry)
+{
+    registry->stored = registry->holds_key = true;
+    registry->holder_until_ns = 0;
+    backoff_reset(&registry->backoff);
+    set_state(registry, REGISTRY_REGISTERED, NULL);
+}
+
+static void written(void *context, const struct kv_result *result)
+{
+    struct registry *registry = context;
+    registry->step = NULL;
+    if (result->status == -ENOENT) { /* the store knows no such lease */
+        lease_gone(registry);
+    } else if (result->status < 0) {
+        registry->unsure = true;
+        store_failed(registry, &result->error);
+    } else if (!result->succeeded) {
+        registry->must_look = true; /* the key is not as we thought */
+        advance(registry);
+    } else {
+        registry->revision = result->revision;
+        registry->unsure = false; /* whatever comes late compares with an older one */
+        if (registry->outdated)
+            advance(registry);
+        else
+            mark_stored(registry);
+    }
+}
+
+static int write_key(struct registry *registry)
+{
+    const struct kv *kv = registry->kv;
+    const struct kv_compare unchanged = {
+        .key = registry->key, .target = KV_MOD_REVISION, .value = registry->revision};
+    const struct kv_operation put = {
+        .type = KV_PUT, .key = registry->key, .value = registry->value, .lease = registry->lease};
+    registry->outdated = false;
+    return kv->txn(kv->context, &unchanged, 1, &put, 1, written, registry, &registry->step);
+}
+
+/* The incarnation in a node's value; 0 when there is none. */
+static uint64_t incarnation_of(const char *value, size_t value_bytes)
+{
+    AUTO_JSON json_t *tree = NULL;
+    uint64_t incarnation = 0;
+    if (json_parse(value, value_bytes, "a node", &tree, NULL) < 0 ||
+        json_get_u64(tree, "incarnation", REGISTRY_INCARNATION_MAX, &incarnation, NULL) < 0)
+        return 0;
+    return incarnation;
+}
+
+static void refuse(struct registry *registry, uint64_t holder)
+{
+    struct error error;
+    error_set(&error, -EEXIST,
+              "another firnd is alive under the node name \"%s\" (incarnation %" PRIu64
+              "); give this node a name of its own or stop the other daemon",
+              registry->node, holder);
+    forget_keep_alive(registry);
+    registry->lease = 0; /* runs out unused */
+    set_state(registry, REGISTRY_REFUSED, &error);
+}
+
+/* Dead or alive? Its lease is renewed or runs out within its time to live. */
+static void wait_for_holder(struct registry *registry, uint64_t holder)
+{
+    uint64_t now = registry->loop->now_ns(registry->loop->context);
+    if (registry->holder_until_ns == 0)
+        registry->holder_until_ns =
+            now + (uint64_t)registry->ttl_seconds * NS_PER_SECOND + HOLDER_GRACE_NS;
+    if (now >= registry->holder_until_ns) {
+        refuse(registry, holder);
+        return;
+    }
+    struct error error;
+    error_set(&error, -EEXIST,
+              "the node name \"%s\" is held by an earlier firnd (incarnation %" PRIu64
+              "); if that one is dead its registration ends within %" PRId64 " s",
+              registry->node, holder, registry->ttl_seconds);
+    alarm_set_in(&registry->retry, LOOK_NS);
+    set_state(registry, REGISTRY_CONNECTING, &error);
+}
+
+static void key_read(void *context, const struct kv_result *result)
+{
+    struct registry *registry = context;
+    registry->step = NULL;
+    if (result->status < 0) {
+        store_failed(registry, &result->error);
+        return;
+    }
+    const struct kv_entry *entry = result->entry_count > 0 ? &result->entries[0] : NULL;
+    uint64_t holder = entry != NULL ? incarnation_of(entry->value, entry->value_bytes) : 0;
+    bool ours = entry != NULL && (holder == registry->incarnation ||
+                                  (registry->takeover != 0 && holder == registry->takeover));
+    if (registry->lease != 0 && entry != NULL && !ours) {
+        wait_for_holder(registry, holder);
+        return;
+    }
+    registry->revision = ours ? entry->mod_revision : 0;
+    registry->must_look = false;
+    /* Where an earlier write is on its way yet it would take the place of this very revision. */
+    if (registry->lease != 0 && ours && !registry->unsure && entry->lease == registry->lease &&
+        strcmp(entry->value, registry->value) == 0)
+        mark_stored(registry);
+    else
+        advance(registry); /* writes it, or grants a lease where that ran out while we read */
+}
+
+/* The next step towards "there is a lease, and our key is stored". */
+static void advance(struct registry *registry)
+{
+    const struct kv *kv = registry->kv;
+    int r = 0;
+    if (registry->step != NULL || registry->state == REGISTRY_REFUSED)
+        return;
+    alarm_clear(&registry->retry);
+    registry->step_sent_ns = registry->loop->now_ns(registry->loop->context);
+    if (registry->lease == 0)
+        r = kv->lease_grant(kv->context, registry->ttl_seconds, granted, registry, &registry->step);
+    else if (!registry->stored && !registry->must_look)
+        r = write_key(registry);
+    else if (!registry->stored)
+        r = kv->range(kv->context, registry->key, false, key_read, registry, &registry->step);
+    if (r < 0)
+        start_failed(registry, r);
+}
+
+static void retry_fired(void *user)
+{
+    advance(user);
+}
+
+static int set_value(struct registry *registry, const char *value)
+{
+    size_t value_bytes = strlen(value);
+    if (value_bytes > KV_VALUE_MAX)
+        return -EFBIG;
+    if (incarnation_of(value, value_bytes) != registry->incarnation)
+        return -EINVAL;
+    char *copy = strdup(value);
+    if (copy == NULL)
+        return -ENOMEM;
+    free(registry->value);
+    registry->value = copy;
+    registry->stored = false;
+    registry->outdated = true;
+    return 0;
+}
+
+void registry_abandon(struct registry *registry)
+{
+    if (registry == NULL)
+        return;
+    const struct kv *kv = registry->kv;
+    kv->cancel(kv->context, registry->step);
+    kv->cancel(kv->context, registry->keep_alive);
+    alarm_done(&registry->retry);
+    alarm_done(&registry->beat);
+    free(registry->value);
+    free(registry);
+}
+
+int registry_start(const struct loop *loop, const struct kv *kv,
+                   const struct registry_options *options, const char *value,
+                   registry_callback changed, void *context, struct registry **ret_registry)
+{
+    if (!name_valid(options->node) || !name_valid(options->cluster) || options->ttl_seconds < 1 ||
+        options->incarnation == 0 || options->incarnation > REGISTRY_INCARNATION_MAX)
+        return -EINVAL;
+    struct registry *registry = calloc(1, sizeof(*registry));
+    if (registry == NULL)
+        return -ENOMEM;
+    registry->loop = loop;
+    registry->kv = kv;
+    registry->ttl_seconds = options->ttl_seconds;
+    registry->incarnation = options->incarnation;
+    registry->takeover = options->takeover;
+    registry->changed = changed;
+    registry->context = context;
+    stpcpy(registry->node, options->node);
+    keys_node(registry->key, options->cluster, options->node);
+    backoff_init(&registry->backoff, RETRY_MIN_NS, RETRY_MAX_NS, options->node);
+    int r = set_value(registry, value);
+    if (r == 0)
+        r = alarm_init(&registry->retry, loop, retry_fired, registry);
+    if (r == 0)
+        r = alarm_init(&registry->beat, loop, beat_fired, registry);
+    if (r < 0) {
+        registry_abandon(registry);
+        return r;
+    }
+    alarm_set_in(&registry->retry, 0); /* nothing calls back from inside the starting call */
+    *ret_registry = registry;
+    return 0;
+}
+
+int registry_update(struct registry *registry, const char *value)
+{
+    int r = set_value(registry, value);
+    if (r == 0 && registry->state == REGISTRY_REGISTERED)
+        alarm_set_in(&registry->retry, 0);
+    return r;
+}
+
+int64_t registry_lease(const struct registry *registry)
+{
+    return registry->state == REGISTRY_REGISTERED ? registry->lease : 0;
+}
+
+/* What is left of a registry that was stopped: its last request, or the moment after. */
+struct farewell {
+    struct alarm alarm;
+    void (*done)(void *context);
+    void *context;
+};
+
+static void farewell_end(void *user)
+{
+    struct farewell *farewell = user;
+    void (*done)(void *) = farewell->done;
+    void *context = farewell->context;
+    alarm_done(&farewell->alarm);
+    free(farewell);
+    if (done != NULL)
+        done(context);
+}
+
+static void revoked(void *context, const struct kv_result *result)
+{
+    (void)result; /* when it failed, the lease runs out */
+    farewell_end(context);
+}
+
+void registry_stop(struct registry *registry, void (*done)(void *context), void *context)
+{
+    if (registry == NULL)
+        return;
+    const struct kv *kv = registry->kv;
+    struct farewell *farewell = calloc(1, sizeof(*farewell));
+    if (farewell == NULL || alarm_init(&farewell->alarm, registry->loop, farewell_end, farewell)) {
+        free(farewell);
+        registry_abandon(registry);
+        if (done != NULL) /* without memory there is no later */
+            done(context);
+        return;
+    }
+    farewell->done = done;
+    farewell->context = context;
+    int64_t lease = registry->lease;
+    registry_abandon(registry);
+    struct kv_request *request;
+    if (lease == 0 || kv->lease_revoke(kv->context, lease, revoked, farewell, &request) < 0)
+        alarm_set_in(&farewell->alarm, 0);
+}

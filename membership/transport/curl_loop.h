@@ -1,0 +1,52 @@
+/*
+ * libcurl's multi interface on a `struct loop`.
+ *
+ * Problem: libcurl forbids most of its functions inside its own callbacks, but whoever receives
+ * data wants to do just those things: cancel the transfer, start the next one. So a write callback
+ * only puts bytes aside and calls curl_loop_touch(); once libcurl has returned, the loop calls
+ * `received`, and then `finished` of the transfers that ended. In those everything is allowed.
+ *
+ * A descriptor that the event loop refuses to watch (no memory) is not fatal: libcurl's own timers
+ * still run, and the transfer ends at its deadline.
+ */
+#pragma once
+
+#include <curl/curl.h>
+#include <stdbool.h>
+
+#include "membership/transport/loop.h"
+
+/* A peer whose cable was cut is noticed by the kernel even on a connection that waits for nothing.
+ */
+#define CURL_LOOP_KEEP_ALIVE_IDLE_S     5L
+#define CURL_LOOP_KEEP_ALIVE_INTERVAL_S 2L
+
+struct curl_loop;
+
+struct curl_transfer {
+    CURL *easy; /* the owner's; its CURLOPT_PRIVATE belongs to the curl_loop */
+    void (*received)(struct curl_transfer *transfer);                /* NULL: it is never touched */
+    void (*finished)(struct curl_transfer *transfer, CURLcode code); /* removed, unless it stays */
+    struct curl_transfer *touched_next;
+    bool touched;
+    bool stays; /* it is not removed when it has finished: the owner goes on with its connection */
+};
+
+int curl_loop_new(const struct loop *loop, struct curl_loop **ret_curl) CHECK_RESULT;
+/** curl_loop_free() - all transfers are removed before; not inside their callbacks; NULL allowed */
+void curl_loop_free(struct curl_loop *curl);
+const struct loop *curl_loop_of(const struct curl_loop *curl);
+
+/** curl_loop_add() - start; calls back from the loop only. Return: 0, -ENOMEM or -EIO */
+int curl_loop_add(struct curl_loop *curl, struct curl_transfer *transfer) CHECK_RESULT;
+/** curl_loop_remove() - abort; it does not call back any more. Not inside libcurl's callbacks */
+void curl_loop_remove(struct curl_loop *curl, struct curl_transfer *transfer);
+/**
+ * curl_transfer_status() - libcurl's code as an errno
+ *
+ * Return: 0, -ECONNREFUSED, -EHOSTUNREACH (also: no such name), -ETIMEDOUT, -ECONNRESET, -EINVAL
+ * (the URL), -ENOMEM, -EPROTO (TLS, not HTTP, ...).
+ */
+int curl_transfer_status(const struct curl_transfer *transfer, CURLcode code);
+/** curl_loop_touch() - from libcurl's callbacks: have `received` called as soon as that is safe */
+void curl_loop_touch(struct curl_loop *curl, struct curl_transfer *transfer);

@@ -1,0 +1,238 @@
+#include "model/data/data_digests.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/file_list.h"
+#include "base/log.h"
+#include "model/data/token_row.h"
+
+#define YOUNG_NS  (2 * NS_PER_SECOND)
+#define ENTRY_MAX 256
+
+/* What the file system says of the files of a data set. */
+struct survey {
+    struct hash_stream *stream;
+    uint64_t size_bytes;
+    uint64_t modified_ns, changed_ns; /* the newest ones */
+};
+
+static uint64_t nanoseconds(struct timespec time)
+{
+    return (uint64_t)time.tv_sec * NS_PER_SECOND + (uint64_t)time.tv_nsec;
+}
+
+static int add_file(struct survey *survey, const struct listed_file *file, struct error *error)
+{
+    struct stat status;
+
+    if (stat(file->path, &status) < 0)
+        return error_set(error, -errno, "data: %s: %s", file->path, strerror(errno));
+    const uint64_t facts[] = {status.st_dev, status.st_ino, (uint64_t)status.st_size,
+                              (uint64_t)status.st_mtim.tv_sec, (uint64_t)status.st_mtim.tv_nsec};
+    hash_stream_add(survey->stream, file->path, strlen(file->path) + 1);
+    hash_stream_add(survey->stream, facts, sizeof(facts));
+    survey->size_bytes += (uint64_t)status.st_size;
+    survey->modified_ns = MAX(survey->modified_ns, nanoseconds(status.st_mtim));
+    survey->changed_ns = MAX(survey->changed_ns, nanoseconds(status.st_ctim));
+    return 0;
+}
+
+/* The count keeps lists apart: a file that moves from one to another makes other data. */
+static int add_list(struct survey *survey, const char *key, const char *const *paths,
+                    unsigned path_count, struct error *error)
+{
+    CLEANUP(file_list_done) struct file_list files = {0};
+    int r = path_count > 0 ? file_list_find(key, paths, path_count, &files, error) : 0;
+    const uint64_t count = files.count;
+
+    hash_stream_add(survey->stream, &count, sizeof(count));
+    for (size_t i = 0; r == 0 && i < files.count; i++)
+        r = add_file(survey, &files.files[i], error);
+    return r;
+}
+
+static int survey_files(const struct dataset_options *options, struct survey *ret_survey,
+                        struct hash128 *ret_identity, struct error *error)
+{
+    *ret_survey = (struct survey){.stream = hash_stream_new()};
+    if (ret_survey->stream == NULL)
+        return error_set(error, -ENOMEM, "data: no memory for the names of its files");
+    int r = add_list(ret_survey, "data.path", options->paths, options->path_count, error);
+    if (r == 0)
+        r = add_list(ret_survey, "data.mask", options->mask_paths, options->mask_path_count, error);
+    if (r == 0)
+        r = add_list(ret_survey, "data.validation", &options->validation_path,
+                     options->validation_path != NULL, error);
+    if (r == 0)
+        r = add_list(ret_survey, "data.validation_mask", &options->validation_mask_path,
+                     options->validation_mask_path != NULL, error);
+    *ret_identity = hash_stream_result(ret_survey->stream);
+    hash_stream_free(ret_survey->stream);
+    return r;
+}
+
+/* Every change moves the newest time of change, even one that sets the other times back. */
+static struct hash128 key_of(const struct dataset_options *options, struct hash128 identity,
+                             uint64_t changed_ns)
+{
+    const uint64_t words[] = {(uint64_t)options->format, options->vocab, identity.high,
+                              identity.low, changed_ns};
+    return hash_xxh3(words, sizeof(words));
+}
+
+/* ---- entries ---- */
+
+static int entry_path(const struct data_memo *memo, char ret_path[PATH_MAX])
+{
+    char name[HASH128_TEXT_SIZE];
+
+    hash128_text(memo->key, name);
+    int length = snprintf(ret_path, PATH_MAX, "%s/%s", memo->folder, name);
+    return length < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static void entry_text(struct hash128 key, struct hash128 digest, char ret_text[ENTRY_MAX])
+{
+    char words[2][HASH128_TEXT_SIZE], check[HASH128_TEXT_SIZE];
+
+    hash128_text(key, words[0]);
+    hash128_text(digest, words[1]);
+    int length = snprintf(ret_text, ENTRY_MAX, "firn data digest 1\nkey %s\ndigest %s\n", words[0],
+                          words[1]);
+    hash128_text(hash_xxh3(ret_text, (size_t)length), check);
+    snprintf(ret_text + length, (size_t)(ENTRY_MAX - length), "check %s\n", check);
+}
+
+/* What is right is the very text that this program would write. */
+static bool look_up(struct data_memo *memo, const char *path)
+{
+    struct bytes text = {0};
+    struct error error = {0};
+    char digest[HASH128_TEXT_SIZE], right[ENTRY_MAX];
+
+    if (file_read(path, ENTRY_MAX, &text, &error) < 0)
+        return false;
+    bool read = sscanf((const char *)text.data, "firn data digest 1\nkey %*32s\ndigest %32s\n",
+                       digest) == 1 &&
+                hash128_parse(digest, &memo->digest);
+    if (read) {
+        entry_text(memo->key, memo->digest, right);
+        memo->known =
+            text.size_bytes == strlen(right) && memcmp(text.data, right, text.size_bytes) == 0;
+    }
+    bytes_done(&text);
+    return memo->known;
+}
+
+/* Whoever reads replaces the entry, so the lock may be on one that is no longer there; who gets it
+ * looks the entry up once more. */
+static void wait_for_turn(struct data_memo *memo, const char *path,
+                          const struct dataset_listener *listener)
+{
+    int r;
+
+    memo->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (memo->lock < 0) {
+        log_warning("%s: %s: this worker reads the data for itself", path, strerror(errno));
+        return;
+    }
+    r = flock(memo->lock, LOCK_EX | LOCK_NB);
+    if (r < 0 && listener->reading != NULL)
+        listener->reading(listener->context, 0, 0);
+    if (r < 0)
+        do
+            r = flock(memo->lock, LOCK_EX);
+        while (r < 0 && errno == EINTR);
+    if (r < 0)
+        log_warning("locking %s: %s: this worker reads the data for itself", path, strerror(errno));
+}
+
+static void consult(struct data_memo *memo, const struct dataset_listener *listener)
+{
+    char path[PATH_MAX];
+    struct error error = {0};
+
+    int r = file_make_directories(memo->folder, 0755, &error);
+    if (r == 0)
+        r = entry_path(memo, path);
+    if (r < 0) {
+        log_warning("nothing is kept of the data: %s", error.code ? error.text : strerror(-r));
+        memo->folder = NULL;
+        return;
+    }
+    if (look_up(memo, path))
+        return;
+    wait_for_turn(memo, path, listener);
+    if (look_up(memo, path))
+        data_memo_done(memo); /* the next one may go on */
+    else
+        log_info("nothing right is known of the training data in %s: it is read", path);
+}
+
+/* ---- the call's three parts ---- */
+
+int data_memo_begin(const struct dataset_options *options, struct data_memo *ret_memo,
+                    struct error *error)
+{
+    struct survey survey;
+
+    *ret_memo = (struct data_memo){.lock = -1,
+                                   .folder = options->memo_folder,
+                                   .began_ns = clock_real()->realtime_ns(clock_real()->context)};
+    int r = survey_files(options, &survey, &ret_memo->identity, error);
+    ret_memo->watched = survey.size_bytes > dataset_memory_max(options);
+    if (r < 0 || !ret_memo->watched || ret_memo->folder == NULL)
+        return r;
+    ret_memo->key = key_of(options, ret_memo->identity, survey.changed_ns);
+    ret_memo->newest_ns = survey.modified_ns;
+    consult(ret_memo, &options->listener);
+    return 0;
+}
+
+static void keep(const struct data_memo *memo, struct hash128 digest)
+{
+    char path[PATH_MAX], text[ENTRY_MAX];
+    struct error error = {0};
+
+    entry_text(memo->key, digest, text);
+    if (entry_path(memo, path) == 0 && file_replace(path, text, strlen(text), 0644, &error) < 0)
+        log_warning("every worker will read the data for itself: %s", error.text);
+}
+
+int data_memo_end(struct data_memo *memo, const struct dataset_options *options,
+                  struct hash128 digest, struct error *error)
+{
+    struct survey survey;
+    struct hash128 identity;
+
+    if (!memo->watched)
+        return 0;
+    int r = survey_files(options, &survey, &identity, error);
+    if (r < 0)
+        return r;
+    if (!hash128_equal(identity, memo->identity))
+        return error_set(
+            error, -EIO,
+            "data: a file of data.path, data.validation or of their masks changed while "
+            "it was read: start the job when nothing writes to them any more");
+    bool same = hash128_equal(key_of(options, identity, survey.changed_ns), memo->key);
+    if (memo->folder != NULL && !memo->known && same &&
+        memo->newest_ns + YOUNG_NS <= memo->began_ns)
+        keep(memo, digest);
+    return 0;
+}
+
+void data_memo_done(struct data_memo *memo)
+{
+    close_descriptor(&memo->lock);
+    memo->lock = -1;
+}

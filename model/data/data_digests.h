@@ -1,0 +1,42 @@
+/*
+ * A node reads large training data once, not once for each worker and start: whether all tokens are
+ * in the vocabulary, and the digest of the data, are kept in a folder that all workers of the node
+ * share. Only data that is mapped is treated so; what is copied into memory is read anyway.
+ *
+ * An entry's name is a digest of the format, the vocabulary, and path, device, inode, size and
+ * times of every file, so data that changed has another name, and no entry. Workers that start
+ * together queue for a lock on the entry: the first one reads, and the others find what it wrote. A
+ * damaged entry counts as none. The folder may be removed at any time.
+ *
+ * Files that were modified less than two seconds before they are read get no entry: a write in the
+ * same tick of the file system's clock would not be seen in their times.
+ */
+#pragma once
+
+#include "model/data/dataset.h"
+
+struct data_memo {
+    bool watched;            /* the data is large: its files must not change while they are read */
+    bool known;              /* @digest is that of the data, whose tokens are in the vocabulary */
+    struct hash128 digest;   /* where it is known */
+    struct hash128 identity; /* of all files */
+    uint64_t newest_ns;      /* when the last of the files was modified */
+    uint64_t began_ns;       /* wall clock */
+    struct hash128 key;      /* the entry's name */
+    const char *folder;      /* NULL: nothing is kept */
+    int lock;                /* on the entry while this process reads, else -1 */
+};
+
+/**
+ * data_memo_begin() - look @options' data up, before any of it is opened; waits while another
+ * process reads the same data
+ * @ret_memo: to be closed by data_memo_done() in any case; dataset_options.memo_folder is borrowed
+ */
+int data_memo_begin(const struct dataset_options *options, struct data_memo *ret_memo,
+                    struct error *error) CHECK_RESULT;
+
+/** data_memo_end() - all was read and is right: keep @digest; -EIO where a file changed meanwhile
+ */
+int data_memo_end(struct data_memo *memo, const struct dataset_options *options,
+                  struct hash128 digest, struct error *error) CHECK_RESULT;
+void data_memo_done(struct data_memo *memo);

@@ -1,0 +1,382 @@
+/*
+ * Samples: which tokens each one is, which are held out, in which order an epoch visits the rest.
+ * Where the tokens lie is model/data/token_row.h's concern, which of them count model/data/loss_mask.h's.
+ */
+#include "model/data/dataset.h"
+
+#include <errno.h>
+
+#include "base/file_list.h"
+#include "base/philox.h"
+#include "model/data/data_digests.h"
+#include "model/data/loss_mask.h"
+#include "model/net/streams.h"
+#include "model/data/token_row.h"
+
+/* Tokens that samples are cut from, and which of them count. */
+struct text {
+    struct token_row tokens;
+    struct loss_mask mask;
+    uint64_t sample_count;
+    struct file_list files; /* until the digest is known */
+};
+
+struct dataset {
+    struct text text;
+    struct text validation_text;            /* empty unless validation has its own data */
+    const struct text *validation;          /* what validation samples are read from */
+    uint64_t validation_first;              /* its first sample there */
+    uint64_t train_count, validation_count; /* samples */
+    unsigned context;
+    struct philox_key order_key;
+    struct hash128 digest;
+    bool was_known;
+};
+
+static int check_options(const struct dataset_options *options, struct error *error)
+{
+    if (options->path_count == 0)
+        return error_set(error, -EINVAL, "data.path: no path is given");
+    if (options->validation_path == NULL &&
+        !(options->validation_share >= 0.0 && options->validation_share < 1.0))
+        return error_set(error, -EINVAL, "data.validation: a share of %g: 0 <= share < 1 is needed",
+                         options->validation_share);
+    if (options->context == 0 || options->vocab == 0)
+        return error_set(error, -EINVAL, "data: context and vocabulary must not be 0");
+    return 0;
+}
+
+/* Which files a text is made of, and what the job file calls them. */
+struct text_source {
+    const char *key, *mask_key;
+    const char *const *paths, *const *mask_paths;
+    unsigned path_count, mask_path_count;
+};
+
+/* Sample i needs tokens [iT, iT + T], its last target included. */
+static int count_samples(const struct text_source *source, const struct token_row *row,
+                         unsigned context, uint64_t *ret_count, struct error *error)
+{
+    *ret_count = row->count == 0 ? 0 : (row->count - 1) / context;
+    if (*ret_count > 0)
+        return 0;
+    return error_set(error, -ENODATA,
+                     "%s: %s: %llu tokens are too few: one sample needs %llu (model.context and "
+                     "one)",
+                     source->key, source->path_count == 1 ? source->paths[0] : "all together",
+                     (unsigned long long)row->count, (unsigned long long)context + 1);
+}
+
+static int open_mask(const struct dataset_options *options, const struct text_source *source,
+                     const struct file_list *files, struct text *text, struct error *error)
+{
+    const struct loss_mask_options mask_options = {.key = source->mask_key,
+                                                   .paths = source->mask_paths,
+                                                   .path_count = source->mask_path_count,
+                                                   .files = files,
+                                                   .row = &text->tokens,
+                                                   .context = options->context,
+                                                   .sample_count = text->sample_count,
+                                                   .memory_max_bytes = dataset_memory_max(options),
+                                                   .map_min_bytes = TOKEN_ROW_MAP_MIN};
+    return loss_mask_open(&mask_options, &text->mask, error);
+}
+
+static struct token_row_options row_options(const struct dataset_options *options,
+                                            const struct file_list *files)
+{
+    return (struct token_row_options){.format = options->format,
+                                      .files = files,
+                                      .vocab = options->vocab,
+                                      .memory_max_bytes = dataset_memory_max(options),
+                                      .map_min_bytes = TOKEN_ROW_MAP_MIN,
+                                      .check_later = true};
+}
+
+/* What is open after a failure is the data set's to close. */
+static int open_text(const struct dataset_options *options, const struct text_source *source,
+                     struct text *text, struct error *error)
+{
+    int r = file_list_find(source->key, source->paths, source->path_count, &text->files, error);
+    if (r < 0)
+        return r;
+
+    const struct token_row_options tokens = row_options(options, &text->files);
+    r = token_row_open(&tokens, &text->tokens, error);
+    if (r == 0)
+        r = count_samples(source, &text->tokens, options->context, &text->sample_count, error);
+    return r < 0 ? r : open_mask(options, source, &text->files, text, error);
+}
+
+static int open_texts(const struct dataset_options *options, struct dataset *dataset,
+                      struct error *error)
+{
+    const struct text_source source = {"data.path",         "data.mask",
+                                       options->paths,      options->mask_paths,
+                                       options->path_count, options->mask_path_count};
+    const struct text_source validation = {"data.validation",
+                                           "data.validation_mask",
+                                           &options->validation_path,
+                                           &options->validation_mask_path,
+                                           1,
+                                           options->validation_mask_path != NULL};
+
+    int r = open_text(options, &source, &dataset->text, error);
+    if (r == 0 && options->validation_path != NULL)
+        r = open_text(options, &validation, &dataset->validation_text, error);
+    return r;
+}
+
+/* A share that is asked for gets at least one sample, and training keeps at least one. */
+static uint64_t held_out(uint64_t sample_count, double share)
+{
+    if (share == 0.0 || sample_count < 2)
+        return 0;
+    uint64_t count = (uint64_t)((double)sample_count * share);
+    return MIN(MAX(count, (uint64_t)1), sample_count - 1);
+}
+
+static void split(struct dataset *dataset, const struct dataset_options *options)
+{
+    uint64_t sample_count = dataset->text.sample_count;
+
+    if (options->validation_path != NULL) {
+        dataset->train_count = sample_count;
+        dataset->validation = &dataset->validation_text;
+        dataset->validation_count = dataset->validation_text.sample_count;
+        return;
+    }
+    dataset->validation_count = held_out(sample_count, options->validation_share);
+    dataset->train_count = sample_count - dataset->validation_count;
+    dataset->validation = &dataset->text;
+    dataset->validation_first = dataset->train_count;
+}
+
+static int check_something_counts(const struct dataset *dataset, struct error *error)
+{
+    const struct loss_mask *mask = &dataset->text.mask;
+    uint64_t sample = 0;
+
+    while (loss_mask_is_given(mask) && sample < dataset->train_count &&
+           loss_mask_count(mask, sample) == 0)
+        sample++;
+    if (sample < dataset->train_count)
+        return 0;
+    return error_set(error, -ENODATA,
+                     "data.mask: no token of any training sample counts in the loss: all of its "
+                     "bytes are 0 there");
+}
+
+/* The counts keep the two rows apart: moving a token from one to the other is other data. Tokens of
+ * mapped files are looked at here for the first time, so that they are read once. */
+static int digest_texts(struct dataset *dataset, const struct dataset_options *options,
+                        struct error *error)
+{
+    const struct text *texts[] = {&dataset->text, &dataset->validation_text};
+    const uint64_t head[] = {(uint64_t)options->format, texts[0]->tokens.count,
+                             texts[1]->tokens.count};
+    struct token_row_progress progress = {.listener = &options->listener};
+    struct hash_stream *stream = hash_stream_new();
+    int r = 0;
+
+    if (stream == NULL)
+        return error_set(error, -ENOMEM, "data: no memory for the digest");
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        if (texts[i]->tokens.unchecked)
+            progress.total_bytes += texts[i]->tokens.count * texts[i]->tokens.token_bytes;
+    hash_stream_add(stream, head, sizeof(head));
+    for (size_t i = 0; r == 0 && i < ARRAY_COUNT(texts); i++) {
+        const struct token_row_options tokens = row_options(options, &texts[i]->files);
+        r = token_row_scan(&texts[i]->tokens, &tokens, &progress, stream, error);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        token_row_hash(&texts[i]->mask.bytes, stream);
+    dataset->digest = hash_stream_result(stream);
+    hash_stream_free(stream);
+    return r;
+}
+
+/* A token that is not one of the vocabulary is not looked for where another worker has looked. */
+static int learn_digest(struct dataset *dataset, const struct dataset_options *options,
+                        struct data_memo *memo, struct error *error)
+{
+    int r = 0;
+
+    dataset->was_known = memo->known;
+    if (memo->known)
+        dataset->digest = memo->digest;
+    else
+        r = digest_texts(dataset, options, error);
+    return r < 0 ? r : data_memo_end(memo, options, dataset->digest, error);
+}
+
+static int fill(struct dataset *dataset, const struct dataset_options *options, struct error *error)
+{
+    CLEANUP(data_memo_done) struct data_memo memo;
+    int r = data_memo_begin(options, &memo, error);
+    if (r == 0)
+        r = open_texts(options, dataset, error);
+    if (r < 0)
+        return r;
+    split(dataset, options);
+    r = check_something_counts(dataset, error);
+    return r < 0 ? r : learn_digest(dataset, options, &memo, error);
+}
+
+int dataset_open(const struct dataset_options *options, struct dataset **ret_dataset,
+                 struct error *error)
+{
+    int r = check_options(options, error);
+    if (r < 0)
+        return r;
+    struct dataset *dataset = calloc(1, sizeof(*dataset));
+    if (dataset == NULL)
+        return error_set(error, -ENOMEM, "data: no memory");
+
+    dataset->context = options->context;
+    dataset->order_key = philox_key_make(options->seed, MODEL_STREAM_SHUFFLE);
+    r = fill(dataset, options, error);
+    file_list_done(&dataset->text.files);
+    file_list_done(&dataset->validation_text.files);
+    if (r < 0) {
+        dataset_close(dataset);
+        return r;
+    }
+    *ret_dataset = dataset;
+    return 0;
+}
+
+static void close_text(struct text *text)
+{
+    token_row_done(&text->tokens);
+    loss_mask_done(&text->mask);
+}
+
+void dataset_close(struct dataset *dataset)
+{
+    if (dataset == NULL)
+        return;
+    close_text(&dataset->text);
+    close_text(&dataset->validation_text);
+    free(dataset);
+}
+
+struct hash128 dataset_digest(const struct dataset *dataset)
+{
+    return dataset->digest;
+}
+
+bool dataset_was_known(const struct dataset *dataset)
+{
+    return dataset->was_known;
+}
+
+uint64_t dataset_memory_max(const struct dataset_options *options)
+{
+    return options->memory_max_bytes > 0 ? options->memory_max_bytes : TOKEN_ROW_MEMORY_MAX;
+}
+
+static void add_text_bytes(const struct text *text, uint64_t *copied, uint64_t *mapped)
+{
+    token_row_held_bytes(&text->tokens, copied, mapped);
+    if (text->mask.bytes.count > 0)
+        token_row_held_bytes(&text->mask.bytes, copied, mapped);
+}
+
+void dataset_held_bytes(const struct dataset *dataset, uint64_t *ret_copied, uint64_t *ret_mapped)
+{
+    *ret_copied = *ret_mapped = 0;
+    add_text_bytes(&dataset->text, ret_copied, ret_mapped);
+    add_text_bytes(&dataset->validation_text, ret_copied, ret_mapped);
+}
+
+uint64_t dataset_token_count(const struct dataset *dataset)
+{
+    return dataset->text.tokens.count + dataset->validation_text.tokens.count;
+}
+
+uint64_t dataset_train_count(const struct dataset *dataset)
+{
+    return dataset->train_count;
+}
+
+uint64_t dataset_validation_count(const struct dataset *dataset)
+{
+    return dataset->validation_count;
+}
+
+static void read_sample(const struct text *text, uint64_t sample, unsigned context,
+                        int32_t *ret_tokens, int32_t *ret_targets)
+{
+    token_row_read(&text->tokens, sample * context, context, ret_tokens);
+    token_row_read(&text->tokens, sample * context + 1, context, ret_targets);
+    if (loss_mask_is_given(&text->mask))
+        loss_mask_apply(&text->mask, sample * context + 1, context, ret_targets);
+}
+
+/* Each epoch has a key of its own, so its order needs neither memory nor the epochs before it. */
+static struct philox_key epoch_key(const struct dataset *dataset, uint64_t epoch)
+{
+    uint32_t words[4];
+    philox_block(dataset->order_key, epoch, 0, words);
+    return (struct philox_key){.word = {words[0], words[1]}};
+}
+
+/* The sample of the text that is the job's @position-th. */
+static uint64_t train_sample(const struct dataset *dataset, uint64_t position)
+{
+    uint64_t epoch = position / dataset->train_count, index = position % dataset->train_count;
+
+    return philox_permute(epoch_key(dataset, epoch), index, dataset->train_count);
+}
+
+void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                         int32_t *ret_tokens, int32_t *ret_targets)
+{
+    for (unsigned i = 0; i < batch; i++) {
+        size_t row = (size_t)i * dataset->context;
+        read_sample(&dataset->text, train_sample(dataset, first_sample + i), dataset->context,
+                    ret_tokens + row, ret_targets + row);
+    }
+}
+
+void dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                              int32_t *ret_tokens, int32_t *ret_targets)
+{
+    assert(dataset->validation_count > 0);
+    for (unsigned i = 0; i < batch; i++) {
+        size_t row = (size_t)i * dataset->context;
+        uint64_t sample = MIN(first_sample + i, dataset->validation_count - 1);
+        read_sample(dataset->validation, dataset->validation_first + sample, dataset->context,
+                    ret_tokens + row, ret_targets + row);
+        for (unsigned k = 0; sample < first_sample + i && k < dataset->context; k++)
+            ret_targets[row + k] = -1;
+    }
+}
+
+uint64_t dataset_train_counted(const struct dataset *dataset, uint64_t first_sample, uint64_t count)
+{
+    const struct loss_mask *mask = &dataset->text.mask;
+    uint64_t counted = 0;
+
+    if (!loss_mask_is_given(mask))
+        return count * dataset->context;
+    for (uint64_t i = 0; i < count; i++)
+        counted += loss_mask_count(mask, train_sample(dataset, first_sample + i));
+    return counted;
+}
+
+uint64_t dataset_validation_counted(const struct dataset *dataset, uint64_t first_sample,
+                                    uint64_t count)
+{
+    const struct loss_mask *mask = &dataset->validation->mask;
+    uint64_t counted = 0, after = MIN(first_sample + count, dataset->validation_count);
+
+    if (first_sample >= after)
+        return 0;
+    if (!loss_mask_is_given(mask))
+        return (after - first_sample) * dataset->context;
+    for (uint64_t sample = first_sample; sample < after; sample++)
+        counted += loss_mask_count(mask, dataset->validation_first + sample);
+    return counted;
+}

@@ -1,0 +1,379 @@
+/*
+ * The buffers of a stage. They come from one device allocation: a carver walks the layout twice,
+ * first to measure it, then to hand out addresses, so that stage_memory_bytes() and stage_new()
+ * cannot disagree and a planner may trust the number.
+ *
+ * Per slot: tokens, the residual stream at every cut, what each unit keeps. Shared by all slots:
+ * the scratch buffers and the two stream gradients.
+ */
+#include "model/net/stage.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/checked.h"
+#include "model/net/rotary.h"
+#include "model/net/stage_private.h"
+
+#define BUFFER_ALIGN 64
+
+struct carver {
+    char *base; /* NULL: only measure */
+    size_t activation_size;
+    size_t used_bytes;
+    bool overflow;
+};
+
+static void *carve_elements(struct carver *carver, size_t rows, size_t columns, size_t element_size)
+{
+    size_t size_bytes, end;
+    void *buffer = carver->base == NULL ? NULL : carver->base + carver->used_bytes;
+
+    if (checked_multiply(rows, columns, &size_bytes) ||
+        checked_multiply(size_bytes, element_size, &size_bytes) ||
+        checked_add(size_bytes, BUFFER_ALIGN - 1, &size_bytes) ||
+        checked_add(carver->used_bytes, size_bytes / BUFFER_ALIGN * BUFFER_ALIGN, &end)) {
+        carver->overflow = true;
+        return NULL;
+    }
+    carver->used_bytes = end;
+    return buffer;
+}
+
+/* @rows x @columns activations */
+static void *carve(struct carver *carver, size_t rows, size_t columns)
+{
+    return carve_elements(carver, rows, columns, carver->activation_size);
+}
+
+/* Statistics and tokens have 4 bytes an element whatever activations have. */
+static void *carve_words(struct carver *carver, size_t rows, size_t columns)
+{
+    return carve_elements(carver, rows, columns, sizeof(float));
+}
+
+static struct activations carve_activations(struct carver *carver, const struct model_spec *spec,
+                                            enum unit_kind kind, size_t rows)
+{
+    struct activations kept = {0};
+
+    if (kind == UNIT_EMBEDDING)
+        return kept;
+    kept.norm = carve(carver, rows, spec->width);
+    if (spec->family == MODEL_GPT2)
+        kept.mean = carve_words(carver, rows, 1);
+    kept.rstd = carve_words(carver, rows, 1);
+    if (kind == UNIT_HEAD) {
+        kept.logits = carve(carver, rows, model_logits_stride(spec));
+        kept.losses = carve_words(carver, rows, 1);
+        return kept;
+    }
+    struct unit_widths widths = model_unit_widths(spec, kind);
+    kept.wide = carve(carver, rows, widths.wide);
+    kept.mixed = carve(carver, rows, widths.mixed);
+    if (kind == UNIT_ATTENTION)
+        kept.log_sum = carve_words(carver, rows, spec->heads);
+    return kept;
+}
+
+static enum unit_kind unit_kind_of(const struct model_spec *spec, unsigned unit)
+{
+    struct unit_layout layout;
+    model_unit_layout(spec, unit, &layout);
+    return layout.kind;
+}
+
+/* Measures when @slot is NULL. */
+static void carve_slot(struct carver *carver, const struct stage_options *options, size_t rows,
+                       struct stage_slot *slot)
+{
+    struct stage_slot measured = {0};
+    const struct model_spec *spec = options->spec;
+    unsigned end = options->first_unit + options->unit_count;
+    bool has_embedding = options->first_unit == 0, has_head = end == model_unit_count(spec);
+
+    if (slot == NULL)
+        slot = &measured;
+    if (has_embedding)
+        slot->tokens = carve_words(carver, rows, 1);
+    if (has_head)
+        slot->targets = carve_words(carver, rows, 1);
+    for (unsigned i = 0; i <= options->unit_count; i++) {
+        bool exists = !(i == 0 && has_embedding) && !(i == options->unit_count && has_head);
+        void *stream = exists ? carve(carver, rows, spec->width) : NULL;
+        if (slot->streams != NULL)
+            slot->streams[i] = stream;
+    }
+    for (unsigned i = 0; i < options->unit_count; i++) {
+        enum unit_kind kind = unit_kind_of(spec, options->first_unit + i);
+        struct activations kept = {0};
+        if (!stage_recomputes(options->recompute, kind))
+            kept = carve_activations(carver, spec, kind, rows);
+        if (slot->activations != NULL)
+            slot->activations[i] = kept;
+    }
+}
+
+/* One set for each kind of unit that keeps nothing: one backward runs at a time. */
+static void carve_again(struct carver *carver, const struct stage_options *options, size_t rows,
+                        struct stage *stage)
+{
+    bool carved[UNIT_HEAD + 1] = {false};
+
+    for (unsigned i = 0; i < options->unit_count; i++) {
+        enum unit_kind kind = unit_kind_of(options->spec, options->first_unit + i);
+        if (!carved[kind] && stage_recomputes(options->recompute, kind))
+            stage->again[kind] = carve_activations(carver, options->spec, kind, rows);
+        carved[kind] = true;
+    }
+}
+
+static bool has_attention(const struct stage_options *options)
+{
+    for (unsigned i = 0; i < options->unit_count; i++)
+        if (unit_kind_of(options->spec, options->first_unit + i) == UNIT_ATTENTION)
+            return true;
+    return false;
+}
+
+/* What a llama's queries and keys go through before attention. */
+static void carve_heads(struct carver *carver, const struct stage_options *options, size_t rows,
+                        struct stage *stage)
+{
+    const struct model_spec *spec = options->spec;
+
+    if (spec->family != MODEL_LLAMA || !has_attention(options))
+        return;
+    stage->rotary_angles = carve_words(carver, spec->context, spec->head_width);
+    if (!spec->qk_norm)
+        return;
+    stage->normed_heads = carve(carver, rows, model_unit_widths(spec, UNIT_ATTENTION).wide);
+    stage->head_rstd = carve_words(carver, rows, spec->heads + spec->kv_heads);
+}
+
+/* Measures when @stage is NULL. */
+static void carve_stage(struct carver *carver, const struct stage_options *options,
+                        struct stage *stage)
+{
+    struct stage measured = {0};
+    const struct model_spec *spec = options->spec;
+    size_t rows = (size_t)options->batch * spec->context, width = spec->width;
+
+    if (stage == NULL)
+        stage = &measured;
+    for (unsigned i = 0; i < options->slots && !carver->overflow; i++)
+        carve_slot(carver, options, rows, stage->slots == NULL ? NULL : &stage->slots[i]);
+    carve_again(carver, options, rows, stage);
+    stage->scratch = carve(carver, rows, stage_scratch_width(spec));
+    stage->scratch_wide = carve(carver, rows, stage_scratch_wide_width(spec));
+    carve_heads(carver, options, rows, stage);
+    stage->stream_gradient = carve(carver, rows, width);
+    if (options->first_unit != 0)
+        stage->input_gradient = carve(carver, rows, width);
+}
+
+/* What computes attention is chosen before memory is counted: it may take some of its own. */
+static int prepare(const struct stage_options *options)
+{
+    const struct kernel_attention shape = stage_attention_of(options->spec, options->batch);
+
+    return has_attention(options) ? options->kernel->attention_prepare(options->device, shape) : 0;
+}
+
+size_t stage_memory_bytes(const struct stage_options *options)
+{
+    struct carver carver = {.activation_size = options->kernel->activation_size};
+    carve_stage(&carver, options, NULL);
+    return carver.overflow || prepare(options) < 0 ? SIZE_MAX : carver.used_bytes;
+}
+
+/* The host side: everything that does not lie on the device. */
+static int allocate_tables(struct stage *stage)
+{
+    stage->layouts = calloc(stage->unit_count, sizeof(*stage->layouts));
+    stage->slots = calloc(stage->slot_count, sizeof(*stage->slots));
+    stage->host_losses = calloc(stage->rows, sizeof(*stage->host_losses));
+    stage->recorded_weights = calloc(stage->unit_count, sizeof(*stage->recorded_weights));
+    if (stage->kernel->event_new(stage->device, &stage->losses_here))
+        return -ENOMEM;
+    if (stage->layouts == NULL || stage->slots == NULL || stage->host_losses == NULL ||
+        stage->recorded_weights == NULL ||
+        recordings_new(stage->kernel, stage->device, stage_forward_place(stage, stage->slot_count),
+                       &stage->recordings))
+        return -ENOMEM;
+
+    for (unsigned i = 0; i < stage->unit_count; i++)
+        model_unit_layout(&stage->spec, stage->first_unit + i, &stage->layouts[i]);
+    for (unsigned i = 0; i < stage->slot_count; i++) {
+        struct stage_slot *slot = &stage->slots[i];
+        slot->streams = calloc(stage->unit_count + 1, sizeof(*slot->streams));
+        slot->activations = calloc(stage->unit_count, sizeof(*slot->activations));
+        if (slot->streams == NULL || slot->activations == NULL)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int make_rotary_angles(struct stage *stage)
+{
+    size_t count = (size_t)stage->spec.context * stage->spec.head_width;
+    AUTO_FREE float *angles = NULL;
+
+    if (stage->rotary_angles == NULL)
+        return 0;
+    angles = malloc(count * sizeof(*angles));
+    if (angles == NULL)
+        return -ENOMEM;
+    rotary_angles(&stage->spec, angles);
+    stage->kernel->upload(stage->device, stage->rotary_angles, angles, count * sizeof(*angles));
+    return 0;
+}
+
+/* The device first: what does not fit there shall not cost the host anything. */
+static int allocate(struct stage *stage, const struct stage_options *options)
+{
+    size_t size_bytes = stage_memory_bytes(options);
+    if (size_bytes == SIZE_MAX)
+        return -ENOMEM;
+
+    int r = options->memory == NULL
+                ? stage->kernel->allocate(stage->device, size_bytes, &stage->memory)
+                : 0;
+    if (r == 0)
+        r = allocate_tables(stage);
+    if (r < 0)
+        return r;
+    struct carver carver = {.base = options->memory == NULL ? stage->memory : options->memory,
+                            .activation_size = options->kernel->activation_size};
+    carve_stage(&carver, options, stage);
+    assert(carver.used_bytes == size_bytes);
+    return make_rotary_angles(stage);
+}
+
+int stage_new(const struct stage_options *options, struct stage **ret_stage, struct error *error)
+{
+    assert(options->unit_count >= 1 && options->batch >= 1 && options->slots >= 1);
+    assert(options->first_unit + options->unit_count <= model_unit_count(options->spec));
+    struct stage *stage = calloc(1, sizeof(*stage));
+    if (stage == NULL)
+        return error_set(error, -ENOMEM, "no memory for a stage");
+    stage->kernel = options->kernel;
+    stage->device = options->device;
+    stage->spec = *options->spec;
+    stage->first_unit = options->first_unit;
+    stage->unit_count = options->unit_count;
+    stage->batch = options->batch;
+    stage->slot_count = options->slots;
+    stage->recompute = options->recompute;
+    stage->rows = (size_t)options->batch * options->spec->context;
+
+    int r = allocate(stage, options);
+    if (r < 0) {
+        stage_free(stage);
+        return error_set(error, r, "units %u to %u with %u micro-batches in flight need %zu bytes",
+                         options->first_unit, options->first_unit + options->unit_count - 1,
+                         options->slots, stage_memory_bytes(options));
+    }
+    *ret_stage = stage;
+    return 0;
+}
+
+void stage_free(struct stage *stage)
+{
+    if (stage == NULL)
+        return;
+    recordings_free(stage->recordings);
+    free(stage->recorded_weights);
+    stage->kernel->release(stage->device, stage->memory);
+    for (unsigned i = 0; stage->slots != NULL && i < stage->slot_count; i++) {
+        free(stage->slots[i].streams);
+        free(stage->slots[i].activations);
+    }
+    free(stage->slots);
+    free(stage->layouts);
+    free(stage->host_losses);
+    stage->kernel->event_free(stage->device, stage->losses_here);
+    free(stage);
+}
+
+struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot)
+{
+    assert(slot < stage->slot_count);
+    return &stage->slots[slot];
+}
+
+size_t stage_boundary_bytes(const struct stage *stage)
+{
+    return stage->rows * stage->spec.width * stage->kernel->activation_size;
+}
+
+void *stage_input(struct stage *stage, unsigned slot)
+{
+    return stage_slot_of(stage, slot)->streams[0];
+}
+
+void *stage_output(struct stage *stage, unsigned slot)
+{
+    return stage_slot_of(stage, slot)->streams[stage->unit_count];
+}
+
+void *stage_output_gradient(struct stage *stage)
+{
+    return stage->stream_gradient;
+}
+
+void *stage_input_gradient(struct stage *stage)
+{
+    return stage->input_gradient;
+}
+
+static const struct activations *head_activations(struct stage *stage, unsigned slot)
+{
+    assert(stage->layouts[stage->unit_count - 1].kind == UNIT_HEAD);
+    return &stage_slot_of(stage, slot)->activations[stage->unit_count - 1];
+}
+
+double stage_loss_sum(struct stage *stage, unsigned slot)
+{
+    const struct activations *head = head_activations(stage, slot);
+    double sum = 0.0;
+
+    /* Of the compute queue alone: a snapshot, or a message to a stage that is still at work, may be
+     * on its way in the others. Where the device has failed nothing comes, and NaN stays. */
+    for (size_t i = 0; i < stage->rows; i++)
+        stage->host_losses[i] = NAN;
+    stage->kernel->download(stage->device, stage->host_losses, head->losses,
+                            stage->rows * sizeof(float));
+    stage->kernel->event_record(stage->device, stage->losses_here, KERNEL_QUEUE_COMPUTE);
+    stage->kernel->event_wait(stage->device, stage->losses_here);
+    for (size_t i = 0; i < stage->rows; i++)
+        sum += (double)stage->host_losses[i];
+    return sum;
+}
+
+/* A row at a time and by pieces of the scratch: a backend whose activations are not f32 needs room
+ * to make f32 of them. */
+void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
+{
+    const struct activations *head = head_activations(stage, slot);
+    const struct kernel *kernel = stage->kernel;
+    size_t vocab = stage->spec.vocab, stride = model_logits_stride(&stage->spec), piece;
+    size_t room_bytes =
+        stage->rows * stage_scratch_wide_width(&stage->spec) * kernel->activation_size;
+    size_t room = room_bytes / BUFFER_ALIGN * BUFFER_ALIGN / sizeof(float);
+
+    assert(room > 0);
+    assert(!stage_slot_of(stage, slot)->kept); /* else they are their own gradient */
+    for (size_t row = 0; row < stage->rows; row++)
+        for (size_t done = 0; done < vocab; done += piece) {
+            const char *logits =
+                (const char *)head->logits + (row * stride + done) * kernel->activation_size;
+            piece = MIN(vocab - done, room);
+            kernel->values(stage->device, stage->scratch_wide, logits, piece);
+            kernel->download(stage->device, ret_logits + row * vocab + done, stage->scratch_wide,
+                             piece * sizeof(float));
+        }
+    /* A failure is sticky: the caller's next synchronize() says it. */
+    int r = kernel->synchronize(stage->device, NULL);
+    (void)r;
+}

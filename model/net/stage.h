@@ -1,0 +1,109 @@
+/*
+ * A stage: a contiguous range of units computing on one device.
+ *
+ * The stage owns activations and scratch for `slots` micro-batches in flight; parameters and
+ * gradients belong to the caller and are borrowed per call, because they outlive a layout.
+ * Everything is allocated by stage_new(); nothing in forward or backward.
+ *
+ * Weights are parameters in the type of the backend's activations: the parameters themselves where
+ * that is f32, copies in bf16 elsewhere. A unit's weights lie as its parameters do, element for
+ * element.
+ *
+ * Where memory is short a sublayer keeps nothing but its input, and backward first computes the
+ * rest again: with the same kernels on the same bits, so the result is the same to the bit.
+ *
+ * A micro-batch in slot s: the caller fills stage_input(s) (unless the stage begins with the
+ * embedding), calls stage_forward() and reads stage_output(s) (unless it ends with the head). For
+ * the way back it fills stage_output_gradient() (unless it ends with the head) and calls
+ * stage_backward_unit() from the last unit down to the first trained one; after the stage's first
+ * trained unit, stage_input_gradient() holds what goes to the previous stage. There is one
+ * gradient stream in flight at a time (1F1B runs one backward at a time), but the output gradient
+ * and the input gradient are two buffers: the next one may arrive while the last one is still being
+ * sent.
+ *
+ * Backward of a slot follows a forward of the same slot with keep == true, once, before anything
+ * else is forwarded in that slot. Evaluation uses the slots' buffers too, so it waits until no
+ * backward is outstanding. The largest buffer is a head's logits, (N, V) a slot: the last stage of
+ * 1F1B has one.
+ */
+#pragma once
+
+#include "kernels/kernel.h"
+#include "model/net/unit.h"
+
+struct stage;
+
+/* Which sublayers are computed again in backward instead of kept. */
+enum stage_recompute { STAGE_KEEP_ALL, STAGE_RECOMPUTE_ATTENTION, STAGE_RECOMPUTE_ALL };
+
+struct stage_options {
+    const struct kernel *kernel;
+    struct kernel_device *device;  /* borrowed for the stage's life */
+    const struct model_spec *spec; /* copied */
+    unsigned first_unit, unit_count;
+    unsigned batch; /* B of one micro-batch */
+    unsigned slots; /* micro-batches in flight, >= 1 */
+    enum stage_recompute recompute;
+    void *memory; /* stage_memory_bytes() of the device, zeroed, borrowed for the stage's life;
+                     NULL: the stage takes it itself */
+};
+
+/** stage_new() - -ENOMEM: @error says which units need how much */
+int stage_new(const struct stage_options *options, struct stage **ret_stage,
+              struct error *error) CHECK_RESULT;
+void stage_free(struct stage *stage);
+
+/**
+ * stage_memory_bytes() - what a stage with these options takes of the device
+ *
+ * Chooses first what computes attention, which may take memory of the device for good: what is free
+ * after the call is what is left for the stage. SIZE_MAX: too much, or no memory to choose with.
+ */
+size_t stage_memory_bytes(const struct stage_options *options);
+
+/** stage_boundary_bytes() - size of the residual stream of a micro-batch, (B,T,C) activations */
+size_t stage_boundary_bytes(const struct stage *stage);
+
+/* Device buffers of stage_boundary_bytes() each; see the head of this file. */
+void *stage_input(struct stage *stage, unsigned slot);
+void *stage_output(struct stage *stage, unsigned slot);
+void *stage_output_gradient(struct stage *stage);
+void *stage_input_gradient(struct stage *stage);
+
+/**
+ * stage_forward() - run the stage's units on slot @slot
+ * @weights: weights[i] is the flat device array of unit first_unit + i
+ * @tokens, @targets: host memory, (B,T) i32 in [0, V), copied; needed by the embedding and the head
+ *   only. A target of -1 does not count: its token has no loss and no gradient. With the embedding
+ *   in the stage, tokens are kept for backward. @targets may be NULL when @keep is false: then no
+ *   loss is computed, only logits.
+ * @keep: false for evaluation: nothing is kept for backward
+ * @loss_scale: what the loss sum is multiplied with (1 / tokens of the whole step that count); the
+ *   head makes the gradient of its logits in place, here, so that the logits are stored and read
+ *   only once. Ignored when @keep is false or the stage does not end with the head.
+ */
+void stage_forward(struct stage *stage, unsigned slot, void *const *weights, const int32_t *tokens,
+                   const int32_t *targets, bool keep, float loss_scale);
+
+/**
+ * stage_loss_sum() - after a forward through the head: the sum of the micro-batch's token losses
+ *
+ * Added in f64 in row order. Waits for the compute queue, and for no other. A failed device gives
+ * NaN; synchronize() says why.
+ */
+double stage_loss_sum(struct stage *stage, unsigned slot);
+
+/**
+ * stage_backward_unit() - backward of one unit on slot @slot, accumulating into @gradient
+ * @weights: of that unit, as they were in forward
+ * @gradient: flat f32 device array of that unit, accumulated; padding untouched
+ * @want_input_gradient: false when no unit below is trained: the gradient stops here
+ */
+void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const void *weights,
+                         float *gradient, bool want_input_gradient);
+
+/**
+ * stage_logits() - after a forward through the head with keep == false: (B*T, V) f32 into host
+ * memory
+ */
+void stage_logits(struct stage *stage, unsigned slot, float *ret_logits);

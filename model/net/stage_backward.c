@@ -1,0 +1,194 @@
+/*
+ * Backward of one unit. The gradient of the residual stream stays in one buffer on its way down:
+ * a sublayer is output = input + f(norm(input)), so its output's gradient is already the residual
+ * part of its input's gradient and the norm's backward adds the rest in place. Only at the
+ * stage's first unit it goes over into the buffer that is sent to the previous stage.
+ */
+#include "model/net/stage.h"
+#include "model/net/stage_private.h"
+
+/* One unit at work: its tensors and their gradients, what it kept. */
+struct backward {
+    const struct stage *stage;
+    const struct unit_layout *layout;
+    const void *weights;
+    float *gradient;
+    const void *input; /* (N,C) */
+    const struct activations *kept;
+    void *d_stream; /* (N,C): the output's gradient, then the input's */
+};
+
+static const void *weight(const struct backward *b, enum unit_part part)
+{
+    return stage_weight(b->stage, b->layout, b->weights, part);
+}
+
+/* NULL where the unit has no such tensor. */
+static float *d_weight(const struct backward *b, enum unit_part part)
+{
+    const struct unit_tensor *tensor = model_unit_part(b->layout, part);
+    return tensor == NULL ? NULL : b->gradient + tensor->offset;
+}
+
+static void backward_embedding(const struct backward *b, const int32_t *tokens)
+{
+    const struct stage *s = b->stage;
+    s->kernel->embedding_backward(s->device, d_weight(b, UNIT_TOKENS), d_weight(b, UNIT_POSITIONS),
+                                  b->d_stream, tokens, s->batch, s->spec.context, s->spec.width);
+}
+
+/* d_stream += the gradient through the norm, of which @d_norm is the output's */
+static void backward_norm(const struct backward *b, const void *d_norm)
+{
+    const struct stage *s = b->stage;
+    float *d_norm_weight = d_weight(b, UNIT_NORM_WEIGHT);
+
+    if (stage_has_rms_norm(s))
+        s->kernel->rmsnorm_backward(s->device, b->d_stream, d_norm_weight, d_norm, b->input,
+                                    weight(b, UNIT_NORM_WEIGHT), b->kept->rstd, s->rows,
+                                    s->spec.width);
+    else
+        s->kernel->layernorm_backward(
+            s->device, b->d_stream, d_norm_weight, d_weight(b, UNIT_NORM_BIAS), d_norm, b->input,
+            weight(b, UNIT_NORM_WEIGHT), b->kept->mean, b->kept->rstd, s->rows, s->spec.width);
+}
+
+static void backward_out(const struct backward *b, void *d_mixed)
+{
+    const struct stage *s = b->stage;
+    size_t mixed = model_unit_widths(&s->spec, b->layout->kind).mixed;
+
+    s->kernel->linear_backward(
+        s->device, d_mixed, d_weight(b, UNIT_OUT_WEIGHT), d_weight(b, UNIT_OUT_BIAS), b->d_stream,
+        b->kept->mixed, weight(b, UNIT_OUT_WEIGHT), stage_block_shape(s, mixed, s->spec.width));
+}
+
+static void backward_in(const struct backward *b, const void *d_wide)
+{
+    const struct stage *s = b->stage;
+    size_t wide = model_unit_widths(&s->spec, b->layout->kind).wide;
+
+    s->kernel->linear_backward(
+        s->device, s->scratch, d_weight(b, UNIT_IN_WEIGHT), d_weight(b, UNIT_IN_BIAS), d_wide,
+        b->kept->norm, weight(b, UNIT_IN_WEIGHT), stage_block_shape(s, s->spec.width, wide));
+}
+
+static void backward_attention(const struct backward *b)
+{
+    const struct stage *s = b->stage;
+    struct kernel_attention shape = stage_attention_shape(s);
+    const void *qkv = b->kept->wide;
+
+    if (s->spec.qk_norm)
+        qkv = stage_attention_input(s, b->layout, b->weights, b->kept->wide);
+    backward_out(b, s->scratch);
+    s->kernel->attention_backward(s->device, s->scratch_wide, s->scratch, b->kept->mixed,
+                                  b->kept->log_sum, qkv, shape);
+    if (s->rotary_angles != NULL)
+        s->kernel->rotary_backward(s->device, s->scratch_wide, s->rotary_angles, shape);
+    if (s->spec.qk_norm)
+        s->kernel->headnorm_backward(
+            s->device, s->scratch_wide, d_weight(b, UNIT_Q_NORM), d_weight(b, UNIT_K_NORM),
+            b->kept->wide, weight(b, UNIT_Q_NORM), weight(b, UNIT_K_NORM), s->head_rstd, shape);
+    backward_in(b, s->scratch_wide);
+    backward_norm(b, s->scratch);
+}
+
+/* As backward_out(), and through GELU. */
+static void backward_gelu_out(const struct backward *b, void *d_wide)
+{
+    const struct stage *s = b->stage;
+    size_t mixed = model_unit_widths(&s->spec, b->layout->kind).mixed;
+
+    s->kernel->linear_gelu_backward(s->device, d_wide, d_weight(b, UNIT_OUT_WEIGHT),
+                                    d_weight(b, UNIT_OUT_BIAS), b->d_stream, b->kept->mixed,
+                                    b->kept->wide, weight(b, UNIT_OUT_WEIGHT),
+                                    stage_block_shape(s, mixed, s->spec.width));
+}
+
+/* SwiGLU's gradient is twice as wide as its output: it takes the place of what it is made of. */
+static void backward_mlp(const struct backward *b)
+{
+    const struct stage *s = b->stage;
+    bool gated = s->spec.family == MODEL_LLAMA;
+    void *d_wide = gated ? b->kept->wide : s->scratch_wide;
+
+    if (gated) {
+        backward_out(b, s->scratch_wide);
+        s->kernel->swiglu_backward(s->device, d_wide, s->scratch_wide, b->kept->wide, s->rows,
+                                   s->spec.hidden);
+    } else {
+        backward_gelu_out(b, d_wide);
+    }
+    backward_in(b, d_wide);
+    backward_norm(b, s->scratch);
+}
+
+static void backward_head(const struct backward *b)
+{
+    const struct stage *s = b->stage;
+
+    s->kernel->linear_backward(s->device, s->scratch, d_weight(b, UNIT_TABLE), NULL,
+                               b->kept->logits, b->kept->norm, weight(b, UNIT_TABLE),
+                               stage_head_shape(s));
+    backward_norm(b, s->scratch);
+}
+
+/* The buffer that holds the output's gradient and is to become the input's. */
+static void *begin_stream(struct stage *stage, enum unit_kind kind, bool leaves_stage)
+{
+    const struct kernel *kernel = stage->kernel;
+    size_t size_bytes = stage_boundary_bytes(stage);
+    void *stream = leaves_stage ? stage->input_gradient : stage->stream_gradient;
+
+    if (kind == UNIT_HEAD) /* no residual path: nothing comes from above */
+        kernel->zero(stage->device, stream, size_bytes);
+    else if (leaves_stage)
+        kernel->copy(stage->device, stream, stage->stream_gradient, size_bytes);
+    return stream;
+}
+
+static void backward(const struct backward *b, const struct stage_slot *slot)
+{
+    switch (b->layout->kind) {
+    case UNIT_EMBEDDING:
+        backward_embedding(b, slot->tokens);
+        break;
+    case UNIT_ATTENTION:
+        backward_attention(b);
+        break;
+    case UNIT_MLP:
+        backward_mlp(b);
+        break;
+    case UNIT_HEAD:
+        backward_head(b);
+        break;
+    }
+}
+
+void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit,
+                         const void *weights, float *gradient, bool want_input_gradient)
+{
+    struct stage_slot *slot = stage_slot_of(stage, slot_index);
+    assert(unit >= stage->first_unit && unit - stage->first_unit < stage->unit_count);
+    assert(slot->kept);
+
+    unsigned i = unit - stage->first_unit;
+    bool leaves_stage = i == 0 && want_input_gradient && stage->input_gradient != NULL;
+    struct backward b = {.stage = stage,
+                         .layout = &stage->layouts[i],
+                         .weights = weights,
+                         .gradient = gradient,
+                         .input = slot->streams[i],
+                         .kept = stage_activations(stage, slot, i)};
+    const struct recording_key key = {.place = stage_backward_place(stage, slot_index, i),
+                                      .weights = weights,
+                                      .gradient = gradient,
+                                      .want_input_gradient = want_input_gradient};
+    while (recordings_next(stage->recordings, &key)) {
+        if (stage_recomputes(stage->recompute, b.layout->kind))
+            stage_compute_again(stage, slot, i, weights);
+        b.d_stream = begin_stream(stage, b.layout->kind, leaves_stage);
+        backward(&b, slot);
+    }
+}

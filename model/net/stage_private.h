@@ -1,0 +1,163 @@
+/* What model/net/stage.c lays out and stage_forward.c and stage_backward.c compute on. */
+#pragma once
+
+#include "model/net/recordings.h"
+#include "model/net/stage.h"
+
+/* What one unit keeps of one micro-batch from forward to backward, beside its input. */
+struct activations {
+    void *norm;         /* (N,C); all but the embedding */
+    float *mean, *rstd; /* (N); an RMS norm has no mean */
+    void *wide;  /* (N,W) of struct unit_widths: q|k|v, turned unless their heads have norms; before
+                    the MLP's activation */
+    void *mixed; /* (N,M): attention's output; after the activation */
+    float *log_sum; /* attention: (B,H,T) */
+    void *logits;   /* head: (N,V), rows model_logits_stride() apart; their gradient after a forward
+                       with keep */
+    float *losses;  /* head: (N) */
+};
+
+struct stage_slot {
+    int32_t *tokens, *targets;       /* (B,T); of the embedding, of the head */
+    void **streams;                  /* unit_count + 1; [i] enters unit i. NULL: no such stream */
+    struct activations *activations; /* unit_count; of units that are computed again: not used */
+    bool kept;                       /* the last forward kept what backward needs */
+};
+
+struct stage {
+    const struct kernel *kernel;
+    struct kernel_device *device;
+    struct model_spec spec;
+    unsigned first_unit, unit_count, batch, slot_count;
+    size_t rows; /* N = B * T */
+
+    enum stage_recompute recompute;
+
+    struct unit_layout *layouts; /* unit_count */
+    struct stage_slot *slots;
+    struct activations again[UNIT_HEAD]; /* by kind: what a unit that keeps nothing works in */
+    void *scratch;                       /* (N, stage_scratch_width()) */
+    void *scratch_wide;                  /* (N, stage_scratch_wide_width()) */
+    float *rotary_angles;                /* (T,D) f32; NULL where nothing is turned */
+    void *normed_heads;                  /* (N,W) of attention: q|k|v after norms of heads, turned;
+                                            NULL without such norms */
+    float *head_rstd;                    /* (N,H+K) */
+    void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
+    void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
+    float *host_losses;    /* (N), host memory; only with the head */
+    struct kernel_event *losses_here; /* the losses of a micro-batch have come to the host */
+    struct recordings *recordings;    /* what forward and backward call */
+    const void **recorded_weights;    /* unit_count: of the forwards that are recorded */
+    void *memory; /* all of the device buffers above, when they are the stage's own */
+};
+
+/** stage_recomputes() - whether sublayers of @kind keep nothing but their input */
+static inline bool stage_recomputes(enum stage_recompute recompute, enum unit_kind kind)
+{
+    return (kind == UNIT_ATTENTION && recompute != STAGE_KEEP_ALL) ||
+           (kind == UNIT_MLP && recompute == STAGE_RECOMPUTE_ALL);
+}
+
+/** stage_activations() - where unit @index of the stage keeps what it makes of @slot */
+static inline const struct activations *stage_activations(const struct stage *stage,
+                                                          const struct stage_slot *slot,
+                                                          unsigned index)
+{
+    enum unit_kind kind = stage->layouts[index].kind;
+    return stage_recomputes(stage->recompute, kind) ? &stage->again[kind]
+                                                    : &slot->activations[index];
+}
+
+/** stage_weight() - of a unit's flat weights those of @part, NULL where the unit has none */
+static inline const void *stage_weight(const struct stage *stage, const struct unit_layout *layout,
+                                       const void *weights, enum unit_part part)
+{
+    const struct unit_tensor *tensor = model_unit_part(layout, part);
+    return tensor == NULL ? NULL
+                          : (const char *)weights + tensor->offset * stage->kernel->activation_size;
+}
+
+/** stage_has_rms_norm() - else layer norm */
+static inline bool stage_has_rms_norm(const struct stage *stage)
+{
+    return stage->spec.family == MODEL_LLAMA;
+}
+
+/* Columns of the scratch buffers: what backward makes of a sublayer's rows on their way down. */
+static inline size_t stage_scratch_width(const struct model_spec *spec)
+{
+    return MAX((size_t)spec->width, model_unit_widths(spec, UNIT_ATTENTION).mixed);
+}
+
+static inline size_t stage_scratch_wide_width(const struct model_spec *spec)
+{
+    return MAX(model_unit_widths(spec, UNIT_ATTENTION).wide,
+               model_unit_widths(spec, UNIT_MLP).mixed);
+}
+
+/**
+ * stage_compute_again() - what unit @index of the stage made of @slot in forward, made once more
+ *
+ * Into stage_activations(); without the projection into the residual stream, which nobody needs.
+ */
+void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,
+                         const void *weights);
+
+/**
+ * stage_attention_input() - q|k|v as attention takes them, of @wide as the product made them
+ *
+ * Queries and keys are turned in @wide itself. Where their heads have norms @wide stays, because
+ * backward needs it: norm and turn go into a buffer that all units and slots share, and backward
+ * makes them again, which costs a pass over the rows and no memory for each micro-batch.
+ */
+const void *stage_attention_input(const struct stage *stage, const struct unit_layout *layout,
+                                  const void *weights, void *wide);
+
+/* Places of recordings: a slot's forward, then backward of each of its units. */
+static inline unsigned stage_forward_place(const struct stage *stage, unsigned slot)
+{
+    return slot * (stage->unit_count + 1);
+}
+
+static inline unsigned stage_backward_place(const struct stage *stage, unsigned slot,
+                                            unsigned index)
+{
+    return stage_forward_place(stage, slot) + 1 + index;
+}
+
+/** stage_slot_of() - bounds-checked */
+struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot);
+
+static inline struct kernel_attention stage_attention_of(const struct model_spec *spec,
+                                                         unsigned batch)
+{
+    return (struct kernel_attention){.batch = batch,
+                                     .context = spec->context,
+                                     .width = (size_t)spec->heads * model_head_width(spec),
+                                     .heads = spec->heads,
+                                     .kv_heads = model_kv_heads(spec)};
+}
+
+static inline struct kernel_attention stage_attention_shape(const struct stage *stage)
+{
+    return stage_attention_of(&stage->spec, stage->batch);
+}
+
+static inline struct kernel_linear stage_block_shape(const struct stage *stage, size_t in,
+                                                     size_t out)
+{
+    bool conv = stage->spec.family == MODEL_GPT2;
+    return (struct kernel_linear){.rows = stage->rows,
+                                  .in = in,
+                                  .out = out,
+                                  .layout = conv ? KERNEL_WEIGHT_IN_OUT : KERNEL_WEIGHT_OUT_IN};
+}
+
+static inline struct kernel_linear stage_head_shape(const struct stage *stage)
+{
+    return (struct kernel_linear){.rows = stage->rows,
+                                  .in = stage->spec.width,
+                                  .out = stage->spec.vocab,
+                                  .layout = KERNEL_WEIGHT_OUT_IN,
+                                  .out_stride = model_logits_stride(&stage->spec)};
+}

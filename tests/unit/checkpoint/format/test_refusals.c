@@ -1,0 +1,169 @@
+/*
+ * What a machine refuses, in words for its operator: every message names the file or folder and the
+ * cause, and after each of them the same writer saves again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "checkpoint/format/folder.h"
+#include "unit/checkpoint/fault_io.h"
+#include "unit/checkpoint/sample.h"
+
+static char folder[64];
+static struct checkpoint_writer *writer;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fault.inner = io_threads_table();
+    fault_disarm();
+    writer = sample_writer(fault_table(io_threads_table()), 0);
+    sample_folder(folder);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    checkpoint_writer_stop(writer);
+    sample_remove(folder);
+    return 0;
+}
+
+static void assert_says(const struct error *error, int code, const char *where)
+{
+    if (error->code != code || strstr(error->text, where) == NULL ||
+        strstr(error->text, strerror(-code)) == NULL)
+        fail_msg("%d: \"%s\" does not name %s and \"%s\"", error->code, error->text, where,
+                 strerror(-code));
+}
+
+/* The first operation of a save makes the folder, and the fourth one creates a file in it. */
+static void a_save_says_what_refuses_it(void **state)
+{
+    static const int codes[] = {-EROFS, -EACCES, -ENOSPC, -EDQUOT, -ENOTDIR, -ESTALE};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(codes); i++) {
+        for (uint64_t operation = 0; operation < 6; operation++) {
+            struct error error = {0};
+            fault_arm(operation, codes[i], false, true);
+            assert_int_equal(
+                sample_save(writer, fault_table(io_threads_table()), folder, 3, 1, &error),
+                codes[i]);
+            fault_disarm();
+            assert_says(&error, codes[i], folder);
+            assert_non_null(strstr(error.text, "step-0000000003"));
+        }
+    }
+    struct error error = {0};
+    sample_remove(folder);
+    assert_int_equal(sample_save(writer, fault_table(io_threads_table()), folder, 4, 1, &error), 0);
+    assert_int_equal(sample_check(folder, 4, &error), 0);
+}
+
+/* A file where the folder should be: no root may pass it, so it stands for what cannot be used. */
+static void a_folder_that_has_gone_is_named(void **state)
+{
+    struct error error = {0};
+    char blocked[128];
+    (void)state;
+    snprintf(blocked, sizeof(blocked), "%s/taken", folder);
+    int descriptor = open(blocked, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    assert_int_equal(sample_save(writer, fault_table(io_threads_table()), blocked, 3, 1, &error),
+                     -ENOTDIR);
+    assert_says(&error, -ENOTDIR, blocked);
+    /* A vanished one is made anew, with its parents. */
+    sample_remove(folder);
+    assert_int_equal(sample_save(writer, fault_table(io_threads_table()), folder, 3, 1, &error), 0);
+    assert_int_equal(sample_check(folder, 3, &error), 0);
+}
+
+/* In a child that is nobody: root may read everything. 0: the message was right. */
+static int open_as_nobody(const char *path, const char *file)
+{
+    struct checkpoint_reader *reader;
+    struct error error = {0};
+    if (setgid(65534) != 0 || setuid(65534) != 0)
+        return 77;
+    int r = checkpoint_open(path, &reader, &error);
+    fprintf(stderr, "%s\n", error.text);
+    return r == -EACCES && strstr(error.text, file) != NULL &&
+                   strstr(error.text, strerror(EACCES)) != NULL && !checkpoint_is_lost(path, r)
+               ? 0
+               : 1;
+}
+
+static void what_may_not_be_read_is_named_and_not_lost(void **state)
+{
+    static const char *const files[] = {"manifest.json", "optimizer-00001-of-00001.safetensors"};
+    char path[FOLDER_PATH_SIZE], file[FOLDER_FILE_SIZE];
+    struct error error = {0};
+    (void)state;
+    if (getuid() != 0)
+        skip();
+    assert_int_equal(sample_save(writer, fault_table(io_threads_table()), folder, 3, 1, &error), 0);
+    checkpoint_path(folder, 3, path);
+    assert_int_equal(chmod(folder, 0755), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+        int status;
+        folder_file_path(path, files[i], file);
+        assert_int_equal(chmod(file, 0600), 0);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(open_as_nobody(path, files[i]));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (WEXITSTATUS(status) == 77)
+            skip();
+        assert_int_equal(status, 0);
+        assert_int_equal(chmod(file, 0644), 0);
+    }
+}
+
+/* 0: a writer whose arena does not fit refused to start, and said how large it would be. */
+static int start_without_memory(void)
+{
+    const struct rlimit limit = {(rlim_t)512 << 20, (rlim_t)512 << 20};
+    const struct checkpoint_writer_options options = {.io = io_threads_table(),
+                                                      .arena_bytes = (size_t)1 << 30};
+    struct checkpoint_writer *none;
+    struct error error = {0};
+    setrlimit(RLIMIT_AS, &limit);
+    int r = checkpoint_writer_start(&options, &none, &error);
+    fprintf(stderr, "%s\n", error.text);
+    return r == -ENOMEM && strstr(error.text, "1073741824") != NULL ? 0 : 1;
+}
+
+static void an_arena_that_does_not_fit_is_refused_at_start(void **state)
+{
+    int status;
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* their own memory is beyond any limit */
+#endif
+    pid_t child = fork();
+    if (child == 0)
+        _exit(start_without_memory());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_save_says_what_refuses_it),
+        TEST(a_folder_that_has_gone_is_named),
+        TEST(what_may_not_be_read_is_named_and_not_lost),
+        TEST(an_arena_that_does_not_fit_is_refused_at_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

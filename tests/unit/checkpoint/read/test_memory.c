@@ -1,0 +1,290 @@
+/*
+ * The k-th allocation fails, for every k until all goes well: a save, an open with every tensor
+ * read, a scrub, an export, a retention, and both ways to an object store each either succeed or
+ * say -ENOMEM (or find no memory for what they can do without, and succeed), and leave the
+ * checkpoint before as it was.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "checkpoint/read/export.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_marks.h"
+#include "checkpoint/read/load.h"
+#include "unit/checkpoint/fault_memory.h"
+#include "unit/checkpoint/sample.h"
+#include "unit/checkpoint/store_trip.h"
+
+#define OLD 1
+#define NEW 2
+
+static char folder[64], old_path[FOLDER_PATH_SIZE], new_path[FOLDER_PATH_SIZE];
+static struct checkpoint_writer *writer;
+static struct sample sample;
+static json_t *config;
+static struct error failure; /* of the last thing that failed */
+
+static int set_up(void **state)
+{
+    (void)state;
+    sample_frozen = 2;
+    sample_folder(folder);
+    sample_write(folder, OLD, 1);
+    checkpoint_path(folder, OLD, old_path);
+    checkpoint_path(folder, NEW, new_path);
+    writer = sample_writer(io_threads_table(), 65536);
+    sample_init(&sample, NEW);
+    config = json_pack("{s:s}", "model_type", "gpt2");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    checkpoint_writer_stop(writer);
+    sample_done(&sample);
+    json_decref(config);
+    sample_remove(folder);
+    sample_frozen = 0;
+    return 0;
+}
+
+static int write_share(struct manifest *ret_part)
+{
+    struct checkpoint_tensor tensors[SAMPLE_TENSORS];
+    struct checkpoint_share share = sample_share(&sample, folder, NEW, 0, 1, tensors);
+    int r = checkpoint_writer_begin(writer, &share);
+    if (r != 0)
+        return r;
+    r = checkpoint_writer_wait(writer, UINT64_MAX / 2, ret_part, NULL);
+    return r == 1 ? 0 : r;
+}
+
+static int save(void)
+{
+    char path[1024], sha256[65];
+    struct manifest part = {0}, manifest = {0};
+    int r = write_share(&part);
+    if (r == 0)
+        r = manifest_merge(&manifest, &part, NULL);
+    manifest.spec = json_incref(config);
+    manifest.state = json_incref(config);
+    if (r == 0)
+        r = manifest_seal(&manifest, sample.count, NULL);
+    if (r == 0)
+        r = checkpoint_commit(io_threads_table(), folder, &manifest, config, path, sha256, NULL);
+    manifest_done(&part);
+    manifest_done(&manifest);
+    return r;
+}
+
+static void assert_good(uint64_t step)
+{
+    struct error error = {0};
+    if (sample_check(folder, step, &error) != 0)
+        fail_msg("step %d: %s", (int)step, error.text);
+}
+
+static void check_save(int result)
+{
+    char part[FOLDER_PATH_SIZE];
+    assert_good(OLD);
+    assert_int_equal(access(new_path, F_OK) == 0, result == 0);
+    if (result == 0)
+        assert_good(NEW);
+    sample_remove(new_path);
+    checkpoint_part_path(folder, NEW, 1, part);
+    sample_remove(part);
+}
+
+static void a_save(void **state)
+{
+    (void)state;
+    fault_memory_each(&failure, save, check_save);
+}
+
+static int open_and_read(void)
+{
+    static float values[8192];
+    struct checkpoint_reader *reader;
+    int r = checkpoint_open(old_path, &reader, &failure);
+    if (r != 0)
+        return r;
+    for (unsigned i = 0; r == 0 && i < sample.count; i++)
+        r = checkpoint_read(reader, sample.tensors[i].name, sample.tensors[i].role, values,
+                            sample.tensors[i].count, &failure);
+    checkpoint_close(reader);
+    return r;
+}
+
+static void opening_and_reading(void **state)
+{
+    (void)state;
+    fault_memory_each(&failure, open_and_read, NULL);
+}
+
+static int open_and_load(void)
+{
+    static float values[SAMPLE_TENSORS][8192];
+    const struct checkpoint_load_options options = {.io = io_threads_table(), .thread_count = 1};
+    struct checkpoint_wish wishes[SAMPLE_TENSORS];
+    struct checkpoint_reader *reader;
+    int r = checkpoint_open(old_path, &reader, &failure);
+    if (r != 0)
+        return r;
+    for (unsigned i = 0; i < sample.count; i++)
+        wishes[i] = (struct checkpoint_wish){sample.tensors[i].name, sample.tensors[i].role,
+                                             values[i], sample.tensors[i].count};
+    r = checkpoint_load(reader, &options, wishes, sample.count, NULL, &failure);
+    checkpoint_close(reader);
+    return r;
+}
+
+static void opening_and_loading(void **state)
+{
+    (void)state;
+    fault_memory_each(&failure, open_and_load, NULL);
+}
+
+static int scrub(void)
+{
+    struct checkpoint_reader *reader;
+    int r = checkpoint_open(old_path, &reader, &failure);
+    if (r == 0) {
+        r = checkpoint_verify(reader, NULL, NULL, &failure);
+        checkpoint_close(reader);
+    }
+    return r;
+}
+
+static void a_scrub(void **state)
+{
+    (void)state;
+    fault_memory_each(&failure, scrub, NULL);
+}
+
+static int export_plain(void)
+{
+    char to[80];
+    snprintf(to, sizeof(to), "%s/plain", folder);
+    const struct checkpoint_export export = {.from = old_path, .to = to, .dtype = SAFETENSORS_BF16};
+    return checkpoint_export(&export, &failure);
+}
+
+static void check_export(int result)
+{
+    char to[80];
+    snprintf(to, sizeof(to), "%s/plain.part", folder);
+    assert_int_not_equal(access(to, F_OK), 0);
+    snprintf(to, sizeof(to), "%s/plain", folder);
+    assert_int_equal(access(to, F_OK) == 0, result == 0);
+    sample_remove(to);
+    assert_good(OLD);
+}
+
+static void an_export(void **state)
+{
+    (void)state;
+    fault_memory_each(&failure, export_plain, check_export);
+}
+
+/* ---- an object store ---- */
+
+static struct store_trip trip; /* of OLD */
+
+static void open_store(void)
+{
+    store_trip_init(&trip, folder, OLD);
+    fake.begins = fault_memory_suspend;
+    fake.ends = fault_memory_resume;
+}
+
+static int send_it(void)
+{
+    return store_trip_send(&trip, &failure);
+}
+
+static void check_store(int result)
+{
+    assert_int_equal(fake_check(), result == 0);
+    open_store();
+}
+
+static void sending_to_a_store(void **state)
+{
+    (void)state;
+    open_store();
+    fault_memory_each(&failure, send_it, check_store);
+    fake_reset();
+}
+
+static int fetch_it(void)
+{
+    char to[80];
+    snprintf(to, sizeof(to), "%s/back", folder);
+    return store_trip_fetch(&trip, to, &failure);
+}
+
+static void check_fetched(int result)
+{
+    char to[80];
+    snprintf(to, sizeof(to), "%s/back", folder);
+    assert_int_equal(access(to, F_OK) == 0, result == 0);
+    sample_remove(to);
+}
+
+static void fetching_from_a_store(void **state)
+{
+    (void)state;
+    open_store();
+    assert_int_equal(send_it(), 0);
+    fault_memory_each(&failure, fetch_it, check_fetched);
+    fake_reset();
+}
+
+static int retain(void)
+{
+    return checkpoint_retain(folder, 1, NEW, 0, NULL);
+}
+
+static void check_newest(int result)
+{
+    (void)result;
+    assert_good(NEW);
+}
+
+static void retention(void **state)
+{
+    (void)state;
+    sample_write(folder, NEW, 1);
+    fault_memory_each(&failure, retain, check_newest);
+    assert_int_not_equal(access(old_path, F_OK), 0);
+}
+
+static int pin(void)
+{
+    return checkpoint_pin(old_path, &failure);
+}
+
+static void a_pin(void **state)
+{
+    (void)state;
+    fault_memory_each(&failure, pin, NULL);
+    assert_true(checkpoint_pinned(old_path));
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_save),  TEST(opening_and_reading), TEST(opening_and_loading),
+        TEST(a_scrub), TEST(an_export),           TEST(retention),
+        TEST(a_pin),   TEST(sending_to_a_store),  TEST(fetching_from_a_store),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+/* firnctl asks an etcd that takes connections and answers nothing: not longer than it was told to.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ctl/cluster/cluster_client.h"
+#include "unit/membership/listener.h"
+
+#define TIMEOUT_NS (300 * NS_PER_MS)
+#define LATE_NS    (6 * NS_PER_SECOND) /* etcd's own times are longer */
+
+struct mute {
+    int listener;
+    struct store store;
+    uint64_t begun_ns;
+};
+
+static void begin(struct mute *mute)
+{
+    char endpoint[64];
+    unsigned port;
+    struct error error = {0};
+    mute->listener = listener_open(&port);
+    snprintf(endpoint, sizeof(endpoint), "http://127.0.0.1:%u", port);
+    assert_int_equal(store_open_at(endpoint, "c", TIMEOUT_NS, &mute->store, &error), 0);
+    mute->store.quiet = true;
+    mute->begun_ns = clock_monotonic_ns();
+}
+
+static void expect(struct mute *mute, int status, const struct error *error, const char *words)
+{
+    assert_int_equal(status, -ETIMEDOUT);
+    assert_true(clock_monotonic_ns() - mute->begun_ns < LATE_NS);
+    assert_non_null(strstr(error->text, words));
+    store_close(&mute->store);
+    close(mute->listener);
+}
+
+static void test_reading(void **state)
+{
+    (void)state;
+    struct mute mute;
+    struct error error = {0};
+    begin(&mute);
+    int status = store_range(&mute.store, "/x", false, NULL, NULL, &error);
+    expect(&mute, status, &error, "no answer within 0 s.\nIs it running at http://127.0.0.1:");
+}
+
+static void test_writing(void **state)
+{
+    (void)state;
+    struct mute mute;
+    struct error error = {0};
+    bool succeeded;
+    const struct kv_operation put = {.type = KV_PUT, .key = "/x", .value = "1"};
+    begin(&mute);
+    int status = store_txn(&mute.store, NULL, 0, &put, 1, &succeeded, &error);
+    expect(&mute, status, &error, "so it may have been done or not");
+}
+
+static int take_nothing(void *context, const struct kv_result *result, struct error *error)
+{
+    (void)result;
+    (void)error;
+    *(bool *)context = true;
+    return 0;
+}
+
+/* Also for who does not want to know why. */
+static void test_no_answer_is_none_of_no_keys(void **state)
+{
+    (void)state;
+    struct mute mute;
+    bool taken = false;
+    begin(&mute);
+    close(mute.listener); /* refused now */
+    assert_true(store_range(&mute.store, "/x", false, take_nothing, &taken, NULL) < 0);
+    assert_false(taken);
+    store_close(&mute.store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reading),
+        cmocka_unit_test(test_writing),
+        cmocka_unit_test(test_no_answer_is_none_of_no_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

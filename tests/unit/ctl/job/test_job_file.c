@@ -1,0 +1,326 @@
+/* Job files on disk: absolute paths, messages with lines, and every example that we ship. */
+#include <errno.h>
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "ctl/job/job_file.h"
+#include "ctl/yaml/yaml_tree.h"
+
+static struct job_spec spec; /* too large for the stack of a test */
+static char folder[64], job_path[128];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/firn-job-file-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(job_path, sizeof(job_path), "%s/job.yaml", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(job_path);
+    return rmdir(folder);
+}
+
+static int load(const char *yaml, struct error *error)
+{
+    memset(error, 0, sizeof(*error));
+    assert_int_equal(file_replace(job_path, yaml, strlen(yaml), 0600, error), 0);
+    return job_file_load(job_path, &spec, error);
+}
+
+#define MODEL "model: {layers: 2, width: 8, heads: 2, context: 16}\n"
+
+static void test_paths_are_taken_from_the_files_folder(void **state)
+{
+    (void)state;
+    struct error error;
+    char expected[256];
+    assert_int_equal(load("name: x\n" MODEL "data:\n  path: [./a.txt, b/**/*.h, /abs/c, ../up]\n"
+                          "  validation: ./val\ntrain: {steps: 1}\ncheckpoint: {path: saved}\n",
+                          &error),
+                     0);
+    assert_int_equal(spec.data.path.count, 4);
+    snprintf(expected, sizeof(expected), "%s/a.txt", folder);
+    assert_string_equal(spec.data.path.paths[0], expected);
+    snprintf(expected, sizeof(expected), "%s/b/**/*.h", folder);
+    assert_string_equal(spec.data.path.paths[1], expected);
+    assert_string_equal(spec.data.path.paths[2], "/abs/c");
+    snprintf(expected, sizeof(expected), "%s/../up", folder);
+    assert_string_equal(spec.data.path.paths[3], expected);
+    snprintf(expected, sizeof(expected), "%s/val", folder);
+    assert_string_equal(spec.data.validation_path, expected);
+    snprintf(expected, sizeof(expected), "%s/saved", folder);
+    assert_string_equal(spec.checkpoint.path, expected);
+}
+
+/* Every round of mistakes reads the file anew. */
+static void test_a_file_of_mistakes_ends_with_their_number(void **state)
+{
+    (void)state;
+    static char text[600000];
+    struct error error;
+    size_t used = 0;
+    for (unsigned i = 0; i < 19000; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "no_such_key_%u: 1\n", i);
+    assert_int_equal(load(text, &error), -EINVAL);
+    const char *words = strstr(error.text, "job.yaml has ");
+    assert_non_null(words);
+    assert_in_range(strtoul(words + 13, NULL, 10), 19000, 19010);
+    assert_non_null(strstr(words, " mistakes, of which these are the first 1"));
+}
+
+static void test_empty_paths_stay_empty(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("name: x\n" MODEL "data: {path: /a}\ntrain: {steps: 1}\n", &error), 0);
+    assert_string_equal(spec.checkpoint.path, "");
+    assert_string_equal(spec.data.validation_path, "");
+}
+
+static void test_messages_have_file_and_line(void **state)
+{
+    (void)state;
+    struct error error;
+    char expected[ERROR_TEXT_SIZE];
+    assert_int_equal(load("name: x\n" MODEL "data: {path: /a}\ntrain:\n  steps: 1\n  lanse: 4\n"
+                          "  micro_batch: lots\n",
+                          &error),
+                     -EINVAL);
+    snprintf(expected, sizeof(expected),
+             "%s:6: train.lanse: no such key; did you mean \"lanes\"?\n"
+             "%s:7: train.micro_batch: found the text \"lots\"; needs a whole number from 1 to "
+             "65536",
+             job_path, job_path);
+    assert_string_equal(error.text, expected);
+    assert_int_equal(load("name: x\n" MODEL "data: {path: /a}\ntrain:\n"
+                          "  steps: 99999999999999999999\n  lanes: .inf\n"
+                          "  optimizer: {lr: .nan, eps: 1e-999, clip: 1e999}\n",
+                          &error),
+                     -EINVAL);
+    snprintf(
+        expected, sizeof(expected),
+        "%s:5: train.steps: found the text \"99999999999999999999\"; needs a whole number from "
+        "1 to 1000000000000\n"
+        "%s:6: train.lanes: found the text \".inf\"; needs a whole number from 1 to 1024\n"
+        "%s:7: train.optimizer.lr: found the text \".nan\"; needs a number above 0, at most 10",
+        job_path, job_path, job_path);
+    assert_non_null(strstr(error.text, expected));
+    assert_int_equal(load("name: x\nname: y\n", &error), -EINVAL);
+    assert_non_null(strstr(error.text, "job.yaml:2: name stands here a second time"));
+    assert_int_equal(load("", &error), -EINVAL);
+    assert_non_null(strstr(error.text, "job.yaml"));
+}
+
+/* load(), and what it writes to standard error. */
+static int load_telling(const char *yaml, char *ret_told, size_t told_size, struct error *error)
+{
+    FILE *told = tmpfile();
+    int before = dup(STDERR_FILENO);
+    assert_true(told != NULL && before >= 0);
+    fflush(stderr);
+    dup2(fileno(told), STDERR_FILENO);
+    int r = load(yaml, error);
+    fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    rewind(told);
+    ret_told[fread(ret_told, 1, told_size - 1, told)] = '\0';
+    fclose(told);
+    return r;
+}
+
+static unsigned count_of(const char *text, const char *words)
+{
+    unsigned count = 0;
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void test_many_mistakes_are_one_list(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"model.layers:",         "data.pth:",
+                                       "train.steps:",          "train.lanes:",
+                                       "train.micro_batch:",    "train.optimizer.lr:",
+                                       "train.optimizer.eps:",  "train.optimizer.betas:",
+                                       "train.optimizer.clip:", "evaluate.batches:",
+                                       "checkpoint.keep:",      "data.path:"};
+    struct error error;
+    char told[8192];
+    assert_int_equal(load_telling("name: x\nmodel: {layers: 0, width: 8, heads: 2, context: 16}\n"
+                                  "data: {pth: /a}\n"
+                                  "train: {steps: -1, lanes: 0, micro_batch: a,\n"
+                                  "  optimizer: {lr: 0, eps: 9, betas: [1, 2], clip: x}}\n"
+                                  "checkpoint: {keep: 0}\nevaluate: {batches: some}\n",
+                                  told, sizeof(told), &error),
+                     -EINVAL);
+    for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        assert_int_equal(count_of(told, keys[i]), 1);
+    assert_int_equal(count_of(told, "firnctl: "), 1); /* of the list, not of its parts */
+    assert_int_equal(count_of(told, "more"), 0);
+    assert_non_null(strstr(error.text, "job.yaml has 12 mistakes"));
+}
+
+static void test_standard_input_that_is_empty(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_non_null(freopen("/dev/null", "r", stdin));
+    assert_int_equal(job_file_load("-", &spec, &error), -EINVAL);
+    assert_non_null(strstr(error.text, "standard input"));
+}
+
+static void test_a_path_that_becomes_too_long(void **state)
+{
+    (void)state;
+    struct error error;
+    char yaml[4096], path[JOB_PATH_SIZE] = {0};
+    memset(path, 'p', JOB_PATH_SIZE - 5);
+    snprintf(yaml, sizeof(yaml), "name: x\n" MODEL "data: {path: %s}\ntrain: {steps: 1}\n", path);
+    memset(&spec, 7, sizeof(spec));
+    assert_int_equal(load(yaml, &error), -ENAMETOOLONG);
+    assert_non_null(strstr(error.text, "data.path"));
+    assert_int_equal(spec.name[0], 7); /* untouched */
+}
+
+static void test_files_that_cannot_be_read(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(job_file_load("/nowhere/job.yaml", &spec, &error), -ENOENT);
+    assert_non_null(strstr(error.text, "/nowhere/job.yaml"));
+    assert_true(job_file_load(folder, &spec, &error) < 0); /* a folder */
+}
+
+static void source_path(const char *below, char *ret_path, size_t path_size)
+{
+    snprintf(ret_path, path_size, FIRN_SOURCE "/%s", below);
+}
+
+#define LLAMA_CONFIG                                                                               \
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "                  \
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 50, "          \
+    "\"vocab_size\": 300, \"rope_theta\": 500000.0, \"tie_word_embeddings\": false}"
+
+static void write_config(const char *text, char ret_path[256])
+{
+    struct error error = {0};
+    snprintf(ret_path, 256, "%s/config.json", folder);
+    assert_int_equal(file_replace(ret_path, text, strlen(text), 0600, &error), 0);
+}
+
+static void test_a_models_folder_says_what_the_file_does_not(void **state)
+{
+    (void)state;
+    struct error error;
+    char path[256];
+    write_config(LLAMA_CONFIG, path);
+    assert_int_equal(load("name: x\nmodel: {from: ., context: 64}\ndata: {path: a}\n"
+                          "train: {steps: 1}\n",
+                          &error),
+                     -EINVAL); /* bytes are no tokens of that model */
+    assert_non_null(strstr(error.text, "the model has 300 tokens, and data.format is not given"));
+    assert_int_equal(load("name: x\nmodel: {from: ., context: 64}\n"
+                          "data: {path: a, format: uint16}\ntrain: {steps: 1}\n",
+                          &error),
+                     0);
+    assert_string_equal(spec.model.family, "llama");
+    assert_int_equal(spec.model.layers, 3);
+    assert_int_equal(spec.model.kv_heads, 2);
+    assert_int_equal(spec.model.hidden, 50);
+    assert_int_equal(spec.model.context, 64);
+    assert_int_equal(spec.model.vocab, 300);
+    assert_false(spec.model.tied);
+    assert_true(spec.model.rope_theta == 500000 && spec.model.norm_epsilon == 1e-6);
+    assert_non_null(strstr(spec.model.from, folder));
+
+    assert_int_equal(load("name: x\nmodel: {from: ., context: 64, layers: 2}\ndata: {path: a}\n"
+                          "train: {steps: 1}\n",
+                          &error),
+                     -EINVAL);
+    assert_non_null(strstr(error.text, "model.layers: 2 here, 3 in config.json"));
+    unlink(path);
+    assert_int_equal(load("name: x\nmodel: {from: ., context: 64}\ndata: {path: a}\n"
+                          "train: {steps: 1}\n",
+                          &error),
+                     -ENOENT);
+    assert_non_null(strstr(error.text, "config.json"));
+    assert_int_equal(load("name: x\nmodel: {from: ./hf, context: 64}\ndata: {path: a}\n"
+                          "train: {steps: 1}\n",
+                          &error),
+                     -ENOENT);
+    snprintf(path, sizeof(path), "model.from %s/hf:", folder);
+    assert_non_null(strstr(error.text, path));
+}
+
+static void test_every_example_is_a_job(void **state)
+{
+    (void)state;
+    char pattern[4096];
+    glob_t found;
+    source_path("examples/*.yaml", pattern, sizeof(pattern));
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_true(found.gl_pathc >= 3);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct error error = {0};
+        if (job_file_load(found.gl_pathv[i], &spec, &error) != 0)
+            fail_msg("%s", error.text);
+    }
+    globfree(&found);
+}
+
+/* What the guide shows must work when it is copied out. */
+static void test_every_example_of_the_guide_is_a_job(void **state)
+{
+    (void)state;
+    char path[4096];
+    CLEANUP(bytes_done) struct bytes text = {0};
+    struct error error = {0};
+    unsigned count = 0;
+    source_path("docs/job.md", path, sizeof(path));
+    assert_int_equal(file_read(path, 1u << 20, &text, &error), 0);
+    for (char *at = strstr((char *)text.data, "```yaml\n"); at != NULL;
+         at = strstr(at, "```yaml\n")) {
+        char *yaml = at + strlen("```yaml\n");
+        char *end = strstr(yaml, "```");
+        assert_non_null(end);
+        *end = '\0';
+        if (load(yaml, &error) != 0)
+            fail_msg("%s", error.text);
+        at = end + 1;
+        count++;
+    }
+    assert_int_equal(count, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_paths_are_taken_from_the_files_folder),
+        cmocka_unit_test(test_a_file_of_mistakes_ends_with_their_number),
+        cmocka_unit_test(test_empty_paths_stay_empty),
+        cmocka_unit_test(test_messages_have_file_and_line),
+        cmocka_unit_test(test_many_mistakes_are_one_list),
+        cmocka_unit_test(test_standard_input_that_is_empty),
+        cmocka_unit_test(test_a_path_that_becomes_too_long),
+        cmocka_unit_test(test_files_that_cannot_be_read),
+        cmocka_unit_test(test_a_models_folder_says_what_the_file_does_not),
+        cmocka_unit_test(test_every_example_is_a_job),
+        cmocka_unit_test(test_every_example_of_the_guide_is_a_job),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

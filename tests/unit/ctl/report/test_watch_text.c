@@ -1,0 +1,79 @@
+/* What top and watch say of a job: what an operator must see comes first, on any terminal. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ctl/report/watch.h"
+
+static struct job_spec spec = {.train.steps = 400, .model.layers = 6};
+
+static struct cluster_job job_of(const char *state, const char *text)
+{
+    struct cluster_job job = {.name = "demo", .spec = &spec, .has_progress = true};
+
+    snprintf(job.state.state, sizeof(job.state.state), "%s", state);
+    snprintf(job.state.text, sizeof(job.state.text), "%s", text);
+    job.progress = (struct progress_record){.step = 120,
+                                            .loss = 2.5,
+                                            .validation_loss = NAN,
+                                            .step_seconds = 0.5,
+                                            .tokens_per_second = 1000};
+    return job;
+}
+
+static void assert_brief(const struct cluster_job *job, const char *expected)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+
+    assert_int_equal(watch_brief(job, &text), 0);
+    assert_int_equal(bytes_append(&text, "", 1), 0);
+    assert_string_equal((const char *)text.data, expected);
+}
+
+static void test_a_running_job_says_how_far_it_is(void **state)
+{
+    struct cluster_job job = job_of("running", "1 stage x 1 replica");
+
+    (void)state;
+    assert_brief(&job, "demo running  step 120/400  loss 2.5000  1.0k tokens/s  2m 20s left  "
+                       "nothing runs  frozen 0/6\n");
+    snprintf(job.progress.alarm, sizeof(job.progress.alarm), "no room");
+    assert_brief(&job, "demo running  step 120/400  loss 2.5000  1.0k tokens/s  2m 20s left  "
+                       "nothing runs  frozen 0/6\n  ALARM no room\n");
+}
+
+static void test_what_does_not_run_says_why(void **state)
+{
+    struct cluster_job job = job_of("waiting", "waits for slots");
+
+    (void)state;
+    snprintf(job.progress.alarm, sizeof(job.progress.alarm), "no room");
+    assert_brief(&job, "demo waiting  waits for slots\n  ALARM no room\n");
+    job = job_of("failed", "step 121: the loss is NaN");
+    snprintf(job.progress.alarm, sizeof(job.progress.alarm), "no room");
+    assert_brief(&job, "demo failed  step 121: the loss is NaN\n");
+}
+
+static void test_what_ended_well_is_left_out(void **state)
+{
+    struct cluster_job completed = job_of("completed", ""), cancelled = job_of("cancelled", "");
+
+    (void)state;
+    assert_brief(&completed, "");
+    assert_brief(&cancelled, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_running_job_says_how_far_it_is),
+        cmocka_unit_test(test_what_does_not_run_says_why),
+        cmocka_unit_test(test_what_ended_well_is_left_out),
+    };
+    return cmocka_run_group_tests_name("ctl/watch_text", tests, NULL, NULL);
+}

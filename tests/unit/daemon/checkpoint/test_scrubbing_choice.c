@@ -1,0 +1,232 @@
+/* Which checkpoint a node reads back: from the cluster's keys and from what it has read already. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/checkpoint/scrubbing_choice.h"
+#include "unit/daemon/keys.h"
+
+#define JOB  "demo"
+#define NOW  (1000 * NS_PER_SECOND)
+#define TERM (SCRUBBING_TERM_S * NS_PER_SECOND)
+
+static struct mirror mirror;
+static struct scrubbing_memory memory;
+static struct scrubbing_task task;
+static uint64_t now_ns;
+static bool oldest_first;
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&memory, 0, sizeof(memory));
+    now_ns = NOW;
+    oldest_first = false;
+    put_registered(&mirror, "a");
+    put_registered(&mirror, "b");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mirror_done(&mirror);
+    checkpoint_record_done(&task.record);
+    task = (struct scrubbing_task){0};
+    return 0;
+}
+
+static enum scrubbing_urgency choose(const char *node, bool leads)
+{
+    const struct scrubbing_view view = {.mirror = &mirror,
+                                        .cluster = CLUSTER,
+                                        .node = node,
+                                        .leads = leads,
+                                        .oldest_first = oldest_first,
+                                        .unix_ns = now_ns,
+                                        .memory = &memory};
+    checkpoint_record_done(&task.record);
+    task = (struct scrubbing_task){0};
+    return scrubbing_choose(&view, JOB, &task);
+}
+
+static void expect(enum scrubbing_urgency urgency, uint64_t step)
+{
+    assert_int_equal(choose("a", false), urgency);
+    assert_int_equal(task.record.step, step);
+}
+
+static void learn(uint64_t step, uint64_t verified_ns, uint64_t retry_at_ns)
+{
+    char digest[RECORD_DIGEST_SIZE];
+    digest_of(step, digest);
+    scrubbing_learned(&memory, digest, verified_ns, retry_at_ns);
+}
+
+static void the_newest_comes_first(void **state)
+{
+    (void)state;
+    expect(SCRUBBING_NOTHING, 0);
+    put_checkpoint(&mirror, JOB, 40, "a", "");
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    expect(SCRUBBING_NEW, 80);
+    learn(80, now_ns, 0);
+    expect(SCRUBBING_NEW, 40);
+    learn(40, now_ns, 0);
+    expect(SCRUBBING_NOTHING, 0);
+}
+
+/* Where new ones come faster than they are read. */
+static void in_turns_the_oldest(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 40, "a", "");
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    oldest_first = true;
+    expect(SCRUBBING_NEW, 40);
+    learn(40, now_ns, 0);
+    expect(SCRUBBING_NEW, 80);
+}
+
+static void every_week_again_and_new_ones_before(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 40, "a", "");
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    learn(40, now_ns, 0);
+    learn(80, now_ns + 1, 0);
+    now_ns += TERM;
+    expect(SCRUBBING_AGAIN, 40);
+    put_checkpoint(&mirror, JOB, 20, "a", ""); /* older, and never read */
+    expect(SCRUBBING_NEW, 20);
+}
+
+static void one_that_could_not_be_read_rests(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 40, "a", "");
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    learn(80, 0, now_ns + 5);
+    expect(SCRUBBING_NEW, 40);
+    now_ns += 5;
+    expect(SCRUBBING_NEW, 80);
+}
+
+static void each_node_reads_what_is_its_own(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 40, "b", "");
+    assert_int_equal(choose("a", true), SCRUBBING_NOTHING);
+    assert_int_equal(choose("b", false), SCRUBBING_NEW);
+    put_checkpoint(&mirror, JOB, 80, "gone", "");
+    assert_int_equal(choose("a", false), SCRUBBING_NOTHING);
+    assert_int_equal(choose("a", true), SCRUBBING_NEW); /* who leads, where it reaches the folder */
+    assert_int_equal(task.record.step, 80);
+}
+
+static void with_copies_every_node_reads_its_part(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 40, "b", "a+b b+a");
+    expect(SCRUBBING_NEW, 40);
+    assert_string_equal(task.record.shares, "a+b b+a");
+    assert_int_equal(choose("b", false), SCRUBBING_NEW);
+    assert_int_equal(choose("c", true), SCRUBBING_NOTHING);
+}
+
+/* They may share the very file. */
+static void damage_makes_the_others_doubtful(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 40, "a", "");
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    learn(40, now_ns, 0);
+    learn(80, 0, now_ns + 5);
+    scrubbing_doubt(&memory, &mirror, CLUSTER, JOB);
+    expect(SCRUBBING_NEW, 40);
+    assert_true(task.doubted); /* whatever the mark says */
+    learn(40, now_ns, 0);
+    expect(SCRUBBING_NOTHING, 0);
+}
+
+/* A leader or an operator found it. */
+static void damage_in_a_record_is_noticed_once(void **state)
+{
+    (void)state;
+    struct checkpoint_record record = {.step = 80, .path = "/ck"};
+    char key[KV_KEY_MAX];
+    put_checkpoint(&mirror, JOB, 40, "a", "");
+    learn(40, now_ns, 0);
+    scrubbing_notice(&memory, &mirror, CLUSTER, JOB);
+    expect(SCRUBBING_NOTHING, 0);
+    snprintf(record.node, sizeof(record.node), "a");
+    snprintf(record.damaged, sizeof(record.damaged), "chunk 3");
+    digest_of(80, record.manifest_sha256);
+    put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, 80), checkpoint_record_encode(&record));
+    scrubbing_notice(&memory, &mirror, CLUSTER, JOB);
+    expect(SCRUBBING_NEW, 40);
+    learn(40, now_ns, 0);
+    scrubbing_notice(&memory, &mirror, CLUSTER, JOB);
+    expect(SCRUBBING_NOTHING, 0);
+}
+
+static void more_than_it_remembers_are_looked_at_again(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 1, "a", "");
+    learn(1, now_ns, 0);
+    expect(SCRUBBING_NOTHING, 0);
+    for (uint64_t step = 2; step < 2 + SCRUBBING_KNOWN_MAX; step++)
+        learn(step, now_ns, 0);
+    expect(SCRUBBING_NEW, 1);
+}
+
+static void reading_takes_half_of_the_time_between_two(void **state)
+{
+    (void)state;
+    struct checkpoint_record record = {
+        .step = 40, .unix_ns = NOW, .path = "/ck", .size_bytes = (uint64_t)100 << 30};
+    char key[KV_KEY_MAX];
+    snprintf(record.node, sizeof(record.node), "a");
+    for (unsigned i = 0; i < 2; i++) {
+        digest_of(record.step, record.manifest_sha256);
+        put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, record.step),
+                 checkpoint_record_encode(&record));
+        record.step += 40;
+        record.unix_ns += 20 * NS_PER_SECOND;
+    }
+    expect(SCRUBBING_NEW, 80);
+    assert_true(task.seconds == 10);
+    learn(80, now_ns, 0);
+    expect(SCRUBBING_NEW, 40); /* nothing is known of its time */
+    assert_true(task.seconds == 30);
+    put_checkpoint(&mirror, JOB, 120, "a", "");
+    expect(SCRUBBING_NEW, 120);
+    assert_true(task.seconds == 0); /* it has no bytes to speak of */
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_newest_comes_first),
+        TEST(in_turns_the_oldest),
+        TEST(every_week_again_and_new_ones_before),
+        TEST(one_that_could_not_be_read_rests),
+        TEST(each_node_reads_what_is_its_own),
+        TEST(with_copies_every_node_reads_its_part),
+        TEST(damage_makes_the_others_doubtful),
+        TEST(damage_in_a_record_is_noticed_once),
+        TEST(more_than_it_remembers_are_looked_at_again),
+        TEST(reading_takes_half_of_the_time_between_two),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

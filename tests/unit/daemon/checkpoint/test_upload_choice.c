@@ -1,0 +1,192 @@
+/* What a node sends to the object store: from the cluster's keys, one job at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/checkpoint/upload_choice.h"
+#include "unit/daemon/keys.h"
+
+#define JOB "demo"
+#define NOW 1000
+
+static struct mirror mirror;
+static struct storing_memory memory;
+static struct checkpoint_record chosen;
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&memory, 0, sizeof(memory));
+    put_leaf(&mirror, JOB, "spec", "{}");
+    put_registered(&mirror, "a");
+    put_registered(&mirror, "b");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mirror_done(&mirror);
+    checkpoint_record_done(&chosen);
+    return 0;
+}
+
+static enum storing_role choose(const char *node, bool leads)
+{
+    const struct storing_view view = {.mirror = &mirror,
+                                      .cluster = CLUSTER,
+                                      .node = node,
+                                      .leads = leads,
+                                      .now_ns = NOW,
+                                      .memory = &memory};
+    checkpoint_record_done(&chosen);
+    return storing_choose(&view, JOB, &chosen);
+}
+
+static void assert_sends(const char *node, bool leads, uint64_t step)
+{
+    assert_int_equal(choose(node, leads), STORING_SENDS);
+    assert_int_equal(chosen.step, step);
+}
+
+static void the_one_who_recorded_the_newest_sends_it(void **state)
+{
+    (void)state;
+    assert_int_equal(choose("a", true), STORING_NOTHING);
+    put_checkpoint(&mirror, JOB, 40, "b", "");
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    assert_sends("a", false, 80);
+    assert_int_equal(choose("b", false), STORING_NOTHING); /* 40 has been overtaken */
+    assert_int_equal(choose("b", true), STORING_NOTHING);  /* leading or not */
+}
+
+static void the_leader_sends_for_one_who_is_gone(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 80, "gone", "");
+    assert_int_equal(choose("a", false), STORING_NOTHING);
+    assert_sends("a", true, 80);
+}
+
+static void what_is_there_is_not_sent_again(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    assert_sends("a", false, 80); /* of an earlier life */
+    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
+    assert_int_equal(choose("a", false), STORING_NOTHING);
+    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 81); /* another manifest of that step */
+    assert_sends("a", false, 80);
+}
+
+/* Not again before the mirror shows the record. */
+static void what_has_just_been_sent_is_not_sent_again(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
+    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    assert_sends("a", false, 80);
+    storing_succeeded(&memory, STORING_SENDS, JOB, chosen.manifest_sha256);
+    assert_int_equal(choose("a", false), STORING_NOTHING);
+    put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
+    assert_sends("a", false, 120);
+}
+
+static void a_removed_job_is_left_alone(void **state)
+{
+    char key[KV_KEY_MAX];
+    (void)state;
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    remove_key(&mirror, keys_job(key, CLUSTER, JOB, "spec"));
+    assert_int_equal(choose("a", true), STORING_NOTHING);
+}
+
+static void a_failed_one_rests_and_a_newer_one_does_not(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    assert_sends("a", false, 80);
+    assert_false(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+    assert_int_equal(choose("a", false), STORING_NOTHING);
+    assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW)); /* said before */
+    assert_sends("a", false, 80);
+    assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+    put_checkpoint(&mirror, JOB, 120, "a", "");
+    assert_sends("a", false, 120);
+    storing_succeeded(&memory, STORING_SENDS, JOB, chosen.manifest_sha256);
+    assert_false(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+}
+
+static void others_help_when_it_is_on_its_way(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
+    assert_sends("a", false, 80);
+    assert_int_equal(choose("b", false), STORING_NOTHING); /* a has not begun */
+    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    assert_int_equal(choose("b", false), STORING_HELPS);
+    assert_int_equal(chosen.step, 80);
+    assert_int_equal(choose("c", false), STORING_NOTHING); /* it has no part */
+    put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
+    assert_int_equal(choose("b", false), STORING_HELPS); /* with the one that is on its way */
+    assert_int_equal(chosen.step, 80);
+    storing_succeeded(&memory, STORING_HELPS, JOB, chosen.manifest_sha256);
+    assert_int_equal(choose("b", false), STORING_NOTHING); /* once is enough */
+    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
+    put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
+    assert_int_equal(choose("b", false), STORING_HELPS);
+    assert_int_equal(chosen.step, 120);
+    storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1);
+    assert_int_equal(choose("b", false), STORING_NOTHING);
+}
+
+static void without_copies_nobody_helps(void **state)
+{
+    (void)state;
+    put_checkpoint(&mirror, JOB, 80, "a", "");
+    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    assert_int_equal(choose("b", false), STORING_NOTHING);
+}
+
+static void whoever_will_send_tries_first(void **state)
+{
+    (void)state;
+    struct plan_worker workers[] = {{.node = "a"}, {.node = "b"}, {.node = "b"}};
+    struct plan plan = {.workers = workers, .worker_count = ARRAY_COUNT(workers)};
+    assert_true(storing_will_send(&plan, "a")); /* the first one's node records what they make */
+    assert_false(storing_will_send(&plan, "b"));
+    plan.copies = 2; /* every node sends what it has written */
+    assert_true(storing_will_send(&plan, "a"));
+    assert_true(storing_will_send(&plan, "b"));
+    assert_false(storing_will_send(&plan, "c"));
+    plan.worker_count = 0;
+    assert_false(storing_will_send(&plan, "a"));
+    plan.copies = 0;
+    assert_false(storing_will_send(&plan, "a"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_one_who_recorded_the_newest_sends_it, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(the_leader_sends_for_one_who_is_gone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_there_is_not_sent_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_has_just_been_sent_is_not_sent_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_removed_job_is_left_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_failed_one_rests_and_a_newer_one_does_not, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(others_help_when_it_is_on_its_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_copies_nobody_helps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(whoever_will_send_tries_first, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* What the outbox promises: the newest value of every key gets written, once, however long it
+ * takes. */
+#include "unit/daemon/store.h"
+
+#include <errno.h>
+
+#include "daemon/core/outbox.h"
+
+static struct fake_store store;
+static struct outbox *outbox;
+
+static int open_box(void **state)
+{
+    (void)state;
+    fake_store_init(&store);
+    return outbox_new(&store.loop, &store.kv, "n0", &outbox);
+}
+
+static int close_box(void **state)
+{
+    (void)state;
+    outbox_free(outbox);
+    outbox = NULL;
+    return 0;
+}
+
+static void put(const char *key, const char *value)
+{
+    assert_int_equal(outbox_put(outbox, key, value), 0);
+}
+
+static void expect_flight(const char *key, const char *value)
+{
+    assert_true(store.in_flight);
+    assert_string_equal(store.key, key);
+    assert_string_equal(store.value, value);
+}
+
+static void test_one_at_a_time_in_order(void **state)
+{
+    (void)state;
+    put("a", "1");
+    put("b", "2");
+    expect_flight("a", "1");
+    fake_answer(&store, 0);
+    expect_flight("b", "2");
+    fake_answer(&store, 0);
+    assert_false(store.in_flight);
+    assert_int_equal(store.started, 2);
+}
+
+static void test_newest_value_wins_while_waiting(void **state)
+{
+    (void)state;
+    put("a", "1");
+    put("b", "old");
+    put("b", "new");
+    fake_answer(&store, 0);
+    expect_flight("b", "new");
+    fake_answer(&store, 0);
+    assert_int_equal(store.started, 2);
+}
+
+static void test_replaced_in_flight_is_written_again(void **state)
+{
+    (void)state;
+    put("a", "1");
+    put("a", "2");
+    put("a", "3");
+    expect_flight("a", "1");
+    fake_answer(&store, 0);
+    expect_flight("a", "3");
+    fake_answer(&store, 0);
+    assert_false(store.in_flight);
+    assert_int_equal(store.started, 2);
+}
+
+static void test_tried_again_until_written(void **state)
+{
+    static const int failures[] = {-ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH, -EACCES};
+
+    (void)state;
+    put("a", "1");
+    for (size_t i = 0; i < ARRAY_COUNT(failures); i++) {
+        fake_answer(&store, failures[i]);
+        assert_false(store.in_flight); /* not at once: etcd would be flooded while it is away */
+        put("b", "2");
+        assert_false(store.in_flight);
+        fake_wait(&store);
+        expect_flight("a", "1");
+    }
+    fake_answer(&store, 0);
+    expect_flight("b", "2");
+    fake_answer(&store, 0);
+    assert_int_equal(store.started, ARRAY_COUNT(failures) + 2);
+}
+
+/* The value that came while the failed one was in flight goes out, and only once. */
+static void test_replaced_then_failed(void **state)
+{
+    (void)state;
+    put("a", "1");
+    put("a", "2");
+    fake_answer(&store, -ETIMEDOUT);
+    fake_wait(&store);
+    expect_flight("a", "2");
+    fake_answer(&store, 0);
+    assert_false(store.in_flight);
+    assert_int_equal(store.started, 2);
+}
+
+/* A put that was given up cannot come back over a newer one: each counts on what it last knew. */
+static void test_puts_are_guarded(void **state)
+{
+    (void)state;
+    store.revision = 40;
+    put("a", "1");
+    assert_int_equal(store.guard, 0);
+    fake_answer(&store, 0);
+    put("a", "2");
+    assert_int_equal(store.guard, 41);
+    fake_answer(&store, -ETIMEDOUT);
+    fake_wait(&store);
+    assert_int_equal(store.guard, 41);
+    fake_answer_changed(&store); /* the one that was given up went through after all */
+    put("a", "3");
+    fake_answer_read(&store, 42);
+    expect_flight("a", "3");
+    assert_int_equal(store.guard, 42);
+    fake_answer(&store, 0);
+    assert_false(store.in_flight);
+}
+
+static void test_a_put_that_cannot_start(void **state)
+{
+    (void)state;
+    store.refuse = -ENOMEM;
+    put("a", "1");
+    assert_false(store.in_flight);
+    fake_wait(&store);
+    expect_flight("a", "1");
+    fake_answer(&store, 0);
+}
+
+static void test_free_with_mail(void **state)
+{
+    put("a", "1");
+    put("b", "2");
+    close_box(state);
+    assert_int_equal(store.cancelled, 1);
+    assert_null(store.timer.fired);
+    outbox_free(NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_box, close_box)
+    const struct CMUnitTest tests[] = {
+        TEST(test_one_at_a_time_in_order),
+        TEST(test_newest_value_wins_while_waiting),
+        TEST(test_replaced_in_flight_is_written_again),
+        TEST(test_tried_again_until_written),
+        TEST(test_replaced_then_failed),
+        TEST(test_puts_are_guarded),
+        TEST(test_a_put_that_cannot_start),
+        TEST(test_free_with_mail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* Slots go out of service and come back: by themselves when their workers died, else by hand. */
+#include "unit/daemon/store.h"
+
+#include "base/clock.h"
+#include "daemon/core/daemon.h"
+#include "daemon/node/inventory.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/slot_service.h"
+#include "elastic/agent/slot_backoff.h"
+#include "unit/daemon/keys.h"
+
+#define TIMEOUT_NS (1500 * NS_PER_MS)
+#define PAUSE_NS   (PROBATION_TIMEOUTS_MIN * TIMEOUT_NS)
+
+static struct config config = {.cluster = "c", .node = "a", .failure_timeout_ns = TIMEOUT_NS};
+static struct fake_store store;
+static struct daemon *node;
+static unsigned published, mended; /* how often, and slots by bit */
+
+/* ---- what is around it ---- */
+
+void daemon_publish_self(struct daemon *daemon)
+{
+    (void)daemon;
+    published++;
+}
+
+void job_slot_mended(struct job *job, unsigned slot)
+{
+    (void)job;
+    mended |= 1u << slot;
+}
+
+void inventory_excuse_slot(struct inventory *inventory, unsigned slot)
+{
+    (void)inventory;
+    node->self.slots[slot].bad[0] = '\0';
+    node->self.slots[slot].retry_unix_ns = 0;
+}
+
+void inventory_excuse(struct inventory *inventory)
+{
+    for (unsigned slot = 0; slot < node->self.slot_count; slot++)
+        inventory_excuse_slot(inventory, slot);
+}
+
+/* ---- a node of three slots, and one job ---- */
+
+static struct job *job;
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_store_init(&store);
+    store.now_ns = NS_PER_SECOND;
+    node = calloc(1, sizeof(*node));
+    job = calloc(1, sizeof(*job));
+    if (!node || !job)
+        return -1;
+    node->config = &config;
+    node->loop.loop = store.loop;
+    node->self.slot_count = 3;
+    node->jobs = job;
+    published = mended = 0;
+    return slot_service_new(node, &node->slot_service);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    slot_service_free(node->slot_service);
+    mirror_done(&node->mirror);
+    free(job);
+    free(node);
+    return 0;
+}
+
+static void fire_at(uint64_t at_ns)
+{
+    assert_true(store.timer.at_ns == at_ns);
+    store.now_ns = at_ns;
+    store.timer.fired(store.timer.user);
+}
+
+static void a_slot_is_tried_again(void **state)
+{
+    (void)state;
+    assert_false(slot_service_watches(node->slot_service, 1));
+    assert_true(slot_service_take_out(node->slot_service, 1, "died", true) == PAUSE_NS);
+    assert_string_equal(node->self.slots[1].bad, "died");
+    assert_true(node->self.slots[1].retry_unix_ns > PAUSE_NS);
+    assert_int_equal(published, 1);
+    assert_false(slot_service_watches(node->slot_service, 1));
+    fire_at(NS_PER_SECOND + PAUSE_NS);
+    assert_string_equal(node->self.slots[1].bad, "");
+    assert_int_equal(mended, 1u << 1);
+    assert_int_equal(published, 2);
+    assert_true(slot_service_watches(node->slot_service, 1));
+    assert_true(store.timer.at_ns == UINT64_MAX);
+    assert_true(slot_service_take_out(node->slot_service, 1, "died again", true) == 2 * PAUSE_NS);
+}
+
+/* Each at its time. */
+static void of_two_slots_the_first_is_tried_first(void **state)
+{
+    (void)state;
+    assert_true(slot_service_take_out(node->slot_service, 2, "", true) == PAUSE_NS);
+    assert_string_equal(node->self.slots[2].bad, "unknown");
+    store.now_ns += NS_PER_SECOND;
+    assert_true(slot_service_take_out(node->slot_service, 0, "died", true) == PAUSE_NS);
+    fire_at(NS_PER_SECOND + PAUSE_NS);
+    assert_int_equal(mended, 1u << 2);
+    fire_at(2 * NS_PER_SECOND + PAUSE_NS);
+    assert_int_equal(mended, 1u << 2 | 1u << 0);
+}
+
+static void what_is_wrong_waits_for_an_operator(void **state)
+{
+    (void)state;
+    assert_true(slot_service_take_out(node->slot_service, 1, "wrong sums", false) == 0);
+    assert_string_equal(node->self.slots[1].bad, "wrong sums");
+    assert_true(node->self.slots[1].retry_unix_ns == 0);
+    assert_true(store.timer.at_ns == UINT64_MAX);
+}
+
+static void excuse(int64_t revision)
+{
+    const struct kv_event event = {.entry = {.key = "/firn/v1/c/excused/a",
+                                             .value = "{}",
+                                             .create_revision = 1,
+                                             .mod_revision = revision}};
+
+    assert_int_equal(mirror_apply(&node->mirror, &event, revision), 0);
+    slot_service_sync(node->slot_service);
+}
+
+/* Once for each time that it is said, and not for what was said before. */
+static void an_operator_takes_all_back(void **state)
+{
+    (void)state;
+    excuse(5);
+    assert_int_equal(published, 0);
+    assert_true(slot_service_take_out(node->slot_service, 1, "wrong sums", false) == 0);
+    assert_true(slot_service_take_out(node->slot_service, 2, "died", true) == PAUSE_NS);
+    slot_service_sync(node->slot_service);
+    assert_int_equal(mended, 0);
+    excuse(6);
+    assert_int_equal(mended, 7);
+    assert_string_equal(node->self.slots[1].bad, "");
+    assert_string_equal(node->self.slots[2].bad, "");
+    assert_true(store.timer.at_ns == UINT64_MAX);
+    assert_false(slot_service_watches(node->slot_service, 2));
+    assert_true(slot_service_take_out(node->slot_service, 2, "died", true) == PAUSE_NS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_slot_is_tried_again),
+        TEST(of_two_slots_the_first_is_tried_first),
+        TEST(what_is_wrong_waits_for_an_operator),
+        TEST(an_operator_takes_all_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

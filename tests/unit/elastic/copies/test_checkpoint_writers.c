@@ -1,0 +1,219 @@
+/* Whose disk fails sits out the next checkpoints, as long as others can write its part. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "elastic/copies/checkpoint_writers.h"
+
+/* Two replicas of two stages: ranks 0 and 1 are on a; rank 2 on b; rank 3 on c. */
+static struct plan_worker workers[] = {{.node = "a"}, {.node = "a"}, {.node = "b"}, {.node = "c"}};
+static struct plan plan;
+static struct writers writers;
+static uint64_t step;
+
+static int set_up(void **state)
+{
+    (void)state;
+    plan =
+        (struct plan){.worker_count = 4, .stage_count = 2, .replica_count = 2, .workers = workers};
+    memset(&writers, 0, sizeof(writers));
+    snprintf(workers[2].node, NAME_SIZE, "b");
+    step = 0;
+    return 0;
+}
+
+/* The next checkpoint; a digit for each rank that sits it out. */
+static const char *begin(void)
+{
+    static char text[8];
+    char *end = text;
+    step += 10;
+    writers_begin(&writers, &plan, step);
+    for (unsigned rank = 0; rank < plan.worker_count; rank++)
+        if (writers.left_out[rank])
+            *end++ = (char)('0' + rank);
+    *end = '\0';
+    return text;
+}
+
+static void fails(unsigned rank)
+{
+    const struct writers_unable unable = {.count = 1, .ranks = {rank}};
+    writers_hear(&writers, step, &unable, step - 10);
+    writers_hear(&writers, step, &unable, step - 10); /* every commit says it again */
+}
+
+static void succeeds(void)
+{
+    const struct writers_unable before = {.count = 1, .ranks = {3}};
+    writers_hear(&writers, step - 10, &before, step); /* of which one failed, not this one */
+}
+
+static void nobody_sits_out_at_first(void **state)
+{
+    (void)state;
+    assert_string_equal(begin(), "");
+    succeeds();
+    assert_string_equal(begin(), "");
+}
+
+static void who_fails_sits_out_for_ever_longer(void **state)
+{
+    (void)state;
+    begin();
+    fails(3);
+    for (unsigned pause = 1; pause <= WRITERS_REST_MAX; pause *= 2) {
+        for (unsigned i = 0; i < pause; i++) {
+            assert_string_equal(begin(), "3");
+            succeeds();
+        }
+        assert_string_equal(begin(), ""); /* tried again */
+        fails(3);
+    }
+    for (unsigned i = 0; i < WRITERS_REST_MAX; i++)
+        assert_string_equal(begin(), "3");
+    assert_string_equal(begin(), "");
+}
+
+static void who_has_recovered_is_as_new(void **state)
+{
+    (void)state;
+    begin();
+    fails(3);
+    assert_string_equal(begin(), "3");
+    succeeds();
+    assert_int_equal(writers.count, 1);
+    assert_string_equal(begin(), "");
+    succeeds();
+    assert_int_equal(writers.count, 1); /* its copies may still fail */
+    begin();
+    assert_int_equal(writers.count, 0);
+    fails(3);
+    assert_string_equal(begin(), "3");
+    assert_string_equal(begin(), "");
+}
+
+/* With copies the shares are durable first; what is noted of the others' may fail then. */
+static void who_fails_after_all_have_written(void **state)
+{
+    const struct writers_unable unable = {.count = 1, .ranks = {3}};
+    (void)state;
+    begin();
+    for (unsigned pause = 1; pause <= WRITERS_REST_MAX; pause *= 2) {
+        succeeds();
+        writers_hear(&writers, step, &unable, step);
+        for (unsigned i = 0; i < pause; i++)
+            assert_string_equal(begin(), "3");
+        assert_string_equal(begin(), "");
+    }
+}
+
+/* One is tried while the other sits out: what one can do says nothing of the other. */
+static void two_of_different_stages(void **state)
+{
+    (void)state;
+    begin();
+    fails(2);
+    assert_string_equal(begin(), "2");
+    fails(3);
+    assert_string_equal(begin(), "3"); /* 2 is tried, and fails */
+    fails(2);
+    assert_string_equal(begin(), "2");
+    fails(3);
+    assert_string_equal(begin(), "23");
+}
+
+static void a_stage_keeps_a_writer(void **state)
+{
+    (void)state;
+    begin();
+    fails(1);
+    fails(3);
+    assert_string_equal(begin(), "");
+    fails(1);
+    fails(3);
+    assert_string_equal(begin(), "");
+    succeeds();
+    begin();
+    assert_int_equal(writers.count, 0);
+}
+
+static void the_root_writes(void **state)
+{
+    (void)state;
+    begin();
+    fails(0);
+    assert_string_equal(begin(), "");
+}
+
+/* Its disk is where they all write, and where it keeps copies. */
+static void with_copies_the_node_sits_out(void **state)
+{
+    (void)state;
+    plan.copies = 2;
+    snprintf(workers[2].node, NAME_SIZE, "c");
+    begin();
+    fails(3);
+    assert_string_equal(begin(), "23");
+    begin();
+    fails(1); /* the root's node */
+    assert_string_equal(begin(), "");
+}
+
+/* The same boundary again, as at the end of a job: each time counts, and what is said of it once.
+ */
+static void a_step_that_is_written_again(void **state)
+{
+    (void)state;
+    begin();
+    fails(3);
+    step -= 10;
+    assert_string_equal(begin(), "3");
+    fails(2);
+    step -= 10;
+    assert_string_equal(begin(), "2");
+    fails(3);
+    step -= 10;
+    assert_string_equal(begin(), "3");
+    fails(2);
+    step -= 10;
+    assert_string_equal(begin(), "23");
+}
+
+static void too_many_are_no_matter_of_their_disks(void **state)
+{
+    struct writers_unable sum = {0};
+    const struct writers_unable some = {.count = 5, .ranks = {1, 1, 1, 1, 3}};
+    (void)state;
+    begin();
+    writers_merge(&sum, &some);
+    assert_int_equal(sum.count, 5);
+    assert_int_equal(sum.ranks[4], 3);
+    writers_merge(&sum, &some);
+    assert_int_equal(sum.count, 10);
+    writers_hear(&writers, step, &sum, 0);
+    assert_string_equal(begin(), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nobody_sits_out_at_first, set_up),
+        cmocka_unit_test_setup(who_fails_sits_out_for_ever_longer, set_up),
+        cmocka_unit_test_setup(who_has_recovered_is_as_new, set_up),
+        cmocka_unit_test_setup(who_fails_after_all_have_written, set_up),
+        cmocka_unit_test_setup(two_of_different_stages, set_up),
+        cmocka_unit_test_setup(a_stage_keeps_a_writer, set_up),
+        cmocka_unit_test_setup(the_root_writes, set_up),
+        cmocka_unit_test_setup(with_copies_the_node_sits_out, set_up),
+        cmocka_unit_test_setup(a_step_that_is_written_again, set_up),
+        cmocka_unit_test_setup(too_many_are_no_matter_of_their_disks, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

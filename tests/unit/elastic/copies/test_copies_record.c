@@ -1,0 +1,260 @@
+/* The places of a checkpoint as they change after its commit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elastic/leader/leader.h"
+
+static char *shares;
+
+static void begin(const char *text)
+{
+    free(shares);
+    shares = strdup(text);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(shares);
+    shares = NULL;
+    return 0;
+}
+
+static void add(const char *writer, const char *node, const char *wanted)
+{
+    assert_int_equal(copies_add(&shares, writer, node, NULL), 0);
+    assert_string_equal(shares, wanted);
+}
+
+static void test_places_are_added(void **state)
+{
+    (void)state;
+    begin("a+b b+a");
+    add("a", "c", "a+b+c b+a");
+    add("b", "c", "a+b+c b+a+c");
+    add("b", "c", "a+b+c b+a+c"); /* once is enough */
+    add("b", "b", "a+b+c b+a+c");
+    add("d", "a", "a+b+c b+a+c d+a");
+    add("e", "e", "a+b+c b+a+c d+a e");
+    assert_true(copies_has(shares, "c"));
+    assert_false(copies_has(shares, "x"));
+}
+
+/* A group is known by the whole name of its writer, and places by theirs. */
+static void test_names_that_begin_alike(void **state)
+{
+    (void)state;
+    begin("node10+node1 node1+node");
+    add("node1", "node10", "node10+node1 node1+node+node10");
+    add("node", "node10", "node10+node1 node1+node+node10 node+node10");
+    add("node10", "node", "node10+node1+node node1+node+node10 node+node10");
+    assert_false(copies_has(shares, "nod"));
+}
+
+static void test_a_full_group(void **state)
+{
+    struct plan_store stores[] = {{.node = "n0"}, {.node = "n1"}, {.node = "n2"}, {.node = "n4"},
+                                  {.node = "n5"}, {.node = "n6"}, {.node = "n7"}};
+    struct plan plan = {.stores = stores, .store_count = ARRAY_COUNT(stores)};
+    (void)state;
+    begin("x n0+n1+n2+n3+n4+n5+n6+n7");
+    assert_int_equal(copies_add(&shares, "n0", "n8", NULL), -ENOSPC);
+    assert_int_equal(copies_add(&shares, "n0", "n8", &plan), 0);
+    assert_string_equal(shares, "x n0+n1+n2+n8+n4+n5+n6+n7"); /* n3 is gone */
+    snprintf(stores[0].node, NAME_SIZE, "n8");
+    assert_int_equal(copies_add(&shares, "n0", "n9", &plan), -ENOSPC); /* not the writer */
+    assert_string_equal(shares, "x n0+n1+n2+n8+n4+n5+n6+n7");
+}
+
+static void test_a_full_text(void **state)
+{
+    (void)state;
+    begin("");
+    shares = realloc(shares, COPIES_SHARES_SIZE);
+    memset(shares, 'w', COPIES_SHARES_SIZE - 4);
+    strcpy(shares + COPIES_SHARES_SIZE - 4, " b");
+    assert_int_equal(copies_add(&shares, "b", "cc", NULL), -ENOSPC);
+    assert_int_equal(strlen(shares), COPIES_SHARES_SIZE - 2);
+    shares[COPIES_SHARES_SIZE - 5] = '\0';
+    assert_int_equal(copies_add(&shares, "b", "b", NULL), 0); /* to the last byte */
+    assert_int_equal(strlen(shares), COPIES_SHARES_SIZE - 3);
+}
+
+static void test_the_first_place_of_all(void **state)
+{
+    (void)state;
+    assert_null(shares);
+    add("a", "b", "a+b");
+}
+
+/* ---- a new checkpoint ---- */
+
+#define MANY 1000
+
+/* The next @count - 1 nodes of the ring. */
+static bool has_next(const void *context, unsigned keeper, unsigned writer)
+{
+    const unsigned *count = context;
+    return (keeper + MANY - writer) % MANY < *count;
+}
+
+static struct plan *make_large_plan(void)
+{
+    struct plan *plan = plan_new();
+    plan->worker_count = plan->store_count = MANY;
+    plan->workers = calloc(MANY, sizeof(*plan->workers));
+    plan->stores = calloc(MANY, sizeof(*plan->stores));
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(plan->stores[i].node, NAME_SIZE, "node-of-a-%053u", i);
+        memcpy(plan->workers[i].node, plan->stores[i].node, NAME_SIZE);
+    }
+    return plan;
+}
+
+/* A record without its places would be taken for one of a checkpoint in a shared folder. */
+static void test_places_of_a_thousand_nodes_of_long_names(void **state)
+{
+    struct plan *plan = make_large_plan();
+    unsigned count = 2;
+    (void)state;
+    assert_int_equal(copies_places(plan, has_next, &count, &shares), 0);
+    assert_int_equal(strlen(shares), MANY * 2 * NAME_SIZE - 1);
+    assert_int_equal(copies_fewest(shares), 2);
+    assert_true(copies_has(shares, plan->stores[MANY - 1].node));
+    end(NULL);
+    count = COPIES_MAX;
+    assert_int_equal(copies_places(plan, has_next, &count, &shares), 0);
+    assert_int_equal(copies_fewest(shares), COPIES_MAX);
+    plan_free(plan);
+}
+
+static void test_places_that_no_record_has_room_for(void **state)
+{
+    struct plan_store *stores = calloc(PLAN_STORES_MAX, sizeof(*stores));
+    struct plan_worker last = {.node = "the-last"};
+    struct plan plan = {
+        .stores = stores, .store_count = PLAN_STORES_MAX, .workers = &last, .worker_count = 1};
+    unsigned count = COPIES_MAX;
+    (void)state;
+    for (unsigned i = 0; i < PLAN_STORES_MAX; i++)
+        snprintf(stores[i].node, NAME_SIZE, "node-of-a-%053u", i);
+    snprintf(stores[PLAN_STORES_MAX - 1].node, NAME_SIZE, "the-last");
+    assert_int_equal(copies_places(&plan, has_next, &count, &shares), -ENOSPC);
+    assert_null(shares);
+    free(stores);
+}
+
+/* ---- copies that are missing ---- */
+
+#define WRITERS_MAX 8
+
+/* Nodes with workers a, b, ... and their domains ('.': none); then one without a worker, z. */
+static struct plan *make_plan(const char *domains)
+{
+    struct leader_node nodes[12];
+    unsigned count = (unsigned)strlen(domains);
+    struct plan *plan = plan_new();
+    plan->worker_count = count;
+    plan->workers = calloc(count, sizeof(*plan->workers));
+    memset(nodes, 0, sizeof(nodes));
+    for (unsigned i = 0; i <= count; i++) {
+        nodes[i].name[0] = i < count ? (char)('a' + i) : 'z';
+        if (i < count && domains[i] != '.')
+            nodes[i].domain[0] = domains[i];
+        if (i < count)
+            memcpy(plan->workers[i].node, nodes[i].name, NAME_SIZE);
+    }
+    assert_int_equal(copies_fill(plan, 2, "z", nodes, count + 1), 0);
+    return plan;
+}
+
+/* What @node is to copy, as one text. */
+static const char *missing(const struct plan *plan, unsigned copies, const char *text,
+                           const char *node)
+{
+    static char words[WRITERS_MAX * NAME_SIZE];
+    char writers[WRITERS_MAX][NAME_SIZE];
+    unsigned count = copies_missing(plan, copies, text, node, writers, WRITERS_MAX);
+    words[0] = '\0';
+    for (unsigned i = 0; i < count; i++)
+        strcat(strcat(words, i > 0 ? " " : ""), writers[i]);
+    return words;
+}
+
+static void test_nothing_is_missing(void **state)
+{
+    struct plan *plan = make_plan("...");
+    (void)state;
+    for (const char *node = "abcz"; *node != '\0'; node++) {
+        const char name[2] = {*node};
+        assert_string_equal(missing(plan, 2, "a+b b+c c+a", name), "");
+        assert_string_equal(missing(plan, 1, "a b c", name), "");
+        assert_string_equal(missing(plan, 2, "", name), "");
+        assert_string_equal(missing(plan, 2, "a+z b+z c+z", name),
+                            ""); /* z has no worker, and lives */
+    }
+    plan_free(plan);
+}
+
+/* x had a copy of a's share and wrote one of its own: each is copied once, by another node. */
+static void test_a_lost_node(void **state)
+{
+    struct plan *plan = make_plan("...");
+    (void)state;
+    assert_string_equal(missing(plan, 2, "a+x b+c x+b", "a"), "x");
+    assert_string_equal(missing(plan, 2, "a+x b+c x+b", "b"), "");
+    assert_string_equal(missing(plan, 2, "a+x b+c x+b", "c"), "a");
+    assert_string_equal(missing(plan, 2, "a+x b+c x+b", "z"), ""); /* no worker: no new copies */
+    assert_string_equal(missing(plan, 2, "x+y b+c", "a"), "");     /* nobody has it any more */
+    plan_free(plan);
+}
+
+/* Fetched whole onto one node: the others share the work. */
+static void test_everything_lies_on_one_node(void **state)
+{
+    struct plan *plan = make_plan("...");
+    (void)state;
+    assert_string_equal(missing(plan, 2, "w+a x+a y+a v+a", "a"), "");
+    assert_string_equal(missing(plan, 2, "w+a x+a y+a v+a", "b"), "w y");
+    assert_string_equal(missing(plan, 2, "w+a x+a y+a v+a", "c"), "x v");
+    assert_string_equal(missing(plan, 3, "w+a x+a", "b"), "w x");
+    assert_string_equal(missing(plan, 3, "w+a x+a", "c"), "w x");
+    assert_string_equal(missing(plan, 8, "w+a", "c"), "w"); /* as many as there are nodes */
+    plan_free(plan);
+}
+
+static void test_other_domains_first(void **state)
+{
+    struct plan *plan = make_plan("rrs");
+    (void)state;
+    assert_string_equal(missing(plan, 2, "a+x b+c", "b"), "");
+    assert_string_equal(missing(plan, 2, "a+x b+c", "c"), "a"); /* though it keeps more */
+    assert_string_equal(missing(plan, 3, "a+x b+c", "b"), "a");
+    plan_free(plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_places_are_added, end),
+        cmocka_unit_test_teardown(test_names_that_begin_alike, end),
+        cmocka_unit_test_teardown(test_a_full_group, end),
+        cmocka_unit_test_teardown(test_a_full_text, end),
+        cmocka_unit_test_teardown(test_the_first_place_of_all, end),
+        cmocka_unit_test_teardown(test_places_of_a_thousand_nodes_of_long_names, end),
+        cmocka_unit_test_teardown(test_places_that_no_record_has_room_for, end),
+        cmocka_unit_test(test_nothing_is_missing),
+        cmocka_unit_test(test_a_lost_node),
+        cmocka_unit_test(test_everything_lies_on_one_node),
+        cmocka_unit_test(test_other_domains_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,485 @@
+/*
+ * Pairs of nodes that do not reach each other, from hand-made reports: one stage and three replicas
+ * on nodes a, b and c.
+ */
+#include "unit/elastic/three_nodes.h"
+
+#include "elastic/copies/copies.h"
+#include "elastic/leader/leader_netsplit.h"
+
+#define TERM_NS (LEADER_CUT_TIMEOUTS_MIN * TIMEOUT_NS)
+
+/* The ranks of the plan in force have broken while their links were made; node @missed was not
+ * reached. */
+static void break_links(unsigned node, unsigned missed)
+{
+    for (unsigned i = 0; i < NODES; i++) {
+        say(i, WORKER_STUCK, plan->generation, 9);
+        reports[i].workers[0].unreached_count = 0;
+    }
+    reports[node].workers[0].unreached_count = 1;
+    reports[node].workers[0].unreached[0] = (unsigned)plan_find(plan, nodes[missed].name, 0);
+}
+
+/* What was decided is in force from now on, and all say something of it. */
+static void follow(void)
+{
+    struct plan *next = plan_copy(decision.plan);
+    assert_non_null(next);
+    plan_free(plan);
+    plan = next;
+    view.plan = plan;
+    view.now_ns += 4 * TIMEOUT_NS;
+    for (unsigned i = 0; i < NODES; i++)
+        reports[i].generation = plan->generation;
+}
+
+static bool uses(const char *node)
+{
+    return plan_find(decision.plan, node, 0) >= 0;
+}
+
+/* Twice in a row, as it takes. */
+static void break_links_again(unsigned node, unsigned missed)
+{
+    break_links(node, missed);
+    decide();
+    assert_int_equal(decision.plan->worker_count, NODES);
+    follow();
+    break_links(node, missed);
+}
+
+static void once_the_same_nodes_are_tried_again(void **state)
+{
+    (void)state;
+    break_links(2, 0);
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->worker_count, 3);
+    decide(); /* and looking twice at the same reports is no second time */
+    assert_int_equal(decision.plan->worker_count, 3);
+}
+
+static void missed_twice_one_end_is_left_out(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->worker_count, 2);
+    assert_true(uses("a") && uses("b"));
+    assert_non_null(strstr(decision.plan->reason_text,
+                           "a and c do not reach each other: without c: 3 slots -> 2"));
+}
+
+static void a_host_that_says_nothing_itself_is_no_cut(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    reports[0].worker_count = 0;
+    decide(); /* it is waited for, then the job goes on without it, for it may be dead */
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    assert_true(uses("c"));
+}
+
+static void whoever_alone_has_state_stays(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    reports[0].workers[0].held_unit_count = 0;
+    reports[1].workers[0].held_unit_count = 0;
+    decide();
+    expect_published(9, 0);
+    assert_true(uses("c") && !uses("a"));
+}
+
+/* Node a alone has the first unit, node c the others. */
+static void share_units(void)
+{
+    reports[1].workers[0].held_unit_count = 0;
+    reports[0].workers[0].held_unit_count = 1;
+    reports[2].workers[0].held_first_unit = 1;
+    reports[2].workers[0].held_unit_count = job_spec_unit_count(&spec) - 1;
+}
+
+/* Both are needed, and a patient plan for them is in force. */
+static void wait_for_both(double step_seconds)
+{
+    break_links_again(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    assert_true(uses("a") && uses("c"));
+    decision.plan->predicted_step_seconds = step_seconds;
+    follow();
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+}
+
+static void where_both_ends_are_needed_they_are_waited_for(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    assert_true(uses("a") && uses("c") && decision.plan->patient);
+    assert_non_null(strstr(decision.plan->reason_text,
+                           "a and c do not reach each other, and neither can be done without"));
+    follow();
+    decide();
+    assert_non_null(strstr(decision.text, "the network between them is waited for: after 40 s, or "
+                                          "when one of them is drained, the job goes back to step "
+                                          "4"));
+    assert_true(decision.wake_at_ns <= view.now_ns + TERM_NS);
+}
+
+/* Five steps since the checkpoint, of a second each: less than what is waited in any case. */
+static void after_a_while_the_job_goes_back_without_one(void **state)
+{
+    (void)state;
+    wait_for_both(1.0);
+    view.now_ns += TERM_NS - 5 * TIMEOUT_NS;
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    follow();
+    assert_true(plan->patient);
+    break_links(2, 0);
+    share_units();
+    view.now_ns += 5 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->resume_step, 4);
+    assert_true(uses("b") && uses("a") != uses("c") && !decision.plan->patient);
+    assert_non_null(strstr(decision.plan->reason_text, "a and c do not reach each other"));
+}
+
+static void no_sooner_than_its_steps_would_be_made_again(void **state)
+{
+    (void)state;
+    memory.cuts[0].generation = 0;
+    break_links_again(2, 0);
+    share_units();
+    view.checkpoint.step = 0;
+    view.last_step_seconds = 20;
+    decide();
+    follow();
+    assert_int_equal(memory.standoff_until_ns - memory.standoff_seen_ns, 9 * 20 * NS_PER_SECOND);
+    memory.standoff_until_ns += TERM_NS;
+    view.now_ns += TERM_NS;
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+}
+
+static void a_drain_of_one_end_gives_it_up(void **state)
+{
+    (void)state;
+    wait_for_both(1.0);
+    nodes[2].draining = true;
+    decide(); /* the patient plan's workers are given time to speak */
+    view.now_ns += 2 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_false(uses("c"));
+}
+
+static void without_slots_enough_they_are_waited_for(void **state)
+{
+    (void)state;
+    spec.elastic.devices_min = 3;
+    break_links_again(2, 0);
+    for (unsigned turn = 0; turn < 4; turn++) { /* and no checkpoint makes more of them */
+        decide();
+        expect_published(9, 0);
+        assert_int_equal(decision.plan->worker_count, 3);
+        assert_true(decision.plan->patient);
+        assert_null(strstr(decision.plan->reason_text, ": without"));
+        follow();
+        view.now_ns += TERM_NS;
+        break_links(2, 0);
+    }
+}
+
+/* It would go back, if b and one of the two were slots enough; it is not asked again at once. */
+static void where_going_back_takes_both_they_are_waited_for_again(void **state)
+{
+    (void)state;
+    spec.elastic.devices_min = 3;
+    wait_for_both(1.0);
+    view.now_ns += TERM_NS;
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(decision.plan->worker_count, 3);
+    assert_true(decision.plan->patient);
+    assert_int_equal(memory.standoff_refused_ns, view.now_ns + TERM_NS);
+    uint64_t refused_ns = memory.standoff_refused_ns;
+    follow();
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    assert_int_equal(memory.standoff_refused_ns, refused_ns);
+}
+
+/* Nobody has state any more, and the job begins anew on all slots: two are not enough. */
+static void a_fall_back_that_takes_both_has_both(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    spec.elastic.devices_min = 3;
+    for (unsigned i = 0; i < NODES; i++)
+        reports[i].workers[0].held_unit_count = 0;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->worker_count, 3);
+    spec.elastic.devices_min = 2;
+    decide();
+    assert_int_equal(decision.plan->worker_count, 2);
+    assert_true(uses("a") != uses("c"));
+}
+
+static void those_who_only_leave_are_not_waited_for(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    for (unsigned i = 0; i < NODES; i++)
+        reports[i].workers[0].held_unit_count = 0;
+    view.desired = JOB_DESIRED_PAUSED;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->worker_count, 0);
+    assert_int_equal(decision.plan->donor_count, 3);
+    assert_false(decision.plan->patient);
+    assert_int_equal(memory.standoff_seen_ns, 0);
+}
+
+static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
+{
+    (void)state;
+    wait_for_both(1.0);
+    memset(&memory, 0, sizeof(memory));
+    view.now_ns += 20 * TIMEOUT_NS;
+    break_links(2, 0);
+    share_units();
+    decide();
+    expect_published(9, 0);
+    assert_true(decision.plan->patient);
+}
+
+/* Nobody has state any more, and the workers on @readers could not read the checkpoint, because c
+ * did not answer them; all that are in the plan say so. */
+static void read_in_vain(const char *readers)
+{
+    for (unsigned i = 0; i < NODES; i++) {
+        struct worker_report *report = &reports[i].workers[0];
+        say(i, WORKER_STUCK, plan->generation, 9);
+        report->held_unit_count = 0;
+        report->unreached_count = 0;
+        report->cause = strchr(readers, nodes[i].name[0]) ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
+        if (plan_find(plan, nodes[i].name, 0) < 0)
+            reports[i].worker_count = 0;
+    }
+    view.now_ns += 10 * TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+}
+
+static void begin_with_copies(void)
+{
+    spec.checkpoint.copies = 2;
+    view.checkpoint.shares = "a+b c+x"; /* x is not there */
+    read_in_vain("");
+    assert_int_equal(decision.plan->worker_count, NODES);
+    follow();
+}
+
+/* They join when the others train: then the state comes from these. */
+static void whoever_cannot_read_a_checkpoint_is_left_out(void **state)
+{
+    (void)state;
+    begin_with_copies();
+    read_in_vain("a");
+    assert_true(!uses("a") && uses("b") && uses("c"));
+    /* And stays a store: what it has, others read. */
+    assert_true(copies_find(decision.plan, "a") >= 0);
+}
+
+/* What two have lies on one of them alone, and they do not reach each other: a third reads both. */
+static void one_after_the_other_until_it_can_be_read(void **state)
+{
+    (void)state;
+    begin_with_copies();
+    read_in_vain("a");
+    follow();
+    read_in_vain("c");
+    assert_true(!uses("a") && uses("b") && !uses("c"));
+}
+
+static void where_nobody_can_read_it_all_try_again(void **state)
+{
+    (void)state;
+    begin_with_copies();
+    read_in_vain("abc");
+    assert_int_equal(decision.plan->worker_count, NODES);
+}
+
+/* a and c do not reach each other, twice, and nobody has state; in the end a says @cause. */
+static void part_twice(const char *shares, enum worker_cause cause)
+{
+    spec.checkpoint.copies = 2;
+    view.checkpoint.shares = shares;
+    for (unsigned turn = 0; turn < 2; turn++) {
+        break_links(0, 2);
+        for (unsigned i = 0; i < NODES; i++)
+            reports[i].workers[0].held_unit_count = 0;
+        if (turn == 1)
+            reports[0].workers[0].cause = cause;
+        view.now_ns += 10 * TIMEOUT_NS;
+        decide();
+        assert_int_equal(decision.action, LEADER_PUBLISH);
+        assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+        if (turn == 0)
+            follow();
+    }
+}
+
+static void whoever_has_no_part_of_a_checkpoint_goes(void **state)
+{
+    (void)state;
+    part_twice("a+b b+a", CAUSE_NONE);
+    assert_true(uses("a") && uses("b") && !uses("c"));
+}
+
+static void whoever_alone_has_a_part_of_it_stays(void **state)
+{
+    (void)state;
+    part_twice("a+b c+x", CAUSE_NONE);
+    assert_true(uses("b") && uses("c") && !uses("a"));
+}
+
+static void where_both_have_one_either_goes(void **state)
+{
+    (void)state;
+    part_twice("a+x c+x", CAUSE_NONE);
+    assert_true(uses("b") && uses("a") != uses("c"));
+}
+
+/* Who cannot read is left out, and the cut that it is an end of matters no more. */
+static void nobody_else_is_left_out_for_its_cut(void **state)
+{
+    (void)state;
+    part_twice("a+b b+a", CAUSE_CHECKPOINT_AWAY);
+    assert_true(!uses("a") && uses("b") && uses("c"));
+}
+
+static void run(void)
+{
+    follow();
+    for (unsigned i = 0; i < NODES; i++) {
+        int rank = plan_find(plan, nodes[i].name, 0);
+        say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, plan->generation, 9);
+        reports[i].workers[0].unreached_count = 0;
+        if (rank >= 0)
+            reports[i].workers[0].instance = plan->workers[rank].instance;
+    }
+}
+
+/* Decide until nothing more is to be waited for. */
+static void settle(void)
+{
+    decide();
+    view.now_ns += 2 * TIMEOUT_NS;
+    decide();
+}
+
+static void the_left_out_is_tried_again_after_a_while(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    decide();
+    run();
+    settle();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_non_null(strstr(decision.text, "a and c do not reach each other: without c"));
+    assert_true(decision.wake_at_ns <= view.now_ns + TERM_NS);
+    view.now_ns += TERM_NS;
+    settle();
+    assert_int_equal(decision.action, LEADER_PREPARE);
+    assert_true(uses("c"));
+}
+
+static void a_firnd_that_is_started_anew_has_a_clean_slate(void **state)
+{
+    (void)state;
+    break_links_again(2, 0);
+    decide();
+    run();
+    nodes[2].incarnation++;
+    settle();
+    assert_int_equal(decision.action, LEADER_PREPARE);
+    assert_true(uses("c"));
+}
+
+static void a_pair_that_runs_together_is_mended(void **state)
+{
+    (void)state;
+    wait_for_both(1.0);
+    for (unsigned i = 0; i < NODES; i++) {
+        int rank = plan_find(plan, nodes[i].name, 0);
+        say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, plan->generation, 9);
+        reports[i].workers[0].held_first_unit = 0;
+    }
+    decide();
+    assert_int_equal(memory.standoff_seen_ns, 0);
+    assert_true(memory.cuts[0].until_ns <= view.now_ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(once_the_same_nodes_are_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(missed_twice_one_end_is_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_host_that_says_nothing_itself_is_no_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(whoever_alone_has_state_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(where_both_ends_are_needed_they_are_waited_for, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(after_a_while_the_job_goes_back_without_one, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(no_sooner_than_its_steps_would_be_made_again, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_drain_of_one_end_gives_it_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_new_leader_takes_the_word_of_a_patient_plan, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_pair_that_runs_together_is_mended, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_slots_enough_they_are_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(where_going_back_takes_both_they_are_waited_for_again,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fall_back_that_takes_both_has_both, setup, teardown),
+        cmocka_unit_test_setup_teardown(those_who_only_leave_are_not_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_left_out_is_tried_again_after_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(whoever_cannot_read_a_checkpoint_is_left_out, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(one_after_the_other_until_it_can_be_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(where_nobody_can_read_it_all_try_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(nobody_else_is_left_out_for_its_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(whoever_has_no_part_of_a_checkpoint_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(whoever_alone_has_a_part_of_it_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(where_both_have_one_either_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_firnd_that_is_started_anew_has_a_clean_slate, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/*
+ * How long two nodes are waited for that have lost each other and are both needed, rule by rule;
+ * test_leader_cuts.c has what comes of it. The patient plan of a, b and c is in force; a and c do
+ * not reach each other, and nobody runs.
+ */
+#include "unit/elastic/three_nodes.h"
+
+#include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_pair_loss.h"
+
+#define TERM_NS (LEADER_CUT_TIMEOUTS_MIN * TIMEOUT_NS)
+
+static struct leader_context context;
+
+static void look(void)
+{
+    roster_done(&context.roster);
+    decision = (struct leader_decision){.wake_at_ns = UINT64_MAX};
+    context = (struct leader_context){.view = &view, .memory = &memory, .decision = &decision};
+    assert_int_equal(roster_init(&context.roster, &view), 0);
+}
+
+static int begin(void **state)
+{
+    setup(state);
+    plan->patient = true;
+    memory.cuts[0] =
+        (struct leader_cut){.nodes = {"a", "c"}, .until_ns = view.now_ns + 10 * TERM_NS};
+    memory.standoff_seen_ns = view.now_ns - TERM_NS;
+    memory.standoff_until_ns = view.now_ns;
+    look();
+    return 0;
+}
+
+static int end(void **state)
+{
+    roster_done(&context.roster);
+    return teardown(state);
+}
+
+static bool is_over(void)
+{
+    look();
+    return leader_standoff_is_over(&context);
+}
+
+static void it_is_over_when_its_time_is(void **state)
+{
+    (void)state;
+    assert_true(is_over());
+    memory.standoff_until_ns++;
+    assert_false(is_over());
+}
+
+static void it_is_not_asked_again_at_once(void **state)
+{
+    (void)state;
+    leader_standoff_goes_on(&context);
+    assert_int_equal(memory.standoff_refused_ns, view.now_ns + TERM_NS);
+    assert_false(is_over());
+    view.now_ns += TERM_NS - 1;
+    assert_false(is_over());
+    view.now_ns++;
+    assert_true(is_over());
+}
+
+static void what_runs_or_waits_for_nobody_is_no_standoff(void **state)
+{
+    (void)state;
+    plan->patient = false;
+    assert_false(is_over());
+    plan->patient = true;
+    say(1, WORKER_RUNNING, 6, 9);
+    assert_false(is_over());
+    say(1, WORKER_STUCK, 5, 9);
+    assert_true(is_over());
+    memory.standoff_seen_ns = 0;
+    assert_false(is_over());
+    memory.standoff_seen_ns = 1;
+    view.plan = NULL;
+    assert_false(is_over());
+}
+
+static void a_drain_of_either_end_ends_it(void **state)
+{
+    (void)state;
+    memory.standoff_until_ns++;
+    nodes[1].draining = true; /* b reaches both */
+    assert_false(is_over());
+    nodes[1].draining = false;
+    nodes[0].draining = true;
+    assert_true(is_over());
+    nodes[0].draining = false;
+    nodes[2].draining = true;
+    assert_true(is_over());
+}
+
+/* From the first plan on that has both; one that has not is none, and ends it. */
+static void it_begins_with_the_first_patient_plan(void **state)
+{
+    (void)state;
+    struct plan *next = plan_copy(plan);
+    assert_non_null(next);
+    next->patient = false;
+    memory.standoff_seen_ns = 0;
+    memory.standoff_refused_ns = 77;
+    leader_standoff_enter(&context, next, 9);
+    assert_true(next->patient);
+    assert_int_equal(memory.standoff_seen_ns, view.now_ns);
+    assert_int_equal(memory.standoff_until_ns, view.now_ns + TERM_NS);
+    assert_int_equal(memory.standoff_refused_ns, 0);
+    uint64_t seen_ns = view.now_ns;
+    view.now_ns += 5;
+    memory.standoff_refused_ns = 77;
+    look();
+    leader_standoff_enter(&context, next, 9);
+    assert_int_equal(memory.standoff_seen_ns, seen_ns);
+    assert_int_equal(memory.standoff_refused_ns, 77);
+    next->worker_count = next->replica_count = 2; /* without c */
+    leader_standoff_enter(&context, next, 9);
+    assert_false(next->patient);
+    assert_int_equal(memory.standoff_seen_ns, 0);
+    plan_free(next);
+}
+
+static void words_say_for_how_long(void **state)
+{
+    (void)state;
+    memory.standoff_refused_ns = view.now_ns + TERM_NS;
+    leader_standoff_say(&context);
+    assert_string_equal(decision.text,
+                        "; the network between them is waited for: after 40 s, or when one of "
+                        "them is drained, the job goes back to step 4 without it, if there are "
+                        "slots enough");
+    assert_int_equal(decision.wake_at_ns, memory.standoff_refused_ns);
+    memory.standoff_until_ns = memory.standoff_refused_ns + 1;
+    look();
+    leader_standoff_say(&context);
+    assert_int_equal(decision.wake_at_ns, memory.standoff_until_ns);
+}
+
+static void words_of_a_leader_that_has_not_seen_it_begin(void **state)
+{
+    (void)state;
+    memory.standoff_seen_ns = 0;
+    look();
+    leader_standoff_say(&context);
+    assert_string_equal(decision.text, "; the network between them is waited for");
+    assert_true(decision.wake_at_ns == UINT64_MAX);
+    plan->patient = false;
+    look();
+    leader_standoff_say(&context);
+    assert_string_equal(decision.text, "");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(it_is_over_when_its_time_is),
+        TEST(it_is_not_asked_again_at_once),
+        TEST(what_runs_or_waits_for_nobody_is_no_standoff),
+        TEST(a_drain_of_either_end_ends_it),
+        TEST(it_begins_with_the_first_patient_plan),
+        TEST(words_say_for_how_long),
+        TEST(words_of_a_leader_that_has_not_seen_it_begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

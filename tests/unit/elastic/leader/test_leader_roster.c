@@ -1,0 +1,262 @@
+/*
+ * Who is who to the leader: what each report means under the plan in force. One stage and three
+ * replicas on nodes a, b and c; generation 6, an unplanned one, is in force.
+ */
+#include "unit/elastic/three_nodes.h"
+
+#include "elastic/leader/leader_roster.h"
+
+static struct roster roster;
+
+static const struct roster_member *look(const char *node)
+{
+    roster_done(&roster);
+    assert_int_equal(roster_init(&roster, &view), 0);
+    return roster_find(&roster, node, 0);
+}
+
+static int forget(void **state)
+{
+    roster_done(&roster);
+    return teardown(state);
+}
+
+static void expect_seat(enum worker_phase phase, uint64_t generation, enum seat seat)
+{
+    say(2, phase, generation, 9);
+    const struct roster_member *member = look("c");
+    if (member->seat != seat)
+        fail_msg("phase %d in generation %d: seat %d, not %d", (int)phase, (int)generation,
+                 (int)member->seat, (int)seat);
+    bool gone = seat == SEAT_LOST || seat == SEAT_LEFT;
+    assert_int_equal(roster_alive(member), !gone);
+}
+
+static void a_worker_of_an_unplanned_plan(void **state)
+{
+    (void)state;
+    expect_seat(WORKER_STARTING, 6, SEAT_JOINING);
+    expect_seat(WORKER_PREPARED, 6, SEAT_JOINING);
+    expect_seat(WORKER_RUNNING, 6, SEAT_RUNNING);
+    expect_seat(WORKER_RUNNING, 5, SEAT_JOINING);
+    expect_seat(WORKER_FINISHED, 6, SEAT_RUNNING);
+    expect_seat(WORKER_STUCK, 6, SEAT_BROKEN);
+    expect_seat(WORKER_STUCK, 5, SEAT_JOINING); /* the plan is the answer to that */
+    expect_seat(WORKER_LEFT, 6, SEAT_LOST);     /* it computes, so it has no business leaving */
+    expect_seat(WORKER_DEAD, 6, SEAT_LOST);
+    expect_seat(WORKER_REFUSED, 6, SEAT_LOST);
+    expect_seat(WORKER_BAD, 6, SEAT_LOST);
+}
+
+static void a_worker_of_a_planned_plan(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->follows = 5;
+    expect_seat(WORKER_STUCK, 6, SEAT_BROKEN);
+    expect_seat(WORKER_STUCK, 5, SEAT_BROKEN);  /* the boundary at which it would switch is lost */
+    expect_seat(WORKER_STUCK, 4, SEAT_JOINING); /* it was left behind before that */
+    expect_seat(WORKER_RUNNING, 5, SEAT_JOINING);
+}
+
+static void a_donor_may_leave(void **state)
+{
+    (void)state;
+    plan->worker_count = plan->replica_count = 2;
+    plan->donor_count = 1;
+    expect_seat(WORKER_LEFT, 6, SEAT_LEFT);
+    assert_false(roster_is_worker(&roster, look("c")));
+    assert_true(roster_is_worker(&roster, look("b")));
+}
+
+/* Another process than the plan means: on the slot of a donor it is being prepared for the next. */
+static void another_process(void **state)
+{
+    (void)state;
+    reports[2].workers[0].instance = 99;
+    expect_seat(WORKER_RUNNING, 6, SEAT_LOST);
+    expect_seat(WORKER_STARTING, 6, SEAT_LOST);
+    plan->worker_count = plan->replica_count = 2;
+    plan->donor_count = 1;
+    expect_seat(WORKER_STARTING, 6, SEAT_SPARE);
+    expect_seat(WORKER_PREPARED, 6, SEAT_LOST); /* with state: an old one */
+    reports[2].workers[0].held_unit_count = 0;
+    assert_int_equal(look("c")->seat, SEAT_SPARE);
+    plan->worker_count = plan->replica_count = 3;
+    plan->donor_count = 0;
+    plan->workers[2].instance = 0; /* whichever process is there */
+    expect_seat(WORKER_RUNNING, 6, SEAT_RUNNING);
+}
+
+static void a_process_without_a_rank(void **state)
+{
+    (void)state;
+    plan->worker_count = plan->replica_count = 2;
+    expect_seat(WORKER_STARTING, 6, SEAT_SPARE);
+    assert_int_equal(look("c")->rank, -1);
+    assert_false(roster_is_worker(&roster, look("c")));
+    expect_seat(WORKER_PREPARED, 6, SEAT_JOINING);
+    reports[2].workers[0].held_unit_count = 0;
+    assert_int_equal(look("c")->seat, SEAT_SPARE);
+    expect_seat(WORKER_STUCK, 5, SEAT_JOINING);
+    expect_seat(WORKER_LEFT, 5, SEAT_LEFT);
+}
+
+static void who_has_said_nothing_of_this_generation_is_silent(void **state)
+{
+    (void)state;
+    say(2, WORKER_RUNNING, 6, 9);
+    reports[2].generation = 5;
+    assert_int_equal(look("c")->seat, SEAT_SILENT);
+    assert_null(look("c")->report);
+    assert_true(roster_alive(look("c")));
+}
+
+static void whoever_has_no_node_is_not_alive(void **state)
+{
+    (void)state;
+    say(2, WORKER_RUNNING, 6, 9);
+    view.node_count = 2;
+    assert_int_equal(look("c")->seat, SEAT_RUNNING);
+    assert_null(look("c")->node);
+    assert_false(roster_alive(look("c")));
+}
+
+static void nodes_are_found_whatever_their_order(void **state)
+{
+    (void)state;
+    struct leader_node first = nodes[0];
+    nodes[0] = nodes[2];
+    nodes[2] = first;
+    for (unsigned i = 0; i < NODES; i++) {
+        char name[2] = {(char)('a' + i), '\0'};
+        const struct roster_member *member = look(name);
+        assert_non_null(member);
+        assert_int_equal(member->rank, i);
+        assert_ptr_equal(member->node, &nodes[NODES - 1 - i]);
+    }
+    assert_null(roster_node(&roster, "d"));
+}
+
+static void say_all(enum worker_phase phase)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        say(i, phase, 6, 9);
+}
+
+static void all_run_when_every_worker_does(void **state)
+{
+    (void)state;
+    say_all(WORKER_RUNNING);
+    look("a");
+    assert_true(roster.all_running && roster.any_running);
+    say(1, WORKER_STARTING, 6, 9);
+    look("a");
+    assert_true(!roster.all_running && roster.any_running);
+    say_all(WORKER_STARTING);
+    look("a");
+    assert_true(!roster.all_running && !roster.any_running);
+    plan->worker_count = plan->replica_count = 0;
+    plan->donor_count = NODES;
+    look("a");
+    assert_false(roster.all_running);
+}
+
+/* c is dead, and was last in @generation as process @instance, where the plan means @planned. */
+static bool never_started(uint64_t generation, uint64_t instance, uint64_t planned)
+{
+    say(2, WORKER_DEAD, generation, 0);
+    reports[2].workers[0].instance = instance;
+    plan->workers[2].instance = planned;
+    look("c");
+    return roster.never_started;
+}
+
+static void a_plan_whose_worker_died_before_it_joined_has_not_begun(void **state)
+{
+    (void)state;
+    assert_true(never_started(5, 12, 12));
+    assert_false(never_started(6, 12, 12));
+    assert_false(never_started(5, 11, 12)); /* another process of that slot, from before */
+    assert_true(never_started(5, 11, 0));
+    assert_true(never_started(5, 12, 12));
+    plan->worker_count = plan->replica_count = 2; /* what only hands over does not matter */
+    plan->donor_count = 1;
+    assert_false(never_started(5, 12, 12));
+}
+
+static void state_is_units_of_either_step(void **state)
+{
+    (void)state;
+    say(2, WORKER_STUCK, 6, 9);
+    struct worker_report *report = &reports[2].workers[0];
+    report->held_unit_count = 1;
+    assert_true(roster_has_state(look("c")));
+    report->held_unit_count = 0;
+    assert_false(roster_has_state(look("c")));
+    report->old_unit_count = 1;
+    assert_true(roster_has_state(look("c")));
+    reports[2].generation = 5;
+    assert_false(roster_has_state(look("c")));
+}
+
+static void a_refusal_is_its_nodes(void **state)
+{
+    (void)state;
+    say_all(WORKER_RUNNING);
+    say(1, WORKER_REFUSED, 6, 0);
+    snprintf(reports[1].workers[0].text, sizeof(reports[1].workers[0].text), "no data");
+    look("b");
+    assert_null(roster_refused(&roster, "a"));
+    assert_string_equal(roster_refused(&roster, "b"), "no data");
+    assert_null(roster_refused(&roster, "c"));
+    assert_null(roster_refused(&roster, "bb"));
+}
+
+static void an_accusation_is_of_a_whole_node(void **state)
+{
+    (void)state;
+    say_all(WORKER_STUCK);
+    struct worker_report *report = &reports[0].workers[0];
+    report->lost_count = 1;
+    snprintf(report->lost[0], sizeof(report->lost[0]), "c/3");
+    assert_true(roster_accused(&roster, look("c")));
+    assert_false(roster_accused(&roster, look("b")));
+    snprintf(report->lost[0], sizeof(report->lost[0]), "cc/0"); /* another node */
+    assert_false(roster_accused(&roster, look("c")));
+    report->lost_count = 0;
+    snprintf(report->lost[0], sizeof(report->lost[0]), "c/0");
+    assert_false(roster_accused(&roster, look("c")));
+}
+
+static void without_a_plan_there_is_nobody(void **state)
+{
+    (void)state;
+    view.plan = NULL;
+    assert_null(look("a"));
+    assert_int_equal(roster.count, 0);
+    assert_non_null(roster_node(&roster, "a"));
+    view.plan = plan;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, forget)
+    const struct CMUnitTest tests[] = {
+        TEST(a_worker_of_an_unplanned_plan),
+        TEST(a_worker_of_a_planned_plan),
+        TEST(a_donor_may_leave),
+        TEST(another_process),
+        TEST(a_process_without_a_rank),
+        TEST(who_has_said_nothing_of_this_generation_is_silent),
+        TEST(whoever_has_no_node_is_not_alive),
+        TEST(nodes_are_found_whatever_their_order),
+        TEST(all_run_when_every_worker_does),
+        TEST(a_plan_whose_worker_died_before_it_joined_has_not_begun),
+        TEST(state_is_units_of_either_step),
+        TEST(a_refusal_is_its_nodes),
+        TEST(an_accusation_is_of_a_whole_node),
+        TEST(without_a_plan_there_is_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* Slots that failed are left alone: shortly at first, longer each time that it happens soon again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "elastic/leader/leader_internal.h"
+
+#define TIMEOUT_NS 1000ull
+
+static struct leader_node node = {.name = "a",
+                                  .host = "127.0.0.1",
+                                  .link_port = 7000,
+                                  .incarnation = 5,
+                                  .slot_count = 1,
+                                  .slots = {{.speed = 1}}};
+static struct job_spec spec;
+static struct leader_view view;
+static struct leader_memory memory;
+static struct leader_decision decision;
+static struct leader_context context;
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&memory, 0, sizeof(memory));
+    view = (struct leader_view){.now_ns = 100 * TIMEOUT_NS,
+                                .failure_timeout_ns = TIMEOUT_NS,
+                                .spec = &spec,
+                                .nodes = &node,
+                                .node_count = 1};
+    node.incarnation = 5;
+    context = (struct leader_context){.view = &view, .memory = &memory, .decision = &decision};
+    return roster_init(&context.roster, &view);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    roster_done(&context.roster);
+    return 0;
+}
+
+static bool is_free(void)
+{
+    struct slot_pool pool = {0};
+    unsigned count;
+
+    assert_int_equal(slot_pool_add_free(&context, &pool, 0), 0);
+    count = pool.count;
+    slot_pool_done(&pool);
+    return count == 1;
+}
+
+/* For how many time-outs the slot is left alone from now on. */
+static unsigned avoided_for(void)
+{
+    unsigned timeouts = 0;
+
+    leader_avoid(&context, "a", 0);
+    while (!is_free()) {
+        leader_avoid(&context, "a", 0); /* saying it again changes nothing */
+        view.now_ns += TIMEOUT_NS;
+        timeouts++;
+    }
+    return timeouts;
+}
+
+static void it_lasts_longer_each_time_up_to_a_limit(void **state)
+{
+    (void)state;
+    assert_true(is_free());
+    for (unsigned expected = LEADER_AVOID_TIMEOUTS_MIN; expected < LEADER_AVOID_TIMEOUTS_MAX;
+         expected *= 2)
+        assert_int_equal(avoided_for(), expected);
+    assert_int_equal(avoided_for(), LEADER_AVOID_TIMEOUTS_MAX);
+    assert_int_equal(avoided_for(), LEADER_AVOID_TIMEOUTS_MAX);
+}
+
+static void it_is_forgotten_after_a_while(void **state)
+{
+    (void)state;
+    assert_int_equal(avoided_for(), LEADER_AVOID_TIMEOUTS_MIN);
+    assert_int_equal(avoided_for(), 2 * LEADER_AVOID_TIMEOUTS_MIN);
+    view.now_ns += LEADER_AVOID_TIMEOUTS_MAX * TIMEOUT_NS;
+    assert_int_equal(avoided_for(), LEADER_AVOID_TIMEOUTS_MIN);
+}
+
+static void a_new_daemon_may_try_at_once(void **state)
+{
+    (void)state;
+    leader_avoid(&context, "a", 0);
+    assert_false(is_free());
+    node.incarnation = 6;
+    assert_true(is_free());
+}
+
+static void what_is_kept_for_others_is_not_free(void **state)
+{
+    (void)state;
+    struct slot_pool pool = {0};
+    assert_int_equal(slot_pool_add_free(&context, &pool, 1), 0);
+    assert_int_equal(pool.count, 0);
+    assert_int_equal(slot_pool_add_free(&context, &pool, 7), 0); /* more than there are */
+    assert_int_equal(pool.count, 0);
+    slot_pool_done(&pool);
+}
+
+static void a_plan_that_gives_way_has_fewer_devices(void **state)
+{
+    (void)state;
+    struct plan plan = {.worker_count = 4};
+    spec.elastic.devices_max = 64;
+    context.gives = 3;
+    assert_int_equal(leader_devices_now(&context), 64); /* there is none to give */
+    view.plan = &plan;
+    assert_int_equal(leader_devices_now(&context), 1);
+    assert_int_equal(leader_devices_max(&view), 64);
+    context.gives = 0;
+    assert_int_equal(leader_devices_now(&context), 64);
+    context.gives = 1;
+    view.devices_wanted = 2; /* asked for less already */
+    assert_int_equal(leader_devices_now(&context), 2);
+    spec.elastic.devices_max = 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(it_lasts_longer_each_time_up_to_a_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_is_forgotten_after_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_new_daemon_may_try_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_kept_for_others_is_not_free, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_plan_that_gives_way_has_fewer_devices, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

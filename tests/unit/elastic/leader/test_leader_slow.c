@@ -1,0 +1,220 @@
+/*
+ * What the leader does about a slot that is slower than its peers, played on the miniature cluster:
+ * another slot takes over, or the job goes on without it; it comes back on probation; and it cannot
+ * flap.
+ */
+#include "unit/elastic/cluster.h"
+
+#include "elastic/leader/leader_slow.h"
+
+#define TERM_SECONDS 60 /* LEADER_SLOW_TIMEOUTS_MIN time-outs of 1.5 s */
+
+static struct cluster *start(unsigned nodes, unsigned devices)
+{
+    struct cluster *cluster = cluster_new(1, nodes, 1);
+    cluster->devices_wanted = devices;
+    /* So much to compute that it is what a step takes. */
+    cluster->spec.train.micro_batch = 64;
+    cluster->spec.model.context = 256;
+    cluster_progress(cluster, 5, 20);
+    assert_int_equal(cluster->plan->worker_count, devices != 0 ? devices : nodes);
+    return cluster;
+}
+
+static bool uses(const struct cluster *cluster, unsigned node)
+{
+    int rank = plan_find(cluster->plan, cluster->nodes[node].name, 0);
+    return rank >= 0 && (unsigned)rank < cluster->plan->worker_count;
+}
+
+static void check_relieved(struct cluster *cluster, unsigned node, unsigned times)
+{
+    assert_int_equal(cluster->plan->reason, PLAN_REASON_STRAGGLER);
+    assert_true(cluster->plan->planned);
+    assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(cluster->plan->slow_count, 1);
+    assert_string_equal(cluster->plan->slow[0].node, cluster->nodes[node].name);
+    assert_int_equal(cluster->plan->slow[0].times, times);
+    assert_int_equal(cluster->restarts_from_disk, 0);
+}
+
+static void without_another_slot_it_is_left_out(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 0);
+    cluster->nodes[1].slowness[0] = 4;
+    cluster_until(cluster, 5, !uses(cluster, 1));
+    check_relieved(cluster, 1, 1);
+    assert_non_null(strstr(cluster->plan->reason_text,
+                           "b/0 computes 4.0 times slower than its peers: 1 stage x 3 replicas"));
+    assert_int_equal(cluster->plan->worker_count, 2);
+    cluster_progress(cluster, 5, 20);
+    assert_int_equal(cluster->published, 2);
+    cluster_free(cluster);
+}
+
+static unsigned lanes_of(const struct cluster *cluster, unsigned node)
+{
+    int rank = plan_find(cluster->plan, cluster->nodes[node].name, 0);
+    const unsigned *first =
+        &cluster->plan->replica_first_lane[rank / (int)cluster->plan->stage_count];
+    return first[1] - first[0];
+}
+
+/* Half as fast it is still worth a third of the lanes; and its recovery counts after its term. */
+static void its_lanes_move_and_come_back(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(2, 0);
+    assert_int_equal(lanes_of(cluster, 1), 3);
+    cluster->nodes[1].slowness[0] = 2;
+    cluster_until(cluster, 5, cluster->plan->reason == PLAN_REASON_STRAGGLER);
+    assert_int_equal(cluster->plan->worker_count, 2);
+    assert_int_equal(lanes_of(cluster, 1), 2);
+    check_relieved(cluster, 1, 1);
+    for (unsigned i = 0; i < 5; i++) { /* comes and goes */
+        cluster->nodes[1].slowness[0] = i % 2 ? 2 : 0;
+        cluster_run(cluster, TERM_SECONDS / 6);
+    }
+    assert_int_equal(cluster->published, 2);
+    cluster->nodes[1].slowness[0] = 0;
+    cluster_until(cluster, TERM_SECONDS, cluster->published == 3);
+    assert_non_null(strstr(cluster->plan->reason_text, "b/0 computes as fast as its peers again"));
+    assert_int_equal(lanes_of(cluster, 1), 3);
+    cluster_progress(cluster, 5, 20);
+    cluster_free(cluster);
+}
+
+static void a_free_slot_takes_its_place(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 2);
+    unsigned slow = uses(cluster, 0) ? 0 : 1, spare = 0;
+    while (uses(cluster, spare))
+        spare++;
+    cluster->nodes[slow].slowness[0] = 3;
+    cluster_until(cluster, 5, !uses(cluster, slow));
+    check_relieved(cluster, slow, 1);
+    assert_int_equal(cluster->plan->worker_count, 2);
+    assert_true(uses(cluster, spare));
+    assert_int_equal(cluster->prepared, 1); /* ready before anybody stopped */
+    cluster_progress(cluster, 5, 20);
+    cluster_free(cluster);
+}
+
+/* It is away for its term, is tried again, and has lost its mark once it has been well for long. */
+static void it_comes_back_on_probation(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 0);
+    cluster->nodes[1].slowness[0] = 4;
+    cluster_until(cluster, 5, !uses(cluster, 1));
+    cluster->nodes[1].slowness[0] = 0;
+    cluster_run(cluster, TERM_SECONDS - 5);
+    assert_false(uses(cluster, 1));
+    cluster_until(cluster, 15, uses(cluster, 1));
+    assert_non_null(strstr(cluster->plan->reason_text, "b/0, which was slow, is tried again"));
+    assert_int_equal(cluster->plan->slow_count, 1);
+    assert_true(cluster->plan->slow[0].speed >= 1);
+    cluster_run(cluster, TERM_SECONDS + 5);
+    assert_int_equal(cluster->published, 3);
+    cluster->nodes[2].draining = true; /* any plan after that forgets it */
+    cluster_until(cluster, 10, !uses(cluster, 2));
+    assert_int_equal(cluster->plan->slow_count, 0);
+    cluster_free(cluster);
+}
+
+static void still_slow_it_is_left_out_for_twice_as_long(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 0);
+    cluster->nodes[1].slowness[0] = 4;
+    cluster_until(cluster, 5, !uses(cluster, 1));
+    cluster_until(cluster, TERM_SECONDS + 15, uses(cluster, 1));
+    cluster_until(cluster, 10, !uses(cluster, 1));
+    check_relieved(cluster, 1, 2);
+    cluster_run(cluster, 2 * TERM_SECONDS - 5);
+    assert_false(uses(cluster, 1));
+    cluster_until(cluster, 15, uses(cluster, 1));
+    /* So in ten minutes it costs no more than a few changes. */
+    cluster_run(cluster, 600);
+    assert_in_range(cluster->published, 5, 10);
+    cluster_free(cluster);
+}
+
+static void the_next_leader_knows_it(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 0);
+    cluster->nodes[1].slowness[0] = 4;
+    cluster_until(cluster, 5, !uses(cluster, 1));
+    memset(&cluster->memory, 0, sizeof(cluster->memory));
+    cluster_run(cluster, TERM_SECONDS - 5);
+    assert_false(uses(cluster, 1));
+    cluster_free(cluster);
+}
+
+static void a_new_firnd_begins_with_a_clean_slate(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 0);
+    cluster->nodes[1].slowness[0] = 4;
+    cluster_until(cluster, 5, !uses(cluster, 1));
+    cluster_progress(cluster, 5, 5);
+    cluster->nodes[1].slowness[0] = 0;
+    cluster_kill_node(cluster, 1);
+    cluster_run(cluster, 1);
+    cluster_start_daemon(cluster, 1);
+    cluster_until(cluster, 10, uses(cluster, 1));
+    assert_int_equal(cluster->plan->slow_count, 0);
+    cluster_free(cluster);
+}
+
+/* Slow is better than nothing: after a loss it is taken, as the slow one that it is. */
+static void it_helps_out_when_it_is_needed(void **state)
+{
+    (void)state;
+    struct cluster *cluster = start(3, 0);
+    cluster->nodes[1].slowness[0] = 1.5; /* below every factor */
+    cluster_run(cluster, 5);
+    assert_int_equal(cluster->published, 1);
+    cluster->nodes[1].slowness[0] = 4;
+    cluster_until(cluster, 5, !uses(cluster, 1));
+    cluster_progress(cluster, 5, 5);
+    cluster_kill_node(cluster, 0);
+    cluster_kill_node(cluster, 2);
+    cluster_until(cluster, 30, uses(cluster, 1));
+    assert_true(cluster->plan->slow_count == 1 && cluster->plan->slow[0].speed < 1);
+    cluster_free(cluster);
+}
+
+static void where_nothing_is_faster_without_it_that_is_said(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1, 3, 1);
+    cluster->stages_wanted = 3;
+    cluster->replicas_wanted = 1;
+    cluster_progress(cluster, 5, 20);
+    cluster->nodes[1].slowness[0] = 3;
+    cluster_run(cluster, 30);
+    assert_int_equal(cluster->published, 1);
+    assert_non_null(strstr(cluster->text, "b/0 computes 3.0 times slower than its peers, and no "
+                                          "layout without it is faster"));
+    cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_another_slot_it_is_left_out),
+        cmocka_unit_test(its_lanes_move_and_come_back),
+        cmocka_unit_test(a_free_slot_takes_its_place),
+        cmocka_unit_test(it_comes_back_on_probation),
+        cmocka_unit_test(still_slow_it_is_left_out_for_twice_as_long),
+        cmocka_unit_test(the_next_leader_knows_it),
+        cmocka_unit_test(a_new_firnd_begins_with_a_clean_slate),
+        cmocka_unit_test(it_helps_out_when_it_is_needed),
+        cmocka_unit_test(where_nothing_is_faster_without_it_that_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,346 @@
+/*
+ * The marks of slow slots that plans carry, rule by rule; test_leader_slow.c plays what comes of
+ * them on a cluster. One stage and three replicas on nodes a, b and c; the plan in force has a mark
+ * on c/0, found slow once, a quarter as fast as its peers.
+ */
+#include "unit/elastic/three_nodes.h"
+
+#include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_slow.h"
+
+#define TERM_NS (LEADER_SLOW_TIMEOUTS_MIN * TIMEOUT_NS)
+
+static struct leader_context context;
+static struct plan *made; /* the next plan: uses all three */
+static uint64_t seen_ns;  /* when the leader has first seen the mark */
+
+/* Whatever the test has changed is looked at. */
+static void look(void)
+{
+    roster_done(&context.roster);
+    decision = (struct leader_decision){.wake_at_ns = UINT64_MAX};
+    context = (struct leader_context){.view = &view, .memory = &memory, .decision = &decision};
+    assert_int_equal(roster_init(&context.roster, &view), 0);
+    leader_slow_refresh(&view, &memory);
+}
+
+static int begin(void **state)
+{
+    setup(state);
+    plan->slow_count = 1;
+    plan->slow[0] = (struct plan_slow){.node = "c", .speed = 0.25, .times = 1};
+    made = plan_copy(plan);
+    assert_non_null(made);
+    seen_ns = view.now_ns;
+    look();
+    return 0;
+}
+
+static int end(void **state)
+{
+    roster_done(&context.roster);
+    plan_free(made);
+    return teardown(state);
+}
+
+/* c is out of the plan in force, or hands over only. */
+static void leave_out_c(bool donor)
+{
+    plan->worker_count = plan->replica_count = 2;
+    plan->donor_count = donor;
+    look();
+}
+
+static void judge(unsigned rank, double speed)
+{
+    view.verdict_count = 1;
+    view.verdicts[0] = (struct straggler_verdict){.rank = rank, .speed = speed};
+}
+
+static void at(uint64_t now_ns)
+{
+    view.now_ns = now_ns;
+    look();
+}
+
+static double speed_of(unsigned node)
+{
+    return leader_slow_speed(&context, &nodes[node], 0);
+}
+
+static void expect_mark(double speed, unsigned times)
+{
+    leader_slow_carry(&context, made);
+    assert_int_equal(made->slow_count, 1);
+    assert_string_equal(made->slow[0].node, "c");
+    assert_int_equal(made->slow[0].times, times);
+    assert_true(made->slow[0].speed == speed);
+}
+
+static void expect_no_mark(void)
+{
+    leader_slow_carry(&context, made);
+    assert_int_equal(made->slow_count, 0);
+}
+
+/* ---- what the planner is told ---- */
+
+static void a_slot_in_use_is_as_slow_as_its_mark_says(void **state)
+{
+    (void)state;
+    assert_true(speed_of(2) == 0.25);
+    assert_true(speed_of(0) == 1);
+    at(seen_ns + TERM_NS); /* only a verdict says that it is well */
+    assert_true(speed_of(2) == 0.25);
+    nodes[2].incarnation++;
+    assert_true(speed_of(2) == 1);
+}
+
+static void a_mark_is_of_one_slot(void **state)
+{
+    (void)state;
+    nodes[2].slot_count = 2;
+    nodes[2].slots[1] = (struct leader_slot){.index = 1, .speed = 1};
+    assert_true(leader_slow_speed(&context, &nodes[2], 1) == 1);
+}
+
+static void one_that_is_left_out_is_tried_again_when_its_term_is_over(void **state)
+{
+    (void)state;
+    for (unsigned donor = 0; donor < 2; donor++) {
+        view.now_ns = seen_ns;
+        memory.slow_seen_count = 0;
+        leave_out_c(donor);
+        at(seen_ns + TERM_NS - 1);
+        assert_true(speed_of(2) == 0.25);
+        assert_int_equal(decision.wake_at_ns, seen_ns + TERM_NS);
+        at(seen_ns + TERM_NS);
+        assert_true(speed_of(2) == 1);
+    }
+}
+
+static void with_one_replica_nobody_would_tell_so_it_is_not(void **state)
+{
+    (void)state;
+    plan->worker_count = plan->replica_count = 1;
+    look();
+    at(seen_ns + TERM_NS);
+    assert_true(speed_of(2) == 0.25);
+}
+
+static void times_are_about_the_mark_as_it_is(void **state)
+{
+    (void)state;
+    leave_out_c(false); /* since now */
+    at(seen_ns + 5);
+    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns);
+    plan->slow[0].times = 2;
+    at(seen_ns + 10);
+    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 10);
+    plan->worker_count = plan->replica_count = 3;
+    at(seen_ns + 20);
+    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 20);
+    plan->slow[0].slot = 1; /* another slot of the node */
+    at(seen_ns + 30);
+    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 30);
+    memcpy(plan->slow[0].node, "b", 2);
+    at(seen_ns + 40);
+    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 40);
+}
+
+/* ---- verdicts ---- */
+
+static void that_it_is_worse_counts_at_once_that_it_is_better_after_its_term(void **state)
+{
+    (void)state;
+    assert_false(leader_slow_found(&context));
+    judge(2, 0.125);
+    assert_true(leader_slow_found(&context));
+    assert_true(speed_of(2) == 0.125);
+    judge(2, 0.25);
+    assert_true(leader_slow_found(&context));
+    judge(2, 0.5);
+    at(seen_ns + TERM_NS - 1);
+    assert_false(leader_slow_found(&context));
+    assert_true(speed_of(2) == 0.25);
+    assert_int_equal(decision.wake_at_ns, seen_ns + TERM_NS);
+    at(seen_ns + TERM_NS);
+    assert_true(leader_slow_found(&context));
+    assert_true(speed_of(2) == 0.5);
+    assert_true(speed_of(1) == 1);
+}
+
+static void a_verdict_is_of_a_rank_that_computes(void **state)
+{
+    (void)state;
+    judge(3, 0.5);
+    assert_false(leader_slow_found(&context));
+    leave_out_c(true);
+    judge(2, 0.125);
+    assert_false(leader_slow_found(&context));
+    assert_true(speed_of(2) == 0.25);
+    expect_mark(0.25, 1);
+    view.plan = NULL;
+    look();
+    assert_true(speed_of(1) == 1);
+    expect_no_mark();
+}
+
+/* ---- what the next plan carries ---- */
+
+static void a_worse_verdict_counts_as_found_again(void **state)
+{
+    (void)state;
+    judge(2, 0.25);
+    expect_mark(0.25, 1);
+    judge(2, 0.125);
+    expect_mark(0.125, 2);
+    judge(2, 0.5);
+    at(seen_ns + TERM_NS);
+    expect_mark(0.5, 1);
+}
+
+static void a_new_verdict_makes_a_mark(void **state)
+{
+    (void)state;
+    plan->slow_count = 0;
+    judge(2, 0.5);
+    nodes[2].incarnation = 7;
+    look();
+    expect_mark(0.5, 1);
+    assert_int_equal(made->slow[0].incarnation, 7);
+    judge(2, 1);
+    expect_no_mark();
+    judge(3, 0.5);
+    expect_no_mark();
+    judge(2, 0.5);
+    view.node_count = 2; /* c is gone */
+    look();
+    expect_no_mark();
+}
+
+static void a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd(void **state)
+{
+    (void)state;
+    view.node_count = 2;
+    look();
+    expect_mark(0.25, 1);
+    view.node_count = 3;
+    nodes[2].incarnation++;
+    look();
+    expect_no_mark();
+}
+
+static void one_that_comes_back_is_on_probation(void **state)
+{
+    (void)state;
+    leave_out_c(false);
+    at(seen_ns + TERM_NS - 1);
+    expect_mark(0.25, 1); /* it is needed sooner */
+    at(seen_ns + TERM_NS);
+    expect_mark(1, 1);
+    made->worker_count = made->replica_count = 2; /* it does not come back */
+    expect_mark(0.25, 1);
+}
+
+static void probation_ends(void **state)
+{
+    (void)state;
+    plan->slow[0].speed = 1;
+    at(seen_ns + TERM_NS - 1);
+    expect_mark(1, 1);
+    at(seen_ns + TERM_NS);
+    expect_no_mark();
+    plan->slow[0].speed = 0.25; /* it is slow, and not on probation */
+    look();
+    expect_mark(0.25, 1);
+    plan->slow[0].speed = 1;
+    leave_out_c(false);
+    made->worker_count = made->replica_count = 2;
+    at(seen_ns + 2 * TERM_NS); /* nobody has watched it */
+    expect_mark(1, 1);
+}
+
+static void the_oldest_mark_is_forgotten_for_a_new_one(void **state)
+{
+    (void)state;
+    plan->slow_count = PLAN_SLOW_MAX;
+    for (unsigned i = 0; i < PLAN_SLOW_MAX; i++) {
+        plan->slow[i] = (struct plan_slow){.slot = i, .speed = 0.5, .times = 1};
+        snprintf(plan->slow[i].node, NAME_SIZE, "away");
+    }
+    judge(2, 0.25);
+    look();
+    leader_slow_carry(&context, made);
+    assert_int_equal(made->slow_count, PLAN_SLOW_MAX);
+    assert_int_equal(made->slow[0].slot, 1);
+    assert_int_equal(made->slow[PLAN_SLOW_MAX - 2].slot, PLAN_SLOW_MAX - 1);
+    assert_string_equal(made->slow[PLAN_SLOW_MAX - 1].node, "c");
+}
+
+/* ---- words ---- */
+
+static const char *words(void)
+{
+    static char text[160];
+    return leader_slow_words(&context, made, text, sizeof(text));
+}
+
+static void words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
+{
+    (void)state;
+    assert_null(words());
+    judge(2, 0.125);
+    assert_string_equal(words(), "c/0 computes 8.0 times slower than its peers");
+    judge(2, 1);
+    assert_null(words()); /* its term is not over */
+    view.verdict_count = 2;
+    view.verdicts[1] = (struct straggler_verdict){.rank = 1, .speed = 0.5};
+    assert_string_equal(words(), "b/0 computes 2.0 times slower than its peers");
+    view.verdict_count = 1;
+    at(seen_ns + TERM_NS);
+    assert_string_equal(words(), "c/0 computes as fast as its peers again");
+    view.verdict_count = 0;
+    leave_out_c(false);
+    assert_string_equal(words(), "c/0, which was slow, is tried again");
+    made->worker_count = made->replica_count = 2;
+    assert_null(words());
+}
+
+static void the_jobs_text_names_the_slow_one_that_stays(void **state)
+{
+    (void)state;
+    leader_slow_say(&context);
+    judge(2, 1);
+    leader_slow_say(&context);
+    judge(3, 0.5);
+    leader_slow_say(&context);
+    assert_string_equal(decision.text, "");
+    judge(2, 0.5);
+    leader_slow_say(&context);
+    assert_non_null(strstr(decision.text, "; c/0 computes 2.0 times slower than its peers, and no "
+                                          "layout without it is faster"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_slot_in_use_is_as_slow_as_its_mark_says),
+        TEST(a_mark_is_of_one_slot),
+        TEST(one_that_is_left_out_is_tried_again_when_its_term_is_over),
+        TEST(with_one_replica_nobody_would_tell_so_it_is_not),
+        TEST(times_are_about_the_mark_as_it_is),
+        TEST(that_it_is_worse_counts_at_once_that_it_is_better_after_its_term),
+        TEST(a_verdict_is_of_a_rank_that_computes),
+        TEST(a_worse_verdict_counts_as_found_again),
+        TEST(a_new_verdict_makes_a_mark),
+        TEST(a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd),
+        TEST(one_that_comes_back_is_on_probation),
+        TEST(probation_ends),
+        TEST(the_oldest_mark_is_forgotten_for_a_new_one),
+        TEST(words_say_who_is_slow_or_no_more_or_is_tried_again),
+        TEST(the_jobs_text_names_the_slow_one_that_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+/* When a node must go by a given time: handing over as long as it fits, then a checkpoint. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "elastic/leader/preemption.h"
+
+#define SECOND 1000000000ull
+
+static const struct preemption usual = {.left_ns = 30 * SECOND,
+                                        .alone_bytes = 10000000000,
+                                        .start_ns = 3 * SECOND,
+                                        .boundary_ns = SECOND,
+                                        .bytes_per_second = 1e9};
+
+static void handing_over_is_chosen_while_it_fits(void **state)
+{
+    struct preemption preemption = usual;
+    (void)state;
+    /* 3 s + 1 s + twice 10 s */
+    assert_true(preemption_seconds(&preemption) == 24);
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
+    preemption.left_ns = 24 * SECOND;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
+    preemption.left_ns--;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
+    preemption.start_ns = 0; /* who takes over runs already */
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
+    preemption.bytes_per_second = 5e8;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
+}
+
+static void without_haste_nothing_is_saved_in_an_emergency(void **state)
+{
+    struct preemption preemption = usual;
+    (void)state;
+    preemption.left_ns = UINT64_MAX;
+    preemption.bytes_per_second = 1;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
+}
+
+static void what_others_hold_too_may_go_at_any_time(void **state)
+{
+    struct preemption preemption = usual;
+    (void)state;
+    preemption.left_ns = 0;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
+    preemption.alone_bytes = 0;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handing_over_is_chosen_while_it_fits),
+        cmocka_unit_test(without_haste_nothing_is_saved_in_an_emergency),
+        cmocka_unit_test(what_others_hold_too_may_go_at_any_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+/* Who gets the next slots: tables of jobs, and what follows for each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "elastic/leader/slot_queue.h"
+
+#define JOBS_MAX 4
+
+static struct queue_job jobs[JOBS_MAX];
+static unsigned job_count, total, free_slots;
+
+static void begin(unsigned all, unsigned unused)
+{
+    job_count = 0;
+    total = all;
+    free_slots = unused;
+}
+
+static struct queue_job *add(const char *name, unsigned least, unsigned workers)
+{
+    struct queue_job *job = &jobs[job_count++];
+    *job = (struct queue_job){
+        .submitted = 10 * (int64_t)job_count, .least = least, .workers = workers};
+    job->waits = workers == 0;
+    snprintf(job->name, sizeof(job->name), "%s", name);
+    return job;
+}
+
+static void expect(unsigned index, unsigned kept_before, unsigned kept, unsigned gives)
+{
+    struct queue_place place = queue_place(jobs, job_count, index, total, free_slots);
+    assert_int_equal(place.kept_before, kept_before);
+    assert_int_equal(place.kept, kept);
+    assert_int_equal(place.gives, gives);
+}
+
+static void without_anybody_waiting_all_is_free(void **state)
+{
+    (void)state;
+    begin(8, 4);
+    add("a", 1, 4);
+    expect(0, 0, 0, 0);
+    assert_null(queue_place(jobs, 1, 0, total, free_slots).first);
+}
+
+static void the_first_submitted_is_served_first(void **state)
+{
+    (void)state;
+    begin(2, 1);
+    add("z", 1, 0);
+    add("a", 1, 0);
+    expect(0, 0, 1, 0);
+    expect(1, 1, 1, 0);
+    assert_int_equal(queue_place(jobs, 2, 0, total, free_slots).before, 0);
+    assert_int_equal(queue_place(jobs, 2, 1, total, free_slots).before, 1);
+    assert_string_equal(queue_place(jobs, 2, 1, total, free_slots).first, "z");
+    jobs[1].submitted = 5; /* the order of submission counts, not that of the list */
+    expect(0, 1, 1, 0);
+    expect(1, 0, 1, 0);
+}
+
+static void who_has_more_than_it_needs_gives_way(void **state)
+{
+    (void)state;
+    begin(4, 0);
+    add("greedy", 1, 4);
+    add("late", 2, 0);
+    expect(0, 0, 2, 2);
+    assert_string_equal(queue_place(jobs, 2, 0, total, free_slots).first, "late");
+    free_slots = 1;
+    jobs[0].workers = 3;
+    expect(0, 0, 2, 1);
+    jobs[0].fixed = true;
+    expect(0, 0, 2, 0);
+}
+
+static void the_youngest_gives_first(void **state)
+{
+    (void)state;
+    begin(8, 0);
+    add("old", 1, 4);
+    add("young", 2, 4);
+    add("late", 3, 0);
+    expect(0, 0, 3, 1);
+    expect(1, 0, 3, 2);
+    jobs[2].least = 1; /* which the youngest can spare alone */
+    expect(0, 0, 1, 0);
+    expect(1, 0, 1, 1);
+}
+
+static void nobody_gives_what_would_not_be_enough(void **state)
+{
+    (void)state;
+    begin(4, 0);
+    add("old", 3, 4);
+    add("late", 2, 0);
+    add("later", 1, 0);
+    expect(0, 0, 3, 0); /* one is not enough for the first, and the second is behind it */
+    expect(2, 2, 2, 0);
+}
+
+static void who_can_never_begin_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    begin(4, 1);
+    add("huge", 5, 0);
+    add("old", 3, 3);
+    add("late", 1, 0);
+    expect(1, 0, 1, 0);
+    expect(2, 0, 0, 0);
+}
+
+static void all_in_line_are_served_while_others_can_spare_it(void **state)
+{
+    (void)state;
+    begin(6, 1);
+    add("old", 1, 5);
+    add("first", 2, 0);
+    add("second", 3, 0);
+    expect(0, 0, 5, 4);
+    expect(2, 2, 2, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_anybody_waiting_all_is_free),
+        cmocka_unit_test(the_first_submitted_is_served_first),
+        cmocka_unit_test(who_has_more_than_it_needs_gives_way),
+        cmocka_unit_test(the_youngest_gives_first),
+        cmocka_unit_test(nobody_gives_what_would_not_be_enough),
+        cmocka_unit_test(who_can_never_begin_keeps_nobody_waiting),
+        cmocka_unit_test(all_in_line_are_served_while_others_can_spare_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,574 @@
+/* The planner against a search that leaves nothing out, and where it puts things. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "elastic/plan/lanes.h"
+#include "elastic/planner/partition.h"
+#include "elastic/planner/pipeline_model.h"
+#include "elastic/planner/planner.h"
+#include "elastic/planner/planner_time.h"
+
+#define UNITS     14
+#define SLOTS_MAX 64
+
+static uint64_t random_state = 11;
+
+static unsigned next_random(unsigned below)
+{
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return (unsigned)(random_state >> 33) % below;
+}
+
+struct world {
+    struct planner_unit units[UNITS];
+    struct planner_slot slots[SLOTS_MAX];
+    struct planner_input input;
+    struct plan *plan;
+    struct error error;
+};
+
+static void add_slots(struct world *world, const char *node, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct planner_slot *slot = &world->slots[world->input.slot_count++];
+        snprintf(slot->node, sizeof(slot->node), "%s", node);
+        snprintf(slot->address, sizeof(slot->address), "127.0.0.1:%u", world->input.slot_count);
+        slot->slot = i;
+        slot->speed = 1;
+    }
+}
+
+static void world_init(struct world *world)
+{
+    memset(world, 0, sizeof(*world));
+    for (unsigned u = 0; u < UNITS; u++)
+        world->units[u] = (struct planner_unit){.forward_seconds = 0.01,
+                                                .backward_seconds = 0.02,
+                                                .parameter_bytes = 1 << 20,
+                                                .activation_bytes = 1 << 18,
+                                                .boundary_bytes = 1 << 16,
+                                                .trained = true};
+    world->input = (struct planner_input){.units = world->units,
+                                          .unit_count = UNITS,
+                                          .slots = world->slots,
+                                          .devices_max = SLOTS_MAX,
+                                          .lanes = 12,
+                                          .micro_batches_per_lane = 2,
+                                          .link_bytes_per_second = 1e9,
+                                          .link_latency_seconds = 50e-6};
+    world->plan = plan_new();
+    assert_non_null(world->plan);
+}
+
+static void world_done(struct world *world)
+{
+    plan_free(world->plan);
+}
+
+static int run(struct world *world)
+{
+    return planner_run(&world->input, world->plan, NULL, NULL, &world->error);
+}
+
+/* The event recurrence written down from the definition, on the real schedule's order. */
+static double naive_pipeline(const struct stage_cost *costs, unsigned stages, unsigned count)
+{
+    static double forward[UNITS][128], backward[UNITS][128];
+    double end = 0;
+    unsigned done[UNITS] = {0}, changed = 1;
+    double free_at[UNITS] = {0};
+    assert_in_range(count, 1, 128);
+    for (unsigned s = 0; s < stages; s++)
+        for (unsigned m = 0; m < count; m++)
+            forward[s][m] = backward[s][m] = NAN;
+    while (changed) {
+        changed = 0;
+        for (unsigned s = 0; s < stages; s++) {
+            unsigned total = costs[s].has_backward ? 2 * count : count;
+            if (done[s] == total)
+                continue;
+            /* 1F1B by hand: `ahead` forwards, pairs, the rest backwards. */
+            unsigned ahead = stages - 1 - s < count ? stages - 1 - s : count, i = done[s];
+            bool is_backward = costs[s].has_backward && i >= ahead &&
+                               (i >= ahead + 2 * (count - ahead) || (i - ahead) % 2 == 1);
+            unsigned m = is_backward
+                             ? (i >= ahead + 2 * (count - ahead) ? i - count : (i - ahead) / 2)
+                         : costs[s].has_backward && i >= ahead ? ahead + (i - ahead) / 2
+                                                               : i;
+            double ready = is_backward
+                               ? (s + 1 == stages ? 0 : backward[s + 1][m] + costs[s].transfer)
+                               : (s == 0 ? 0 : forward[s - 1][m] + costs[s - 1].transfer);
+            if (isnan(ready))
+                continue;
+            double finish =
+                fmax(ready, free_at[s]) + (is_backward ? costs[s].backward : costs[s].forward);
+            (is_backward ? backward : forward)[s][m] = finish;
+            free_at[s] = finish;
+            end = fmax(end, finish);
+            done[s]++;
+            changed = 1;
+        }
+    }
+    return end;
+}
+
+static void simulation_is_the_recurrence_and_above_its_bound(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    for (unsigned round = 0; round < 300; round++) {
+        unsigned frozen = next_random(UNITS), stages = 1 + next_random(8);
+        for (unsigned u = 0; u < UNITS; u++) {
+            world.units[u].forward_seconds = 0.001 * (1 + next_random(30));
+            world.units[u].trained = u >= frozen;
+            world.units[u].backward_seconds = u >= frozen ? 0.001 * (1 + next_random(60)) : 0;
+        }
+        world.input.link_latency_seconds = 0.001 * next_random(5);
+        unsigned cuts[UNITS + 1] = {0};
+        for (unsigned s = 1; s < stages; s++)
+            cuts[s] = cuts[s - 1] + 1 + next_random(UNITS - stages + s - cuts[s - 1]);
+        cuts[stages] = UNITS;
+        unsigned lanes = 1 + next_random(12);
+        struct layout_shape shape = {stages, 1, lanes, 1, lanes, 1, PLAN_RECOMPUTE_NONE, 0};
+        struct stage_cost costs[UNITS];
+        struct time_prediction time;
+        stage_costs(&world.input, &shape, cuts, costs);
+        assert_int_equal(time_predict(&world.input, &shape, costs, &time), 0);
+        double naive = naive_pipeline(costs, stages, shape.lanes_held * 2), seconds;
+        assert_int_equal(pipeline_seconds(costs, stages, shape.lanes_held * 2, &seconds), 0);
+        assert_true(seconds == naive); /* the same sums, so the same bits */
+        size_t trained = 0;
+        unsigned levels = 0;
+        for (unsigned s = 0; s < stages; s++)
+            trained = costs[s].trained_bytes > trained ? costs[s].trained_bytes : trained;
+        for (unsigned reach = 1; reach < stages; reach *= PLAN_TREE_FAN)
+            levels++;
+        naive += (double)trained / 1.5e9 + 2 * levels * world.input.link_latency_seconds;
+        assert_true(fabs(time.step_seconds - naive) < 1e-12);
+        assert_true(time_bound(&world.input, &shape, costs) <= time.step_seconds);
+        assert_true(time.bubble_share >= -1e-12 && time.bubble_share < 1);
+    }
+    world_done(&world);
+}
+
+/*
+ * The shape of the best slots, of which at most one is slow: every share of lanes that its replica
+ * can have is tried, the others share the rest evenly.
+ */
+static struct layout_shape naive_shape(const struct planner_input *input, unsigned k,
+                                       unsigned replicas)
+{
+    double speeds[SLOTS_MAX], fill = (double)(k - 1) / input->micro_batches_per_lane;
+    for (unsigned i = 0; i < input->slot_count; i++) {
+        unsigned place = i;
+        for (; place > 0 && speeds[place - 1] < input->slots[i].speed; place--)
+            speeds[place] = speeds[place - 1];
+        speeds[place] = input->slots[i].speed;
+    }
+    double slow = speeds[k * replicas - 1], best = INFINITY;
+    unsigned even = (input->lanes + replicas - 1) / replicas;
+    struct layout_shape shape = {k, replicas, even, slow, even, slow, PLAN_RECOMPUTE_NONE, 0};
+    for (unsigned own = 1; replicas > 1 && slow < speeds[0] && own + replicas - 1 <= input->lanes;
+         own++) {
+        unsigned others = (input->lanes - own + replicas - 2) / (replicas - 1);
+        double slow_time = (own + fill) / slow, time = fmax(slow_time, (others + fill) / speeds[0]);
+        if (time >= best)
+            continue;
+        best = time;
+        shape.lanes_held = slow_time < time ? others : own;
+        shape.speed = slow_time < time ? speeds[0] : slow;
+        shape.lanes_most = MAX(own, others);
+    }
+    return shape;
+}
+
+/* The best step over all K and R, each simulated. */
+static double naive_best(const struct world *world)
+{
+    const struct planner_input *input = &world->input;
+    double costs[UNITS], best = INFINITY;
+    unsigned devices = MIN(input->slot_count, input->devices_max);
+    for (unsigned u = 0; u < UNITS; u++)
+        costs[u] = input->units[u].forward_seconds + input->units[u].backward_seconds;
+    struct partition_table *table;
+    assert_int_equal(partition_table_new(costs, UNITS, UNITS, NULL, NULL, &table), 0);
+    for (unsigned k = 1; k <= UNITS; k++)
+        for (unsigned replicas = 1; replicas <= input->lanes && k * replicas <= devices;
+             replicas++) {
+            unsigned cuts[UNITS + 1];
+            struct stage_cost stage[UNITS];
+            struct time_prediction time;
+            partition_table_cuts(table, k, cuts);
+            struct layout_shape shape = naive_shape(input, k, replicas);
+            stage_costs(input, &shape, cuts, stage);
+            assert_int_equal(time_predict(input, &shape, stage, &time), 0);
+            best = fmin(best, time.step_seconds);
+        }
+    partition_table_free(table);
+    return best;
+}
+
+static void finds_the_best_of_all_layouts(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 200; round++) {
+        struct world world;
+        unsigned frozen = next_random(2 * UNITS), slow = next_random(40);
+        world_init(&world);
+        add_slots(&world, "a", 1 + next_random(30));
+        world.input.lanes = 1 + next_random(24);
+        world.input.devices_max = 1 + next_random(30);
+        world.input.link_bytes_per_second = 1e7 * (1 + next_random(1000));
+        for (unsigned i = 0; i < world.input.slot_count; i++)
+            world.slots[i].speed = i == slow ? 1 / (1.0 + next_random(5)) : 1;
+        for (unsigned u = 0; u < UNITS; u++) {
+            world.units[u].forward_seconds = 0.001 * (1 + next_random(30));
+            world.units[u].trained = frozen >= UNITS || u >= frozen;
+            world.units[u].backward_seconds *= world.units[u].trained;
+        }
+        assert_int_equal(run(&world), 0);
+        assert_true(world.plan->predicted_step_seconds == naive_best(&world));
+        double again;
+        assert_int_equal(planner_predict(&world.input, world.plan, &again), 0);
+        assert_true(again == world.plan->predicted_step_seconds);
+        world_done(&world);
+    }
+}
+
+static void more_slots_are_never_slower(void **state)
+{
+    (void)state;
+    double before = INFINITY;
+    for (unsigned slots = 1; slots <= 24; slots++) {
+        struct world world;
+        world_init(&world);
+        add_slots(&world, "a", slots);
+        assert_int_equal(run(&world), 0);
+        assert_true(world.plan->predicted_step_seconds <= before);
+        before = world.plan->predicted_step_seconds;
+        world_done(&world);
+    }
+}
+
+static void pins_are_kept_or_refused(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 6);
+    world.input.stages_wanted = 3;
+    world.input.replicas_wanted = 2;
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->stage_count, 3);
+    assert_int_equal(world.plan->replica_count, 2);
+    world.input.replicas_wanted = 3;
+    assert_int_equal(run(&world), -ENOSPC);
+    assert_non_null(strstr(world.error.text, "3 stages x 3 replicas"));
+    world.input.stages_wanted = 15;
+    assert_int_equal(run(&world), -ENOSPC);
+    world.input.slot_count = 0;
+    assert_int_equal(run(&world), -ENOSPC);
+    world_done(&world);
+}
+
+/* Rank's slot index, by name. */
+static const struct planner_slot *slot_of(const struct world *world, unsigned rank)
+{
+    for (unsigned i = 0; i < world->input.slot_count; i++)
+        if (world->slots[i].slot == world->plan->workers[rank].slot &&
+            strcmp(world->slots[i].node, world->plan->workers[rank].node) == 0)
+            return &world->slots[i];
+    fail();
+    return NULL;
+}
+
+static void every_rank_has_its_own_slot(const struct world *world)
+{
+    bool used[SLOTS_MAX] = {false};
+    for (unsigned rank = 0; rank < world->plan->worker_count; rank++) {
+        size_t index = (size_t)(slot_of(world, rank) - world->slots);
+        assert_false(used[index]);
+        used[index] = true;
+    }
+}
+
+static void replicas_stay_on_one_node(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 3);
+    add_slots(&world, "b", 5);
+    add_slots(&world, "c", 4);
+    world.input.stages_wanted = 3;
+    world.input.replicas_wanted = 4;
+    assert_int_equal(run(&world), 0);
+    every_rank_has_its_own_slot(&world);
+    unsigned spanning = 0;
+    for (unsigned replica = 0; replica < 4; replica++)
+        for (unsigned stage = 1; stage < 3; stage++)
+            spanning += strcmp(slot_of(&world, replica * 3)->node,
+                               slot_of(&world, replica * 3 + stage)->node) != 0;
+    assert_int_equal(spanning, 1); /* b's two left over and c's one: one cut */
+    world_done(&world);
+}
+
+static void workers_keep_the_stage_they_hold(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 3);
+    add_slots(&world, "b", 3);
+    world.input.stages_wanted = 3;
+    world.input.replicas_wanted = 2;
+    assert_int_equal(run(&world), 0);
+    /* The same layout again, with slots that hold its stages in another order. */
+    for (unsigned i = 0; i < 6; i++) {
+        unsigned stage = (i * 2 + i / 3) % 3;
+        world.slots[i].held_first_unit = world.plan->stage_first_unit[stage];
+        world.slots[i].held_unit_count =
+            world.plan->stage_first_unit[stage + 1] - world.slots[i].held_first_unit;
+    }
+    assert_int_equal(run(&world), 0);
+    every_rank_has_its_own_slot(&world);
+    for (unsigned rank = 0; rank < 6; rank++)
+        assert_int_equal(slot_of(&world, rank)->held_first_unit,
+                         world.plan->stage_first_unit[rank % 3]);
+    /* One slot each on six nodes: state decides alone. */
+    for (unsigned i = 0; i < 6; i++)
+        snprintf(world.slots[i].node, sizeof(world.slots[i].node), "n%u", i);
+    assert_int_equal(run(&world), 0);
+    for (unsigned rank = 0; rank < 6; rank++)
+        assert_int_equal(slot_of(&world, rank)->held_first_unit,
+                         world.plan->stage_first_unit[rank % 3]);
+    world_done(&world);
+}
+
+static void slots_with_state_come_before_empty_ones(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 2);
+    add_slots(&world, "b", 2);
+    world.input.devices_max = 2;
+    world.input.stages_wanted = 2;
+    for (unsigned i = 2; i < 4; i++) {
+        world.slots[i].held_first_unit = i == 2 ? 7 : 0;
+        world.slots[i].held_unit_count = 7;
+    }
+    assert_int_equal(run(&world), 0);
+    assert_string_equal(world.plan->workers[0].node, "b");
+    assert_int_equal(world.plan->workers[0].slot, 1);
+    assert_int_equal(world.plan->workers[1].slot, 0);
+    world_done(&world);
+}
+
+static void memory_limits_bend_the_partition_or_forbid_it(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 4);
+    world.input.stages_wanted = 2;
+    world.input.replicas_wanted = 1;
+    world.units[0].parameter_bytes = 10 << 20; /* heavy and, in time, like the others */
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->stage_first_unit[1], 7);
+    for (unsigned i = 0; i < 4; i++)
+        world.slots[i].memory_bytes = (size_t)110 << 20;
+    assert_int_equal(run(&world), 0);
+    unsigned cut = world.plan->stage_first_unit[1];
+    assert_in_range(cut, 1, 6);
+    unsigned room = gradient_room(12, 0);
+    assert_true(planner_stage_bytes(world.units, 0, cut, 2, room, PLAN_RECOMPUTE_NONE) <=
+                (size_t)110 << 20);
+    assert_true(planner_stage_bytes(world.units, cut, UNITS, 1, room, PLAN_RECOMPUTE_NONE) <=
+                (size_t)110 << 20);
+    for (unsigned i = 0; i < 4; i++)
+        world.slots[i].memory_bytes = (size_t)20 << 20;
+    assert_int_equal(run(&world), -ENOSPC);
+    assert_non_null(strstr(world.error.text, "MiB"));
+    world_done(&world);
+}
+
+/* Half as fast, with twelve lanes: eight and four are as long as six and six would be alone. */
+static void a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 2);
+    world.input.lanes = 12;
+    world.slots[0].speed = 0.5;
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->stage_count, 1);
+    assert_int_equal(world.plan->replica_count, 2);
+    const unsigned *first = world.plan->replica_first_lane;
+    int rank = plan_find(world.plan, "a", 0);
+    assert_int_equal(first[rank + 1] - first[rank], 4);
+    double predicted;
+    assert_int_equal(planner_predict(&world.input, world.plan, &predicted), 0);
+    assert_true(predicted == world.plan->predicted_step_seconds);
+    world_done(&world);
+}
+
+/* What one slot needs for all units when the memory of its activations is @recompute's. */
+static size_t whole_model_bytes(const struct world *world, enum plan_recompute recompute)
+{
+    return planner_stage_bytes(world->input.units, 0, UNITS, 1, gradient_room(12, 0), recompute);
+}
+
+static void short_of_memory_activations_are_computed_again(void **state)
+{
+    (void)state;
+    struct job_spec spec = {
+        .model = {.layers = 6, .width = 32, .heads = 4, .context = 128, .vocab = 256},
+        .train = {.lanes = 12, .micro_batch = 8, .micro_batches_per_lane = 1}};
+    struct planner_unit units[UNITS];
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 1);
+    world.input.units = units;
+    const struct slot_rates cpu = slot_rates(false, JOB_PRECISION_F32);
+    planner_units(&spec, 0, &cpu, units);
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
+    double seconds = world.plan->predicted_step_seconds;
+    for (unsigned level = PLAN_RECOMPUTE_ATTENTION; level < PLAN_RECOMPUTES; level++) {
+        world.slots[0].memory_bytes =
+            whole_model_bytes(&world, (enum plan_recompute)(level - 1)) - 1;
+        assert_int_equal(run(&world), 0);
+        assert_int_equal(world.plan->recompute, level);
+        assert_true(world.plan->predicted_step_seconds > seconds);
+        seconds = world.plan->predicted_step_seconds;
+    }
+    world.slots[0].memory_bytes = whole_model_bytes(&world, PLAN_RECOMPUTE_FULL) - 1;
+    assert_int_equal(run(&world), -ENOSPC);
+    world_done(&world);
+}
+
+/* Half the activations: what makes a CPU slot compute again still fits a GPU that keeps bf16. And
+ * of slots that are not all GPUs the plan knows no more than that of CPU slots. */
+static void gpus_are_planned_in_their_own_precision(void **state)
+{
+    (void)state;
+    struct job_spec spec = {
+        .model = {.layers = 6, .width = 32, .heads = 4, .context = 128, .vocab = 256},
+        .train = {.lanes = 12, .micro_batch = 8, .micro_batches_per_lane = 1}};
+    struct planner_unit units[UNITS];
+    struct planner_input input;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 1);
+    add_slots(&world, "b", 1);
+    planner_job(&spec, 0, world.slots, 2, units, &input);
+    double cpu_seconds = units[1].forward_seconds;
+    world.slots[0].gpu = true;
+    planner_job(&spec, 0, world.slots, 2, units, &input);
+    assert_true(units[1].forward_seconds == cpu_seconds);
+    world.input.units = units;
+    world.slots[0].memory_bytes = world.slots[1].memory_bytes =
+        whole_model_bytes(&world, PLAN_RECOMPUTE_NONE) - 1;
+    world.input.stages_wanted = world.input.replicas_wanted = 1;
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_ATTENTION);
+    world.slots[1].gpu = true;
+    planner_job(&spec, 0, world.slots, 2, units, &input);
+    assert_true(units[1].forward_seconds < cpu_seconds / 1000);
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
+    world_done(&world);
+}
+
+static void slow_slots_are_left_out_when_that_is_faster(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 2);
+    add_slots(&world, "b", 1);
+    world.slots[0].speed = 0.1;
+    assert_int_equal(run(&world), 0);
+    assert_int_equal(world.plan->worker_count, 2);
+    assert_int_equal(plan_find(world.plan, "a", 0), -1);
+    world_done(&world);
+}
+
+static void freezing_shrinks_the_pipeline_and_forks_replicas(void **state)
+{
+    (void)state;
+    struct job_spec spec = {
+        .model = {.layers = 6, .width = 128, .heads = 4, .context = 128, .vocab = 256},
+        .train = {.lanes = 12, .micro_batch = 4, .micro_batches_per_lane = 1}};
+    struct planner_unit units[UNITS];
+    struct world world;
+    world_init(&world);
+    add_slots(&world, "a", 2);
+    add_slots(&world, "b", 2);
+    add_slots(&world, "c", 2);
+    world.input.units = units;
+    const struct slot_rates cpu = slot_rates(false, JOB_PRECISION_F32);
+    planner_units(&spec, 0, &cpu, units);
+    assert_true(units[0].trained && units[1].backward_seconds > 0);
+    assert_int_equal(run(&world), 0);
+    double whole = world.plan->predicted_step_seconds;
+    planner_units(&spec, 4, &cpu, units);
+    assert_false(units[8].trained);
+    assert_true(units[9].trained);
+    assert_int_equal(run(&world), 0);
+    assert_true(world.plan->predicted_step_seconds < 0.75 * whole);
+    world_done(&world);
+}
+
+static void choices_are_in_order_and_true(void **state)
+{
+    (void)state;
+    struct world world;
+    struct planner_choice choices[PLANNER_CHOICES_MAX];
+    unsigned count = 0;
+    world_init(&world);
+    add_slots(&world, "a", 6);
+    for (unsigned i = 0; i < 6; i++)
+        world.slots[i].memory_bytes = (size_t)64 << 20;
+    assert_int_equal(planner_run(&world.input, world.plan, choices, &count, &world.error), 0);
+    assert_int_equal(count, 14); /* K * R <= 6: 6 + 3 + 2 + 1 + 1 + 1 */
+    assert_true(choices[0].step_seconds == world.plan->predicted_step_seconds);
+    for (unsigned i = 1; i < count; i++) {
+        assert_true(choices[i - 1].fits >= choices[i].fits);
+        if (choices[i - 1].fits == choices[i].fits)
+            assert_true(choices[i - 1].step_seconds <= choices[i].step_seconds);
+    }
+    assert_false(choices[count - 1].fits);
+    world_done(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simulation_is_the_recurrence_and_above_its_bound),
+        cmocka_unit_test(finds_the_best_of_all_layouts),
+        cmocka_unit_test(more_slots_are_never_slower),
+        cmocka_unit_test(pins_are_kept_or_refused),
+        cmocka_unit_test(replicas_stay_on_one_node),
+        cmocka_unit_test(workers_keep_the_stage_they_hold),
+        cmocka_unit_test(slots_with_state_come_before_empty_ones),
+        cmocka_unit_test(memory_limits_bend_the_partition_or_forbid_it),
+        cmocka_unit_test(a_slow_slot_gets_fewer_lanes_when_that_is_faster),
+        cmocka_unit_test(short_of_memory_activations_are_computed_again),
+        cmocka_unit_test(gpus_are_planned_in_their_own_precision),
+        cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
+        cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
+        cmocka_unit_test(choices_are_in_order_and_true),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

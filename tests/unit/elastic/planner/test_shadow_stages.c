@@ -1,0 +1,225 @@
+/* Where copies go: never on the stage's own node, balanced, within memory, and counted when none
+ * can be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "elastic/planner/shadow_stages.h"
+
+#define MIB       ((size_t)1 << 20)
+#define RANKS_MAX 12
+
+static struct planner_unit units[RANKS_MAX];
+static struct planner_slot slots[RANKS_MAX];
+
+/* One unit a stage of so many MiB; @nodes: a letter for each rank, "aab". */
+static struct plan *layout(const char *nodes, unsigned stages, const size_t *mib)
+{
+    unsigned workers = (unsigned)strlen(nodes);
+    struct plan *plan = plan_new();
+    assert_non_null(plan);
+    plan->worker_count = workers;
+    plan->stage_count = stages;
+    plan->replica_count = workers / stages;
+    plan->workers = calloc(workers, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(stages + 1, sizeof(unsigned));
+    plan->replica_first_lane = calloc(plan->replica_count + 1, sizeof(unsigned));
+    memset(units, 0, sizeof(units));
+    memset(slots, 0, sizeof(slots));
+    for (unsigned i = 0; i <= stages; i++)
+        plan->stage_first_unit[i] = i;
+    for (unsigned i = 0; i <= plan->replica_count; i++)
+        plan->replica_first_lane[i] = i;
+    for (unsigned i = 0; i < stages; i++)
+        units[i] = (struct planner_unit){.parameter_bytes = mib[i] * MIB, .trained = true};
+    for (unsigned rank = 0; rank < workers; rank++) {
+        snprintf(plan->workers[rank].node, NAME_SIZE, "%c", nodes[rank]);
+        snprintf(slots[rank].node, NAME_SIZE, "%c", nodes[rank]);
+        plan->workers[rank].slot = slots[rank].slot = rank;
+    }
+    return plan;
+}
+
+static void assign(struct plan *plan)
+{
+    const struct planner_input input = {.units = units,
+                                        .unit_count = plan->stage_count,
+                                        .slots = slots,
+                                        .slot_count = plan->worker_count,
+                                        .lanes = plan->replica_count};
+    assert_int_equal(shadow_assign(&input, plan), 0);
+}
+
+static void test_two_nodes_keep_each_other(void **state)
+{
+    (void)state;
+    struct plan *plan = layout("ab", 2, (const size_t[]){10, 20});
+    assert_int_equal(shadow_bare_stages(plan), 2);
+    assign(plan);
+    assert_int_equal(plan->shadow_count, 2);
+    assert_int_equal(plan_shadow_of(plan, 0), 1);
+    assert_int_equal(plan_shadow_of(plan, 1), 0);
+    assert_int_equal(shadow_bare_stages(plan), 0);
+    plan_free(plan);
+}
+
+static void test_replicas_on_two_nodes_need_none(void **state)
+{
+    (void)state;
+    struct plan *plan = layout("aabb", 2, (const size_t[]){10, 20});
+    assign(plan);
+    assert_int_equal(plan->shadow_count, 0);
+    assert_int_equal(shadow_bare_stages(plan), 0);
+    plan_free(plan);
+    /* Stage 0 has both replicas on a, stage 1 is on a and b. */
+    plan = layout("aaab", 2, (const size_t[]){10, 20});
+    assign(plan);
+    assert_int_equal(plan->shadow_count, 1);
+    assert_int_equal(plan_shadow_of(plan, 0), 3);
+    plan_free(plan);
+}
+
+static void test_copies_are_spread(void **state)
+{
+    (void)state;
+    struct plan *plan = layout("abcd", 4, (const size_t[]){10, 10, 10, 10});
+    unsigned kept[4] = {0};
+    assign(plan);
+    assert_int_equal(plan->shadow_count, 4);
+    for (unsigned stage = 0; stage < 4; stage++) {
+        int rank = plan_shadow_of(plan, stage);
+        assert_true(rank >= 0 && rank != (int)stage);
+        kept[rank]++;
+    }
+    for (unsigned rank = 0; rank < 4; rank++)
+        assert_int_equal(kept[rank], 1);
+    plan_free(plan);
+}
+
+/* The largest goes to the emptiest, although stage 0 would have asked first. */
+static void test_the_largest_chooses_first(void **state)
+{
+    (void)state;
+    struct plan *plan = layout("aabc", 4, (const size_t[]){10, 40, 5, 8});
+    assign(plan);
+    assert_int_equal(plan_shadow_of(plan, 1), 2);
+    assert_int_equal(plan_shadow_of(plan, 0), 3);
+    plan_free(plan);
+}
+
+static void test_memory_is_a_limit(void **state)
+{
+    (void)state;
+    struct plan *plan = layout("abb", 3, (const size_t[]){10, 10, 10});
+    slots[0].memory_bytes = 90 * MIB; /* 40 of its own, 40 for one copy, not for two */
+    assign(plan);
+    assert_int_equal(plan->shadow_count, 2);
+    assert_int_equal(plan_shadow_of(plan, 1), 0);
+    assert_int_equal(plan_shadow_of(plan, 2), -1);
+    assert_int_equal(shadow_bare_stages(plan), 1);
+    plan_free(plan);
+}
+
+static void test_frozen_stages_have_copies_too(void **state)
+{
+    (void)state;
+    struct plan *plan = layout("ab", 2, (const size_t[]){10, 10});
+    units[0].trained = false;
+    slots[1].memory_bytes = 50 * MIB; /* 40 of its own and 10 of frozen parameters */
+    assign(plan);
+    assert_int_equal(plan_shadow_of(plan, 0), 1);
+    plan_free(plan);
+}
+
+static void test_one_node_has_nobody(void **state)
+{
+    (void)state;
+    struct plan *plan = layout("aaa", 3, (const size_t[]){1, 1, 1});
+    assign(plan);
+    assert_int_equal(plan->shadow_count, 0);
+    assert_int_equal(shadow_bare_stages(plan), 3);
+    plan_free(plan);
+}
+
+static void test_one_worker_keeps_only_so_many(void **state)
+{
+    (void)state;
+    struct plan *plan =
+        layout("aaaaaaaaaaab", 12, (const size_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+    assign(plan);
+    assert_int_equal(plan->shadow_count, PLAN_SHADOWS_MAX + 1); /* and b's own */
+    assert_int_equal(shadow_bare_stages(plan), 11 - PLAN_SHADOWS_MAX);
+    plan_free(plan);
+}
+
+/* Four stages are asked for; node a could take them all. */
+static void plan_pinned(unsigned a_slots, unsigned b_slots, struct plan *plan)
+{
+    struct planner_unit costs[8] = {0};
+    struct error error = {0};
+    memset(slots, 0, sizeof(slots));
+    for (unsigned i = 0; i < 8; i++)
+        costs[i] = (struct planner_unit){.forward_seconds = 1,
+                                         .backward_seconds = 2,
+                                         .parameter_bytes = MIB,
+                                         .activation_bytes = MIB,
+                                         .boundary_bytes = 1024,
+                                         .trained = true};
+    for (unsigned i = 0; i < a_slots + b_slots; i++) {
+        snprintf(slots[i].node, NAME_SIZE, "%s", i < a_slots ? "a" : "b");
+        snprintf(slots[i].address, ADDRESS_SIZE, "h:%u", i + 1);
+        slots[i].slot = i;
+        slots[i].speed = 1;
+    }
+    const struct planner_input input = {.units = costs,
+                                        .unit_count = 8,
+                                        .slots = slots,
+                                        .slot_count = a_slots + b_slots,
+                                        .devices_max = 4,
+                                        .lanes = 8,
+                                        .micro_batches_per_lane = 1,
+                                        .link_bytes_per_second = 1e9,
+                                        .link_latency_seconds = 1e-4,
+                                        .stages_wanted = 4,
+                                        .replicas_wanted = 1};
+    if (shadow_layout(&input, plan, NULL, NULL, &error))
+        fail_msg("%s", error.text);
+}
+
+static void test_a_layout_is_spread_for_its_copies(void **state)
+{
+    (void)state;
+    struct plan *plan = plan_new();
+    plan_pinned(4, 4, plan);
+    assert_int_equal(plan->worker_count, 4);
+    assert_int_equal(shadow_bare_stages(plan), 0);
+    assert_int_equal(plan->shadow_count, 4);
+    plan_free(plan);
+    /* One slot elsewhere is not enough for half of them: it stays as it was. */
+    plan = plan_new();
+    plan_pinned(4, 1, plan);
+    assert_int_equal(plan->worker_count, 4);
+    assert_int_equal(shadow_bare_stages(plan), 4);
+    plan_free(plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_nodes_keep_each_other),
+        cmocka_unit_test(test_replicas_on_two_nodes_need_none),
+        cmocka_unit_test(test_copies_are_spread),
+        cmocka_unit_test(test_the_largest_chooses_first),
+        cmocka_unit_test(test_memory_is_a_limit),
+        cmocka_unit_test(test_frozen_stages_have_copies_too),
+        cmocka_unit_test(test_one_node_has_nobody),
+        cmocka_unit_test(test_a_layout_is_spread_for_its_copies),
+        cmocka_unit_test(test_one_worker_keeps_only_so_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

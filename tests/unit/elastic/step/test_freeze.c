@@ -1,0 +1,234 @@
+/* Freezing: known sequences, worked out by hand, for every policy. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "elastic/step/freeze.h"
+
+static struct job_spec new_spec(enum job_freeze policy, unsigned layers, double alpha,
+                                uint64_t every, unsigned keep_active)
+{
+    struct job_spec spec = {.model.layers = layers};
+    spec.elastic.freeze.policy = policy;
+    spec.elastic.freeze.alpha = alpha;
+    spec.elastic.freeze.every = every;
+    spec.elastic.freeze.keep_active = keep_active;
+    return spec;
+}
+
+/* One committed step; layer l has square sum squares[l], split over its two units. */
+static void commit_step(struct freeze_state *state, const struct job_spec *spec, uint64_t step,
+                        const double *squares)
+{
+    static struct step_record record;
+    step_record_init(&record, step, job_spec_unit_count(spec), 1);
+    memset(record.unit_squares, 0, sizeof(record.unit_squares));
+    record.unit_squares[0] = 1e-9; /* embedding and head are smallest, and have no say */
+    record.unit_squares[record.unit_count - 1] = 1e-9;
+    for (unsigned l = 0; l < spec->model.layers; l++) {
+        record.unit_squares[1 + 2 * l] = 0.25 * squares[l];
+        record.unit_squares[2 + 2 * l] = 0.75 * squares[l];
+    }
+    record.lane_losses[0] = 2;
+    freeze_step(state, spec, &record);
+}
+
+/* Run @count decisions with the same squares each step; frozen layers after each decision. */
+static void run(const struct job_spec *spec, const double *squares, unsigned count,
+                const unsigned *expected)
+{
+    struct freeze_state state;
+    uint64_t step = 0;
+    freeze_init(&state);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned before = state.frozen_layers;
+        for (uint64_t k = 0; k < spec->elastic.freeze.every; k++) {
+            assert_int_equal(state.frozen_layers, before); /* only at a decision */
+            commit_step(&state, spec, ++step, squares);
+        }
+        assert_int_equal(state.frozen_layers, expected[i]);
+        assert_int_equal(state.decisions, i + 1);
+    }
+}
+#define RUN(spec, squares, ...)                                                                    \
+    run(spec, squares, ARRAY_COUNT(((const unsigned[]){__VA_ARGS__})),                             \
+        (const unsigned[]){__VA_ARGS__})
+
+static void test_none_never_freezes(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_NONE, 4, 0.5, 2, 0);
+    struct freeze_state freeze;
+    freeze_init(&freeze);
+    for (uint64_t step = 1; step <= 20; step++)
+        commit_step(&freeze, &spec, step, (const double[]){1, 1, 1, 1});
+    assert_int_equal(freeze.frozen_layers, 0);
+    assert_int_equal(freeze.decisions, 0);
+}
+
+static void test_schedule(void **state)
+{
+    (void)state;
+    static const double any[12] = {0};
+    /* 12 (1 - 0.5^t): 6, 9, 10.5, 11.25, ... */
+    struct job_spec half = new_spec(JOB_FREEZE_SCHEDULE, 12, 0.5, 3, 1);
+    RUN(&half, any, 6, 9, 11, 11, 11);
+    /* 6 (1 - 0.75^t): 1.5, 2.625, 3.47, 4.10, 4.58, 4.93 */
+    struct job_spec quarter = new_spec(JOB_FREEZE_SCHEDULE, 6, 0.25, 1, 2);
+    RUN(&quarter, any, 2, 3, 4, 4, 4, 4);
+    struct job_spec all = new_spec(JOB_FREEZE_SCHEDULE, 6, 1, 1, 0);
+    RUN(&all, any, 6, 6);
+}
+
+/* 0.07 * 100 is a little above 7 in binary, and still means 7 layers. */
+static void test_rounding_noise_freezes_nothing_more(void **state)
+{
+    (void)state;
+    double falling[100];
+    for (unsigned layer = 0; layer < ARRAY_COUNT(falling); layer++)
+        falling[layer] = layer + 1 < ARRAY_COUNT(falling) ? 1 : 0;
+    struct job_spec gradient = new_spec(JOB_FREEZE_GRADIENT, 100, 0.07, 1, 0);
+    RUN(&gradient, falling, 7);
+    struct job_spec schedule = new_spec(JOB_FREEZE_SCHEDULE, 100, 0.07, 1, 0);
+    RUN(&schedule, falling, 7);
+}
+
+static void test_gradient_is_bounded_by_alpha(void **state)
+{
+    (void)state;
+    /* The top layer is calmest, so only alpha counts: ceil(6 / 3) = 2, ceil(2 + 4 / 3) = 4, 5, 6 */
+    static const double falling[] = {9, 8, 7, 6, 5, 4};
+    struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 6, 1.0 / 3, 5, 1);
+    RUN(&spec, falling, 2, 4, 5, 5);
+    struct job_spec keep = new_spec(JOB_FREEZE_GRADIENT, 6, 1.0 / 3, 5, 3);
+    RUN(&keep, falling, 2, 3, 3);
+    struct job_spec everything = new_spec(JOB_FREEZE_GRADIENT, 6, 1.0 / 3, 5, 0);
+    RUN(&everything, falling, 2, 4, 5, 6, 6);
+}
+
+static void test_gradient_stops_at_the_calmest_layer(void **state)
+{
+    (void)state;
+    /* Layer 1 (the second) is calmest: two freeze though alpha allows four. */
+    static const double valley[] = {9, 1, 7, 6, 5, 8};
+    struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 6, 0.6, 4, 1);
+    RUN(&spec, valley, 2, 5, 5); /* then layer 4 among 2..5: min(ceil(2 + 2.4), 5) = 5 */
+    /* The lowest layer still training is calmest: one at a time, but always one. */
+    static const double rising[] = {1, 2, 3, 4, 5, 6};
+    struct job_spec slow = new_spec(JOB_FREEZE_GRADIENT, 6, 0.6, 4, 2);
+    RUN(&slow, rising, 1, 2, 3, 4, 4);
+}
+
+static void test_ties_go_to_the_lowest(void **state)
+{
+    (void)state;
+    static const double equal[] = {2, 2, 2, 2};
+    struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 4, 1, 1, 1);
+    RUN(&spec, equal, 1, 2, 3);
+}
+
+/* It is left out; the decision that is due at it is made all the same. */
+static void test_a_step_that_diverges_has_no_say(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 4, 1, 2, 1);
+    struct freeze_state freeze, without;
+    freeze_init(&freeze);
+    freeze_init(&without);
+    commit_step(&freeze, &spec, 1, (const double[]){9, 1, 9, 9});
+    commit_step(&without, &spec, 1, (const double[]){9, 1, 9, 9});
+    commit_step(&freeze, &spec, 2, (const double[]){0, INFINITY, NAN, 0});
+    commit_step(&without, &spec, 2, (const double[]){0, 0, 0, 0});
+    assert_int_equal(freeze.frozen_layers, 2);
+    assert_memory_equal(&freeze, &without, sizeof(freeze));
+}
+
+/* The decision is over all steps since the last one, and forgets those before. */
+static void test_norms_accumulate_between_decisions(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 4, 1, 2, 0);
+    struct freeze_state freeze;
+    freeze_init(&freeze);
+    commit_step(&freeze, &spec, 1, (const double[]){1, 9, 9, 9});
+    commit_step(&freeze, &spec, 2, (const double[]){9, 9, 0, 9}); /* sums 10, 18, 9, 18 */
+    assert_int_equal(freeze.frozen_layers, 3);
+    freeze_init(&freeze);
+    commit_step(&freeze, &spec, 1, (const double[]){1, 90, 5, 90});
+    commit_step(&freeze, &spec, 2, (const double[]){1, 90, 5, 90});
+    assert_int_equal(freeze.frozen_layers, 1);
+    commit_step(&freeze, &spec, 3, (const double[]){0, 1, 9, 9});
+    commit_step(&freeze, &spec, 4, (const double[]){0, 1, 9, 9}); /* layer 1's 180 is forgotten */
+    assert_int_equal(freeze.frozen_layers, 2);
+}
+
+/* Saved in the middle of an interval and read back, it goes on as if nothing had happened. */
+static void test_round_trip_continues_the_same(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 6, 0.4, 3, 1);
+    static const double squares[] = {0.1, 0.7, 0.3, 1e-300, 3, 0.2};
+    struct freeze_state whole, resumed;
+    struct error error = {0};
+    freeze_init(&whole);
+    for (uint64_t step = 1; step <= 4; step++)
+        commit_step(&whole, &spec, step, squares);
+    AUTO_JSON json_t *tree = freeze_encode(&whole, 6);
+    assert_int_equal(freeze_decode(tree, 6, &resumed, &error), 0);
+    for (uint64_t step = 5; step <= 20; step++) {
+        commit_step(&whole, &spec, step, squares);
+        commit_step(&resumed, &spec, step, squares);
+        assert_memory_equal(&whole, &resumed, sizeof(whole));
+    }
+}
+
+static void test_decode_refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *named;
+    } cases[] = {
+        {"{}", "frozen_layers"},
+        {"{\"frozen_layers\":3,\"decisions\":0,\"layer_squares\":[]}", "frozen_layers"},
+        {"{\"frozen_layers\":0,\"layer_squares\":[]}", "decisions"},
+        {"{\"frozen_layers\":0,\"decisions\":-1,\"layer_squares\":[]}", "decisions"},
+        {"{\"frozen_layers\":0,\"decisions\":0}", "layer_squares"},
+        {"{\"frozen_layers\":0,\"decisions\":0,\"layer_squares\":[\"0000000000000000\"]}",
+         "1 values for 2 layers"},
+        {"{\"frozen_layers\":0,\"decisions\":0,\"layer_squares\":[1,2]}", "layer_squares"},
+        {"{\"frozen_layers\":0,\"decisions\":0,\"layer_squares\":[\"\",\"\",\"\"]}",
+         "layer_squares"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct freeze_state freeze;
+        struct error error = {0};
+        AUTO_JSON json_t *tree = json_loads(cases[i].text, 0, NULL);
+        assert_non_null(tree);
+        assert_int_equal(freeze_decode(tree, 2, &freeze, &error), -EINVAL);
+        if (strstr(error.text, cases[i].named) == NULL)
+            fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_none_never_freezes),
+        cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_rounding_noise_freezes_nothing_more),
+        cmocka_unit_test(test_gradient_is_bounded_by_alpha),
+        cmocka_unit_test(test_gradient_stops_at_the_calmest_layer),
+        cmocka_unit_test(test_ties_go_to_the_lowest),
+        cmocka_unit_test(test_a_step_that_diverges_has_no_say),
+        cmocka_unit_test(test_norms_accumulate_between_decisions),
+        cmocka_unit_test(test_round_trip_continues_the_same),
+        cmocka_unit_test(test_decode_refuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

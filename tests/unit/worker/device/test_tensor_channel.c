@@ -1,0 +1,204 @@
+/*
+ * Messages of a stage over a carrier that moves the device's own memory: the host gives the device
+ * everything of a step without waiting for one of them, each on its place before what is computed
+ * with it, and learns at the end whether they were moved. Over one that moves the host's it waits,
+ * after it has let go what the other side may be waiting for.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "worker/device/tensor_channel.h"
+
+#define MESSAGES 4
+
+/* ---- a carrier that writes down what it is asked ---- */
+
+struct carrier_request {
+    char name; /* of the message: 'a' is that of tag 0 */
+};
+
+struct scribe {
+    struct carrier carrier; /* first */
+    char journal[128];      /* "+a": posted, "|a": computing waits for it, ".a": waited for */
+    struct carrier_request requests[MESSAGES];
+    int result; /* of waiting */
+};
+
+static void write_down(struct scribe *scribe, char what, const struct carrier_request *request)
+{
+    size_t length = strlen(scribe->journal);
+
+    snprintf(scribe->journal + length, sizeof(scribe->journal) - length, "%c%c", what,
+             request->name);
+}
+
+static int post(struct carrier *carrier, const struct carrier_move *moves, size_t move_count,
+                struct carrier_request **ret_requests)
+{
+    struct scribe *scribe = (struct scribe *)carrier;
+
+    assert_int_equal(move_count, 1);
+    assert_true(moves[0].tag < MESSAGES);
+    ret_requests[0] = &scribe->requests[moves[0].tag];
+    ret_requests[0]->name = (char)('a' + moves[0].tag);
+    write_down(scribe, '+', ret_requests[0]);
+    return 0;
+}
+
+static int wait_for(struct carrier *carrier, struct carrier_request *request)
+{
+    write_down((struct scribe *)carrier, '.', request);
+    return ((struct scribe *)carrier)->result;
+}
+
+static void precede(struct carrier *carrier, struct carrier_request *request)
+{
+    write_down((struct scribe *)carrier, '|', request);
+}
+
+static void give_up(struct carrier *carrier, const char *reason)
+{
+    (void)reason;
+    ((struct scribe *)carrier)->result = -ECONNRESET;
+}
+
+static const struct carrier_operations over_device = {.name = "device",
+                                                      .device_memory = true,
+                                                      .post = post,
+                                                      .wait = wait_for,
+                                                      .precede = precede,
+                                                      .abort = give_up};
+static const struct carrier_operations over_host = {
+    .name = "host", .post = post, .wait = wait_for, .abort = give_up};
+
+/* ---- a worker whose device is the host ---- */
+
+static const struct kernel near_kernel = {.name = "near", .host_memory = true};
+
+struct worker {
+    struct scribe scribe;
+    struct pinned *pinned;
+    struct departures *departures;
+    struct passage in, out;
+    uint64_t buffers[2];
+};
+
+static void open_passage(struct worker *worker, struct passage *passage, uint64_t *buffer)
+{
+    const struct passage_options options = {.pinned = worker->pinned,
+                                            .carrier = &worker->scribe.carrier,
+                                            .departures = worker->departures,
+                                            .buffer = buffer,
+                                            .size_bytes = sizeof(*buffer)};
+
+    assert_int_equal(passage_init(passage, &options), 0);
+}
+
+static void open_worker(struct worker *worker, const struct carrier_operations *operations)
+{
+    *worker = (struct worker){.scribe.carrier.operations = operations};
+    assert_int_equal(pinned_new(&near_kernel, NULL, &worker->pinned), 0);
+    assert_int_equal(departures_new(MESSAGES, &worker->scribe.carrier, &worker->departures), 0);
+    open_passage(worker, &worker->in, &worker->buffers[0]);
+    open_passage(worker, &worker->out, &worker->buffers[1]);
+}
+
+static void close_worker(struct worker *worker)
+{
+    passage_close(&worker->in);
+    passage_close(&worker->out);
+    departures_free(worker->departures);
+    pinned_free(worker->pinned);
+}
+
+static void compute(struct worker *worker)
+{
+    write_down(&worker->scribe, '*', &(struct carrier_request){.name = ' '});
+}
+
+/* One micro-batch: in, computed, out. */
+static void pass(struct worker *worker, uint64_t tag)
+{
+    assert_int_equal(passage_receive(&worker->in, tag), 0);
+    assert_int_equal(passage_land(&worker->in), 0);
+    assert_int_equal(passage_reuse(&worker->out), 0);
+    compute(worker);
+    passage_used(&worker->in);
+    assert_int_equal(passage_send(&worker->out, tag + 1), 0);
+}
+
+static void test_the_device_waits_and_not_the_host(void **state)
+{
+    struct worker worker;
+
+    (void)state;
+    open_worker(&worker, &over_device);
+    pass(&worker, 0);
+    assert_string_equal(worker.scribe.journal, "+a|a* +b");
+    /* The second one is given to the device while the first may still be coming: of each buffer
+     * only the message before the last has to be over. */
+    pass(&worker, 2);
+    assert_string_equal(worker.scribe.journal, "+a|a* +b.a+c|c|b* .b+d");
+    assert_int_equal(passage_complete(&worker.in), 0);
+    assert_int_equal(passage_complete(&worker.out), 0);
+    assert_string_equal(worker.scribe.journal, "+a|a* +b.a+c|c|b* .b+d.c.d");
+    close_worker(&worker);
+}
+
+static void test_what_was_not_moved_is_told_before_it_is_believed(void **state)
+{
+    struct worker worker;
+
+    (void)state;
+    open_worker(&worker, &over_device);
+    pass(&worker, 0);
+    worker.scribe.result = -ETIMEDOUT;
+    assert_int_equal(passage_complete(&worker.in), -ETIMEDOUT);
+    assert_int_equal(passage_complete(&worker.out), -ETIMEDOUT);
+    assert_int_equal(passage_complete(&worker.in), 0); /* told once */
+    close_worker(&worker);
+}
+
+static void test_a_message_that_does_not_come_fails_the_carrier(void **state)
+{
+    struct worker worker;
+
+    (void)state;
+    open_worker(&worker, &over_device);
+    assert_int_equal(passage_receive(&worker.in, 0), 0);
+    assert_int_equal(passage_land(&worker.in), 0);
+    passage_close(&worker.in);
+    assert_string_equal(worker.scribe.journal, "+a|a.a");
+    assert_int_equal(worker.scribe.result, -ECONNRESET);
+    close_worker(&worker);
+}
+
+static void test_over_the_host_it_waits(void **state)
+{
+    struct worker worker;
+
+    (void)state;
+    open_worker(&worker, &over_host);
+    pass(&worker, 0);
+    pass(&worker, 2);
+    assert_string_equal(worker.scribe.journal, "+a.a* +b+c.c.b* +d");
+    close_worker(&worker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_device_waits_and_not_the_host),
+        cmocka_unit_test(test_what_was_not_moved_is_told_before_it_is_believed),
+        cmocka_unit_test(test_a_message_that_does_not_come_fails_the_carrier),
+        cmocka_unit_test(test_over_the_host_it_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

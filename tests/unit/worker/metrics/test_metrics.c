@@ -1,0 +1,818 @@
+/*
+ * The metrics file: one line a step, whatever crashes, is replayed, is handed over or fills the
+ * disk. A full disk is a limit on the size of files here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "worker/metrics/metrics.h"
+
+static char folder[64], path[96];
+static bool appending_fails;
+
+/* In place of the C library's: a file that is to be appended to is not opened any more. */
+int open(const char *__file, int __oflag, ...)
+{
+    mode_t mode = 0;
+
+    if (__oflag & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, __oflag);
+        mode = va_arg(arguments, mode_t);
+        va_end(arguments);
+    }
+    if (appending_fails && (__oflag & O_APPEND)) {
+        errno = ENFILE;
+        return -1;
+    }
+    return openat(AT_FDCWD, __file, __oflag, mode);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/firn-metrics-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(path);
+    return rmdir(folder);
+}
+
+static int begin_without_file(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+static struct metrics *open_metrics(void)
+{
+    struct metrics *metrics = NULL;
+    struct error error = {0};
+
+    if (metrics_open(path, &metrics, &error))
+        fail_msg("%s", error.text);
+    return metrics;
+}
+
+static struct metrics_line line_of(uint64_t step)
+{
+    return (struct metrics_line){
+        .job = "demo",
+        .step = step,
+        .loss = 5.5 - (double)step / 7,
+        .grad_norm = 1.0 / (double)step,
+        .lr = 1e-3,
+        .frozen_layers = step > 10,
+        .generation = 3,
+        .stages = 2,
+        .replicas = 3,
+        .workers = 6,
+        .tokens = step * 1536,
+        .step_ms = 12.5,
+        .unix_ns = 1700000000000000000 + step,
+    };
+}
+
+static void append(struct metrics *metrics, uint64_t first, uint64_t last)
+{
+    for (uint64_t step = first; step <= last; step++) {
+        struct metrics_line line = line_of(step);
+        struct error error = {0};
+        if (metrics_append(metrics, &line, &error))
+            fail_msg("%s", error.text);
+    }
+}
+
+static void read_text(struct bytes *ret_text)
+{
+    struct error error = {0};
+    if (file_read(path, 1 << 24, ret_text, &error))
+        fail_msg("%s", error.text);
+}
+
+/* The file holds exactly these steps, once each, in order. */
+static void check_steps(uint64_t first, uint64_t last)
+{
+    struct bytes text = {0};
+    uint64_t step = first;
+
+    read_text(&text);
+    for (const char *at = (const char *)text.data; at && *at; step++) {
+        const char *end = strchr(at, '\n');
+        struct error error = {0};
+        json_t *tree;
+        assert_non_null(end);
+        assert_int_equal(json_parse(at, (size_t)(end - at), "line", &tree, &error), 0);
+        assert_int_equal(json_integer_value(json_object_get(tree, "step")), step);
+        json_decref(tree);
+        at = end + 1;
+    }
+    assert_int_equal(step, last + 1);
+    bytes_done(&text);
+}
+
+static void test_line(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct metrics_line plain = line_of(1), evaluated = line_of(2), diverged = line_of(3);
+    char expected[BITS64_TEXT_SIZE];
+    struct bytes text = {0};
+    struct error error = {0};
+    json_t *tree;
+
+    (void)state;
+    evaluated.evaluated = true;
+    evaluated.val_loss = 1.25;
+    evaluated.final_evaluated = true;
+    evaluated.final_loss = 1.125;
+    diverged.loss = NAN;
+    diverged.grad_norm = INFINITY;
+    assert_int_equal(metrics_append(metrics, &plain, &error), 0);
+    assert_int_equal(metrics_append(metrics, &evaluated, &error), 0);
+    assert_int_equal(metrics_append(metrics, &diverged, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 3);
+    metrics_close(metrics);
+    read_text(&text);
+    char *line = (char *)text.data;
+    for (unsigned i = 0; i < 3; i++) {
+        char *end = strchr(line, '\n');
+        assert_int_equal(json_parse(line, (size_t)(end - line), "line", &tree, &error), 0);
+        bits64_text(line_of(i + 1).loss, expected);
+        if (i < 2)
+            assert_string_equal(json_string_value(json_object_get(tree, "loss_bits")), expected);
+        assert_int_equal(json_object_get(tree, "val_loss") != NULL, i == 1);
+        assert_true(json_number_value(json_object_get(tree, "final_val_loss")) ==
+                    (i == 1 ? 1.125 : 0));
+        assert_int_equal(json_is_null(json_object_get(tree, "loss")), i == 2);
+        assert_int_equal(json_is_null(json_object_get(tree, "grad_norm")), i == 2);
+        assert_true(json_is_string(json_object_get(tree, "grad_norm_bits")));
+        assert_string_equal(json_string_value(json_object_get(tree, "job")), "demo");
+        assert_int_equal(json_integer_value(json_object_get(tree, "tokens")), (i + 1) * 1536);
+        json_decref(tree);
+        line = end + 1;
+    }
+    bytes_done(&text);
+}
+
+/* A crash in the middle of a line, at every byte of it: the whole lines stay, training goes on. */
+/* Only where a mask says that not all tokens count. */
+static void test_counted(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct metrics_line plain = line_of(1), masked = line_of(2);
+    struct bytes text = {0};
+    struct error error = {0};
+
+    (void)state;
+    plain.counted = masked.counted = 37;
+    masked.masked = true;
+    assert_int_equal(metrics_append(metrics, &plain, &error), 0);
+    assert_int_equal(metrics_append(metrics, &masked, &error), 0);
+    metrics_close(metrics);
+    read_text(&text);
+    const char *second = strchr((char *)text.data, '\n');
+    const char *counted = strstr((char *)text.data, ",\"counted\":37}\n");
+    assert_non_null(second);
+    assert_true(counted > second);
+    bytes_done(&text);
+    check_steps(1, 2);
+}
+
+/* For people, and nothing that a replayed step is compared by. */
+static void test_slowest(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct plan_worker workers[4] = {
+        {.node = "a"}, {.node = "a", .slot = 1}, {.node = "b"}, {.node = "b", .slot = 1}};
+    const struct plan plan = {
+        .stage_count = 2, .replica_count = 2, .worker_count = 4, .workers = workers};
+    const struct straggler_stage slowest[2] = {{0, 3000000, 2000000}, {3, 9500000, 1000000}};
+    struct metrics_line line = line_of(1), again = line_of(1);
+    struct bytes text = {0};
+    struct error error = {0};
+
+    (void)state;
+    line.plan = &plan;
+    line.slowest = slowest;
+    assert_int_equal(metrics_append(metrics, &line, &error), 0);
+    assert_int_equal(metrics_append(metrics, &again, &error), 0); /* of other speed */
+    metrics_close(metrics);
+    read_text(&text);
+    assert_non_null(strstr((char *)text.data,
+                           ",\"slowest\":[{\"worker\":\"a/0\",\"lane_ms\":3.000,"
+                           "\"fastest_ms\":2.000},{\"worker\":\"b/1\",\"lane_ms\":9.500,"
+                           "\"fastest_ms\":1.000}]}\n"));
+    bytes_done(&text);
+    check_steps(1, 1);
+}
+
+static void test_torn_last_line(void **state)
+{
+    struct stat two, three;
+
+    (void)state;
+    for (off_t cut = 1;; cut++) {
+        unlink(path);
+        struct metrics *metrics = open_metrics();
+        append(metrics, 1, 2);
+        assert_int_equal(stat(path, &two), 0);
+        append(metrics, 3, 3);
+        metrics_close(metrics);
+        assert_int_equal(stat(path, &three), 0);
+        if (two.st_size + cut >= three.st_size)
+            break;
+        assert_int_equal(truncate(path, two.st_size + cut), 0);
+        metrics = open_metrics();
+        assert_int_equal(metrics_last_step(metrics), 2);
+        append(metrics, 3, 4);
+        metrics_close(metrics);
+        check_steps(1, 4);
+    }
+}
+
+/* A step that stands twice, or before another one: the file is good up to there. */
+static void test_out_of_order(void **state)
+{
+    struct bytes text = {0};
+    struct metrics *metrics = open_metrics();
+
+    (void)state;
+    append(metrics, 1, 5);
+    metrics_close(metrics);
+    read_text(&text);
+    FILE *file = fopen(path, "a");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text.data, 1, text.size_bytes, file), text.size_bytes);
+    assert_int_equal(fclose(file), 0);
+    metrics = open_metrics();
+    assert_int_equal(metrics_last_step(metrics), 5);
+    append(metrics, 6, 6);
+    metrics_close(metrics);
+    check_steps(1, 6);
+    bytes_done(&text);
+}
+
+static void test_replay_equal(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct bytes before = {0}, after = {0};
+
+    (void)state;
+    append(metrics, 1, 20);
+    metrics_close(metrics);
+    read_text(&before);
+    metrics = open_metrics();
+    for (uint64_t step = 5; step <= 20; step++) { /* another layout and speed are no difference */
+        struct metrics_line line = line_of(step);
+        struct error error = {0};
+        line.generation = 9;
+        line.workers = 2;
+        line.step_ms = 99;
+        assert_int_equal(metrics_append(metrics, &line, &error), 0);
+    }
+    read_text(&after);
+    assert_string_equal((char *)before.data, (char *)after.data);
+    append(metrics, 21, 21);
+    check_steps(1, 21);
+    metrics_close(metrics);
+    bytes_done(&before);
+    bytes_done(&after);
+}
+
+static void check_unequal(struct metrics *metrics, const struct metrics_line *line)
+{
+    struct error error = {0};
+
+    assert_int_equal(metrics_append(metrics, line, &error), -EILSEQ);
+    assert_non_null(strstr(error.text, "step 4 was replayed and came out different"));
+}
+
+static void test_replay_unequal(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct metrics_line line;
+
+    (void)state;
+    append(metrics, 1, 6);
+    line = line_of(4);
+    line.loss = nextafter(line.loss, 10);
+    check_unequal(metrics, &line);
+    line = line_of(4);
+    line.grad_norm = nextafter(line.grad_norm, 0);
+    check_unequal(metrics, &line);
+    line = line_of(4);
+    line.frozen_layers++;
+    check_unequal(metrics, &line);
+    check_steps(1, 6);
+    metrics_close(metrics);
+}
+
+/* A node that was away has gaps: what it did not see it cannot compare, and does not write. */
+static void test_gap(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct metrics_line strange = line_of(5);
+    struct error error = {0};
+
+    (void)state;
+    append(metrics, 1, 3);
+    append(metrics, 8, 9);
+    strange.loss = 77;
+    assert_int_equal(metrics_append(metrics, &strange, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 9);
+    metrics_close(metrics);
+}
+
+static void test_history(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct bytes text = {0}, all = {0};
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(metrics_history(metrics, 5, &text, &error), 0);
+    assert_int_equal(text.size_bytes, 0);
+    bytes_done(&text);
+    text = (struct bytes){0};
+    append(metrics, 1, 8);
+    read_text(&all);
+    assert_int_equal(metrics_history(metrics, 5, &text, &error), 0);
+    unsigned lines = 0;
+    for (size_t i = 0; i < text.size_bytes; i++)
+        lines += text.data[i] == '\n';
+    assert_int_equal(lines, 5);
+    assert_memory_equal(text.data, all.data, text.size_bytes);
+    bytes_done(&text);
+    text = (struct bytes){0};
+    assert_int_equal(metrics_history(metrics, 100, &text, &error), 0);
+    assert_int_equal(text.size_bytes, all.size_bytes);
+    bytes_done(&text);
+    bytes_done(&all);
+    metrics_close(metrics);
+}
+
+/* What is replayed then may be different, and is written anew; so after the file was opened again.
+ */
+static void test_rewind(void **state)
+{
+    struct metrics *metrics = open_metrics();
+    struct error error = {0};
+
+    (void)state;
+    append(metrics, 1, 8);
+    assert_int_equal(metrics_rewind(metrics, 8, &error), 0);
+    check_steps(1, 8);
+    assert_int_equal(metrics_rewind(metrics, 5, &error), 0);
+    check_steps(1, 5);
+    struct metrics_line other = line_of(6);
+    other.loss = 1;
+    assert_int_equal(metrics_append(metrics, &other, &error), 0);
+    append(metrics, 7, 7);
+    check_steps(1, 7);
+    assert_int_equal(metrics_rewind(metrics, 0, &error), 0);
+    check_steps(1, 0);
+    append(metrics, 1, 2);
+    metrics_close(metrics);
+    metrics = open_metrics();
+    assert_int_equal(metrics_last_step(metrics), 2);
+    metrics_close(metrics);
+}
+
+/* The history of steps [1, 10], as another node has it. */
+static void foreign_history(struct bytes *ret_text)
+{
+    struct metrics *metrics = open_metrics();
+    struct error error = {0};
+
+    append(metrics, 1, 10);
+    assert_int_equal(metrics_history(metrics, 10, ret_text, &error), 0);
+    metrics_close(metrics);
+    unlink(path);
+}
+
+static void test_adopt(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 4, 6); /* what this node saw itself */
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 10);
+    append(metrics, 8, 12); /* 8 to 10 are compared with what was adopted */
+    check_steps(1, 12);
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+    check_steps(1, 12); /* fewer lines than there are: nothing changes */
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
+/* Each of two nodes has what the other one lacks, and loses nothing by hearing of it. */
+static void test_adopt_fills_gaps(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 3);
+    append(metrics, 5, 9);
+    assert_int_equal(metrics_history(metrics, 9, &foreign, &error), 0);
+    metrics_close(metrics);
+    unlink(path);
+    metrics = open_metrics();
+    append(metrics, 3, 4);
+    append(metrics, 10, 11);
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+    check_steps(1, 11);
+    append(metrics, 4, 12); /* all are there to be compared with */
+    check_steps(1, 12);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
+/* This node was away when the others went back and computed steps to other bits. */
+static void test_adopt_corrects(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 3);
+    for (uint64_t step = 4; step <= 5;
+         step++) { /* wrong bits, of an earlier or a later generation */
+        struct metrics_line wrong = line_of(step);
+        wrong.loss = 77;
+        wrong.generation = step == 4 ? wrong.generation - 1 : wrong.generation + 1;
+        assert_int_equal(metrics_append(metrics, &wrong, &error), 0);
+    }
+    append(metrics, 6, 12);
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+    append(metrics, 1, 4);
+    struct metrics_line own = line_of(5);
+    own.loss = 77;
+    assert_int_equal(metrics_append(metrics, &own, &error), 0); /* stays: nobody knows better */
+    assert_int_equal(metrics_last_step(metrics), 12);
+    metrics_close(metrics);
+    metrics = open_metrics();
+    append(metrics, 1, 4);
+    append(metrics, 6, 13);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
+static void test_adopt_damaged(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes - 1, &error),
+                     -EBADMSG);
+    assert_non_null(strstr(error.text, "damaged after step 9"));
+    foreign.data[foreign.size_bytes / 2] = '\0';
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), -EBADMSG);
+    append(metrics, 3, 3);
+    check_steps(1, 3);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
+/* ---- a full disk ---- */
+
+static void allow_bytes(rlim_t size)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = size;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void fill_disk(unsigned spare_bytes)
+{
+    struct stat now;
+
+    assert_int_equal(stat(path, &now), 0);
+    allow_bytes((rlim_t)now.st_size + spare_bytes);
+}
+
+static void append_refused(struct metrics *metrics, uint64_t step)
+{
+    struct metrics_line line = line_of(step);
+    struct error error = {0};
+
+    assert_true(metrics_append(metrics, &line, &error) < 0);
+    assert_non_null(strstr(error.text, "kept and tried again"));
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    for (unsigned spare = 0; spare < 300; spare += 50) { /* nothing fits, or a part of a line */
+        unlink(path);
+        struct metrics *metrics = open_metrics();
+        append(metrics, 1, 2);
+        fill_disk(spare);
+        append_refused(metrics, 3);
+        append_refused(metrics, 4);
+        check_steps(1, 2);
+        assert_int_equal(metrics_last_step(metrics), 4);
+        append(metrics, 3, 3); /* replayed: it is compared, although it is not on disk yet */
+        allow_bytes(RLIM_INFINITY);
+        append(metrics, 5, 5);
+        check_steps(1, 5);
+        metrics_close(metrics);
+    }
+}
+
+static void test_full_disk_until_the_end(void **state)
+{
+    (void)state;
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    fill_disk(0);
+    append_refused(metrics, 3);
+    allow_bytes(RLIM_INFINITY);
+    metrics_close(metrics); /* the last try */
+    check_steps(1, 3);
+
+    metrics = open_metrics();
+    fill_disk(0);
+    append_refused(metrics, 4);
+    metrics_close(metrics);
+    allow_bytes(RLIM_INFINITY);
+    check_steps(1, 3);
+}
+
+static void test_adopt_with_lines_unwritten(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    fill_disk(0);
+    append_refused(metrics, 3);
+    allow_bytes(RLIM_INFINITY);
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+    append(metrics, 11, 11);
+    check_steps(1, 11); /* step 3 not twice */
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
+/* They are of steps before the one that is gone back to, like those on disk. */
+static void test_rewind_with_lines_unwritten(void **state)
+{
+    struct error error = {0};
+
+    (void)state;
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    fill_disk(0);
+    for (uint64_t step = 3; step <= 5; step++)
+        append_refused(metrics, step);
+    allow_bytes(RLIM_INFINITY);
+    assert_int_equal(metrics_rewind(metrics, 4, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 4);
+    check_steps(1, 4);
+    metrics_close(metrics);
+}
+
+/* Bytes that this process has asked read() and its like for. */
+static uint64_t bytes_read(void)
+{
+    char line[80];
+    FILE *io = fopen("/proc/self/io", "re");
+
+    assert_non_null(io);
+    assert_non_null(fgets(line, sizeof(line), io));
+    fclose(io);
+    assert_int_equal(strncmp(line, "rchar: ", 7), 0);
+    return strtoull(line + 7, NULL, 10);
+}
+
+/* As months of training leave it: written at once, and no line more than once. */
+static void write_long_file(uint64_t lines)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    for (uint64_t step = 1; step <= lines; step++)
+        assert_true(fprintf(file,
+                            "{\"job\":\"tiny\",\"step\":%llu,\"loss\":1,\"loss_bits\":\"%016llx\","
+                            "\"grad_norm\":1,\"grad_norm_bits\":\"3ff0000000000000\",\"lr\":0.1,"
+                            "\"frozen_layers\":0,\"generation\":%llu}\n",
+                            (unsigned long long)step, (unsigned long long)step,
+                            (unsigned long long)(1 + step / 1000)) > 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* What a generation that begins does with the history of @lines steps. */
+static uint64_t bytes_of_a_begin(uint64_t lines)
+{
+    struct error error = {0};
+    struct metrics_line replayed = line_of(lines / 3);
+
+    write_long_file(lines);
+    uint64_t before = bytes_read();
+    struct metrics *metrics = open_metrics();
+    assert_int_equal(metrics_last_step(metrics), lines);
+    assert_int_equal(metrics_append(metrics, &replayed, &error), -EILSEQ); /* it is found */
+    append(metrics, lines + 1, lines + 1);
+    assert_int_equal(metrics_rewind(metrics, lines - 5000, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), lines - 5000);
+    metrics_close(metrics);
+    return bytes_read() - before;
+}
+
+/* A thousand times the age costs a begin a few reads more, and no memory. */
+static void test_a_long_history_is_not_read(void **state)
+{
+    (void)state;
+    uint64_t young = bytes_of_a_begin(6000), old = bytes_of_a_begin(600000);
+    if (old > young + young / 2 + 65536)
+        fail_msg("%llu bytes are read of 6,000 lines, %llu of 600,000", (unsigned long long)young,
+                 (unsigned long long)old);
+}
+
+/* A node that was away learns what it missed, and keeps what is older than a history that travels.
+ */
+static void test_adopt_keeps_what_is_older(void **state)
+{
+    struct error error = {0};
+    struct bytes foreign = {0};
+
+    (void)state;
+    write_long_file(40000);
+    struct metrics *metrics = open_metrics();
+    assert_int_equal(metrics_history(metrics, 40000, &foreign, &error), 0);
+    metrics_close(metrics);
+    size_t known = metrics_cut(foreign.data, foreign.size_bytes, 39000);
+    write_long_file(39500);
+    metrics = open_metrics();
+    assert_int_equal(
+        metrics_adopt(metrics, foreign.data + known, foreign.size_bytes - known, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 40000);
+    metrics_close(metrics);
+    struct bytes text = {0};
+    read_text(&text);
+    assert_int_equal(text.size_bytes, foreign.size_bytes);
+    assert_memory_equal(text.data, foreign.data, text.size_bytes);
+    bytes_done(&text);
+    bytes_done(&foreign);
+}
+
+/* A gap long ago is filled where it is; the lines behind it stay, and replays are compared. */
+static void test_adopt_fills_an_old_gap(void **state)
+{
+    struct error error = {0};
+    struct bytes whole = {0}, text = {0};
+
+    (void)state;
+    write_long_file(100000);
+    read_text(&whole);
+    size_t known = metrics_cut(whole.data, whole.size_bytes, 400);
+    size_t gap = metrics_cut(whole.data, whole.size_bytes, 390);
+    struct bytes torn = {0};
+    assert_int_equal(bytes_append(&torn, whole.data, gap), 0);
+    assert_int_equal(bytes_append(&torn, whole.data + known, whole.size_bytes - known), 0);
+    assert_int_equal(file_replace(path, torn.data, torn.size_bytes, 0644, &error), 0);
+    struct metrics *metrics = open_metrics();
+    assert_int_equal(metrics_adopt(metrics, whole.data, known, &error), 0);
+    assert_int_equal(metrics_last_step(metrics), 100000);
+    read_text(&text);
+    assert_int_equal(text.size_bytes, whole.size_bytes);
+    assert_memory_equal(text.data, whole.data, text.size_bytes);
+    struct metrics_line other = line_of(395);
+    assert_int_equal(metrics_append(metrics, &other, &error), -EILSEQ);
+    append(metrics, 100001, 100001);
+    metrics_close(metrics);
+    bytes_done(&torn);
+    bytes_done(&text);
+    bytes_done(&whole);
+}
+
+/* What is there already, and what comes behind it: the file grows, and nothing of it is moved. */
+static void test_adopted_lines_are_appended(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+    struct stat before, after;
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    assert_int_equal(stat(path, &before), 0);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
+        assert_int_equal(stat(path, &after), 0);
+        assert_int_equal(before.st_ino, after.st_ino);
+        check_steps(1, 10);
+    }
+    append(metrics, 11, 11);
+    check_steps(1, 11);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
+/* Lines written to what was the file before would be lost without a word. */
+static void test_adopted_file_cannot_be_opened(void **state)
+{
+    struct bytes foreign = {0};
+    struct error error = {0};
+
+    (void)state;
+    foreign_history(&foreign);
+    struct metrics *metrics = open_metrics();
+    append(metrics, 1, 2);
+    append(metrics, 11, 11); /* behind theirs: the file is written anew */
+    appending_fails = true;
+    assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), -ENFILE);
+    struct metrics_line line = line_of(12);
+    assert_int_equal(metrics_append(metrics, &line, &error), -ENFILE);
+    appending_fails = false;
+    append(metrics, 13, 13);
+    check_steps(1, 13);
+    metrics_close(metrics);
+    bytes_done(&foreign);
+}
+
+static void test_no_folder(void **state)
+{
+    struct metrics *metrics = NULL;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(metrics_open("/nowhere/at/all", &metrics, &error), -ENOENT);
+    assert_non_null(strstr(error.text, "/nowhere/at/all"));
+    metrics_close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_line, begin_without_file),
+        cmocka_unit_test_setup(test_counted, begin_without_file),
+        cmocka_unit_test_setup(test_slowest, begin_without_file),
+        cmocka_unit_test_setup(test_torn_last_line, begin_without_file),
+        cmocka_unit_test_setup(test_adopted_lines_are_appended, begin_without_file),
+        cmocka_unit_test_setup(test_out_of_order, begin_without_file),
+        cmocka_unit_test_setup(test_replay_equal, begin_without_file),
+        cmocka_unit_test_setup(test_replay_unequal, begin_without_file),
+        cmocka_unit_test_setup(test_gap, begin_without_file),
+        cmocka_unit_test_setup(test_rewind, begin_without_file),
+        cmocka_unit_test_setup(test_history, begin_without_file),
+        cmocka_unit_test_setup(test_adopt, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_fills_gaps, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_damaged, begin_without_file),
+        cmocka_unit_test_setup(test_full_disk, begin_without_file),
+        cmocka_unit_test_setup(test_full_disk_until_the_end, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_corrects, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_with_lines_unwritten, begin_without_file),
+        cmocka_unit_test_setup(test_rewind_with_lines_unwritten, begin_without_file),
+        cmocka_unit_test_setup(test_a_long_history_is_not_read, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_keeps_what_is_older, begin_without_file),
+        cmocka_unit_test_setup(test_adopt_fills_an_old_gap, begin_without_file),
+        cmocka_unit_test_setup(test_adopted_file_cannot_be_opened, begin_without_file),
+        cmocka_unit_test(test_no_folder),
+    };
+    signal(SIGXFSZ, SIG_IGN);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

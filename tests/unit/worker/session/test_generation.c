@@ -1,0 +1,45 @@
+/* What a worker keeps of a generation when the next one goes on from another state. */
+#include "unit/worker/tiny_state.h"
+
+#include "unit/worker/plan_of_one.h"
+#include "worker/session/generation.h"
+
+static void make_room(enum plan_source source, uint64_t disputed_step)
+{
+    struct tiny_state tiny;
+    struct error error = {0};
+
+    tiny_state_init(&tiny, true);
+    tiny.spec.train.lanes = 1;
+    tiny.spec.train.micro_batch = 1;
+    tiny.spec.train.micro_batches_per_lane = 1;
+    assert_int_equal(state_initialize(tiny.state, 0, tiny.state->unit_count, &error), 0);
+    struct plan *plan = plan_of_one(tiny.state->unit_count, 1);
+    plan->source = source;
+    struct trainer trainer = {.spec = tiny.spec,
+                              .kernel = kernel_cpu(),
+                              .state = tiny.state,
+                              .plan = plan,
+                              .disputes = {.gradients_step = 41, .state_step = 43}};
+    assert_int_equal(generation_make_room(&trainer, 0, &error), 0);
+    assert_int_equal(trainer.disputes.gradients_step, disputed_step);
+    assert_int_equal(trainer.disputes.state_step, 43); /* which is why it goes back */
+    assert_int_equal(tiny.state->units[0].held, disputed_step != 0);
+    plan_free(plan);
+    tiny_state_done(&tiny);
+}
+
+/* The step comes again, from a state that has nothing to do with the one in dispute. */
+static void test_a_rollback_ends_what_was_disputed(void **state)
+{
+    (void)state;
+    make_room(PLAN_SOURCE_MEMORY, 41);
+    make_room(PLAN_SOURCE_CHECKPOINT, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_rollback_ends_what_was_disputed)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* The file of metrics when a generation begins: what of it is still to be believed. */
+#include "unit/worker/tiny_state.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "unit/worker/plan_of_one.h"
+#include "worker/session/metrics_writer.h"
+
+#define STEPS 9
+
+static struct worker_options options = {.node = "n0"};
+static struct tiny_state tiny;
+static struct trainer trainer;
+
+static int begin(void **context)
+{
+    struct snapshot_options snapshots = {.folder = options.job_dir, .node = options.node};
+    struct error error = {0};
+
+    (void)context;
+    snprintf(options.job_dir, sizeof(options.job_dir), "/tmp/firn-scribe-XXXXXX");
+    assert_non_null(mkdtemp(options.job_dir));
+    tiny_state_init(&tiny, true);
+    trainer = (struct trainer){.options = &options, .spec = tiny.spec, .state = tiny.state};
+    assert_int_equal(snapshot_new(tiny.state, &snapshots, &trainer.snapshot, &error), 0);
+    trainer.plan = plan_of_one(tiny.state->unit_count, 1);
+    trainer.plan->source = PLAN_SOURCE_FRESH;
+    return 0;
+}
+
+static int end(void **context)
+{
+    char path[sizeof(options.job_dir) + 32];
+
+    (void)context;
+    metrics_close(trainer.metrics);
+    plan_free(trainer.plan);
+    snapshot_free(trainer.snapshot);
+    tiny_state_done(&tiny);
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", options.job_dir);
+    unlink(path);
+    rmdir(options.job_dir);
+    return 0;
+}
+
+/* The last step that the node's next scribe finds, which may be another process. */
+static uint64_t last_step_when_opened(void)
+{
+    struct error error = {0};
+
+    assert_int_equal(scribe_open(&trainer, 0, &error), 0);
+    return metrics_last_step(trainer.metrics);
+}
+
+static void test_what_replicas_made_that_differed_is_forgotten(void **context)
+{
+    struct metrics_line line = {.job = "tiny", .loss = 1, .generation = 6};
+    struct error error = {0};
+
+    (void)context;
+    assert_int_equal(last_step_when_opened(), 0);
+    for (line.step = 1; line.step <= STEPS; line.step++)
+        assert_int_equal(metrics_append(trainer.metrics, &line, &error), 0);
+    trainer.plan->resume_step = 4; /* back, but for another reason: they are compared */
+    assert_int_equal(last_step_when_opened(), STEPS);
+    trainer.plan->disputed = true;
+    assert_int_equal(last_step_when_opened(), 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_replicas_made_that_differed_is_forgotten, begin,
+                                        end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

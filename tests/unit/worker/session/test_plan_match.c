@@ -1,0 +1,77 @@
+/* A plan that was made for another program than this one is refused, in words that say what to do.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "comm/mesh/frame.h"
+#include "unit/worker/ranked_plan.h"
+#include "worker/session/plan_match.h"
+
+static char identity[64];
+
+static void check(struct plan *plan, const char *words)
+{
+    struct error error = {0};
+    int status = plan_kind_check(plan, KERNEL_BACKEND_CPU, &error);
+
+    assert_int_equal(status, words ? -EPROTONOSUPPORT : 0);
+    if (words && !strstr(error.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
+}
+
+static void test_links(void **state)
+{
+    struct plan *plan = *state;
+    char words[64];
+
+    check(plan, NULL); /* of a leader that says nothing */
+    plan->links = frame_version();
+    check(plan, NULL);
+    plan->links = frame_version() + 1;
+    snprintf(words, sizeof(words), "its firnd registered %u: restart firnd", plan->links);
+    check(plan, words);
+    plan->links = 0;
+}
+
+static void test_arithmetic(void **state)
+{
+    struct plan *plan = *state;
+
+    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s", identity);
+    check(plan, NULL);
+    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s, 2 threads", identity);
+    check(plan, NULL);
+    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s1, 2 threads", identity);
+    check(plan, "this firn-worker computes with ");
+    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "OpenBLAS 9 Zen, kernels 1");
+    check(plan, "its firnd registered OpenBLAS 9 Zen, kernels 1: restart firnd");
+}
+
+static int set_up(void **state)
+{
+    struct error error = {0};
+
+    *state = ranked_plan(1);
+    return kernel_backend_identity(KERNEL_BACKEND_CPU, identity, sizeof(identity), &error);
+}
+
+static int tear_down(void **state)
+{
+    plan_free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_arithmetic),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,132 @@
+/*
+ * What becomes of a commit in dispute: whoever knows that replicas differ lets go of what it has,
+ * also where the links break before everybody could be told.
+ */
+#include "unit/comm/mesh_harness.h"
+#include "unit/worker/tiny_state.h"
+
+#include <string.h>
+
+#include "unit/worker/ranked_plan.h"
+#include "worker/session/session.h"
+
+#define RANKS 3 /* a root and its children */
+#define STEP  41
+
+struct member {
+    struct tiny_state tiny;
+    struct engine engine;
+    struct trainer trainer;
+    struct exchange_up up;
+    struct exchange_down down;
+    struct error error;
+    int status;
+    pthread_t thread;
+};
+
+/* One stage, a replica a rank. */
+static struct plan *plan_of_replicas(unsigned unit_count)
+{
+    struct plan *plan = ranked_plan(RANKS);
+
+    plan->stage_count = 1;
+    plan->replica_count = RANKS;
+    plan->stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->replica_first_lane = calloc(RANKS + 1, sizeof(unsigned));
+    assert_true(plan->stage_first_unit && plan->replica_first_lane);
+    plan->stage_first_unit[1] = unit_count;
+    for (unsigned i = 0; i < RANKS; i++)
+        plan->replica_first_lane[i + 1] = i + 1;
+    return plan;
+}
+
+/* At the end of a step that all have computed alike. */
+static void member_init(struct member *member, unsigned rank)
+{
+    struct error error = {0};
+
+    tiny_state_init(&member->tiny, true);
+    struct state *state = member->tiny.state;
+    assert_int_equal(state_initialize(state, 0, state->unit_count, &error), 0);
+    state->applied_step = STEP - 1;
+    state->holds = true;
+    step_record_init(&member->up.record, STEP, state->unit_count, RANKS);
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        member->up.record.unit_squares[unit] = 0.5;
+    member->up.record.lane_losses[rank] = 1;
+    member->up.data_digest = 77;
+    member->engine.rank = rank;
+    member->trainer =
+        (struct trainer){.spec = member->tiny.spec, .state = state, .engine = &member->engine};
+    assert_int_equal(state_check_new(state, &member->engine.check), 0);
+}
+
+static void member_done(struct member *member)
+{
+    state_check_free(member->engine.check);
+    tiny_state_done(&member->tiny);
+}
+
+static void *run_member(void *context)
+{
+    struct member *member = context;
+    static const struct exchange_root root = {0};
+
+    state_check_run(member->engine.check, member->trainer.plan, member->engine.rank, false);
+    member->status =
+        session_agree(&member->trainer, false, &member->up, &root, &member->down, &member->error);
+    if (member->status < 0)
+        mesh_abort(member->trainer.mesh, "goes");
+    return NULL;
+}
+
+/* @about: what rank 1 has otherwise than the root. Rank 2, which is heard after it, breaks off. */
+static void agree_in_vain(enum dispute_about about, int status_of_root)
+{
+    struct member *members = calloc(RANKS, sizeof(*members));
+    struct world world;
+
+    assert_non_null(members);
+    world_init(&world, RANKS);
+    world_open(&world);
+    for (unsigned i = 0; i < RANKS; i++)
+        member_init(&members[i], i);
+    struct plan *plan = plan_of_replicas(members[0].tiny.state->unit_count);
+    const struct state *odd = members[1].tiny.state;
+    if (about == DISPUTE_STATE)
+        odd->units[(STEP - 1) % odd->unit_count].parameters[0] += 1;
+    else if (about == DISPUTE_GRADIENTS)
+        members[1].up.record.unit_squares[0] = 0.25;
+    members[2].up.data_digest = 78;
+    for (unsigned i = 0; i < RANKS; i++) {
+        members[i].trainer.mesh = world.meshes[i];
+        members[i].trainer.plan = plan;
+        assert_int_equal(pthread_create(&members[i].thread, NULL, run_member, &members[i]), 0);
+    }
+    for (unsigned i = 0; i < RANKS; i++)
+        assert_int_equal(pthread_join(members[i].thread, NULL), 0);
+    assert_int_equal(members[0].status, status_of_root);
+    assert_int_equal(members[0].tiny.state->holds, about == DISPUTE_NOTHING);
+    for (unsigned i = 0; i < RANKS; i++)
+        member_done(&members[i]);
+    world_close(&world);
+    world_done(&world);
+    plan_free(plan);
+    free(members);
+}
+
+static void test_a_dispute_that_not_all_hear_of_counts(void **state)
+{
+    (void)state;
+    agree_in_vain(DISPUTE_NOTHING, -EILSEQ);
+    agree_in_vain(DISPUTE_GRADIENTS, -ECONNRESET);
+    agree_in_vain(DISPUTE_STATE, -EUCLEAN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_dispute_that_not_all_hear_of_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/* One allocation for all parts of a generation, kept while it is large enough. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "worker/state/arena.h"
+
+struct kernel_device {
+    unsigned allocated, released;
+    size_t live_bytes, last_bytes, limit_bytes;
+};
+
+static int allocate(struct kernel_device *device, size_t size_bytes, void **ret_memory)
+{
+    if (size_bytes > device->limit_bytes - device->live_bytes)
+        return -ENOMEM;
+    *ret_memory = calloc(1, size_bytes);
+    device->allocated++;
+    device->live_bytes += device->last_bytes = size_bytes;
+    return 0;
+}
+
+static void release(struct kernel_device *device, void *memory)
+{
+    if (!memory)
+        return;
+    free(memory);
+    device->released++;
+    device->live_bytes -= device->last_bytes; /* tests release what they took last */
+}
+
+static void zero(struct kernel_device *device, void *memory, size_t size_bytes)
+{
+    (void)device;
+    memset(memory, 0, size_bytes);
+}
+
+static int synchronize(struct kernel_device *device, struct error *error)
+{
+    (void)device;
+    (void)error;
+    return 0;
+}
+
+static const struct kernel far_kernel = {
+    .allocate = allocate, .release = release, .zero = zero, .synchronize = synchronize};
+static const struct kernel near_kernel = {.host_memory = true,
+                                          .allocate = allocate,
+                                          .release = release,
+                                          .zero = zero,
+                                          .synchronize = synchronize};
+
+static struct arena *make(const struct kernel *kernel, struct kernel_device *device)
+{
+    struct arena *arena;
+
+    *device = (struct kernel_device){.limit_bytes = 4096};
+    assert_int_equal(arena_new(kernel, device, &arena), 0);
+    return arena;
+}
+
+static void begin(struct arena *arena, size_t size_bytes)
+{
+    struct error error = {0};
+
+    if (arena_begin(arena, size_bytes, &error))
+        fail_msg("%s", error.text);
+}
+
+static char *take(struct arena *arena, size_t size_bytes)
+{
+    void *memory;
+
+    assert_int_equal(arena_take(arena, size_bytes, &memory), 0);
+    return memory;
+}
+
+static void test_parts_lie_apart_in_one_allocation(void **state)
+{
+    struct kernel_device device;
+    struct arena *arena = make(&far_kernel, &device);
+
+    (void)state;
+    begin(arena, 1024);
+    char *first = take(arena, 1), *second = take(arena, 257), *third = take(arena, 256);
+    assert_ptr_equal(second, first + 256);
+    assert_ptr_equal(third, second + 512);
+    assert_int_equal(device.allocated, 1);
+    assert_int_equal(arena_part_bytes(257), 512);
+    assert_int_equal(arena_part_bytes(SIZE_MAX - 1), SIZE_MAX);
+    arena_free(arena);
+    assert_int_equal(device.released, 1);
+}
+
+static void test_it_is_kept_and_zeroed(void **state)
+{
+    struct kernel_device device;
+    struct arena *arena = make(&far_kernel, &device);
+
+    (void)state;
+    begin(arena, 1024);
+    char *part = take(arena, 1000);
+    memset(part, 7, 1000);
+    arena_end(arena);
+    begin(arena, 512); /* a freeze, a smaller generation */
+    assert_ptr_equal(take(arena, 512), part);
+    for (unsigned i = 0; i < 512; i++)
+        assert_int_equal(part[i], 0);
+    assert_int_equal(device.allocated, 1);
+    assert_int_equal(arena_held_bytes(arena), 1024);
+    arena_free(arena);
+}
+
+static void test_what_is_too_small_goes_first(void **state)
+{
+    struct kernel_device device;
+    struct arena *arena = make(&far_kernel, &device);
+    struct error error = {0};
+
+    (void)state;
+    begin(arena, 2048);
+    arena_end(arena);
+    begin(arena, 4096); /* beside the other one there would be no room */
+    assert_int_equal(device.allocated, 2);
+    arena_end(arena);
+    assert_int_equal(arena_begin(arena, 8192, &error), -ENOMEM);
+    assert_int_equal(arena_held_bytes(arena), 0);
+    assert_int_equal(device.live_bytes, 0);
+    begin(arena, 256);
+    arena_drop(arena);
+    assert_int_equal(device.live_bytes, 0);
+    arena_free(arena);
+}
+
+static void test_what_was_not_counted_is_an_allocation_of_its_own(void **state)
+{
+    struct kernel_device device;
+    struct arena *arena = make(&far_kernel, &device);
+
+    (void)state;
+    begin(arena, 256);
+    take(arena, 256);
+    take(arena, 64);
+    assert_int_equal(device.allocated, 2);
+    arena_end(arena);
+    assert_int_equal(device.released, 1);
+    arena_free(arena);
+    assert_int_equal(device.released, 2);
+}
+
+#ifdef __SANITIZE_ADDRESS__
+static void test_memory_of_the_host_is_watched_part_by_part(void **state)
+{
+    struct kernel_device device;
+    struct arena *arena = make(&near_kernel, &device);
+
+    (void)state;
+    begin(arena, 1024);
+    assert_int_equal(device.allocated, 0);
+    take(arena, 8);
+    assert_int_equal(device.allocated, 1);
+    arena_free(arena);
+}
+#else
+/* Of @memory's pages, those that are there. */
+static size_t resident_bytes(char *memory, size_t size_bytes)
+{
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+    uintptr_t first = ((uintptr_t)memory + page_bytes - 1) / page_bytes * page_bytes;
+    size_t pages = ((uintptr_t)memory + size_bytes - first) / page_bytes;
+    unsigned char *there = malloc(pages);
+
+    assert_non_null(there);
+    assert_int_equal(mincore((void *)first, pages * page_bytes, there), 0);
+    for (size_t i = 0; i < pages; i++)
+        count += there[i] & 1;
+    free(there);
+    return count * page_bytes;
+}
+
+static void test_pages_of_the_host_that_are_not_needed_go_back(void **state)
+{
+    const size_t large = (size_t)64 << 20, spare = (size_t)10 << 20;
+    struct kernel_device device;
+    struct arena *arena = make(&near_kernel, &device);
+    struct error error = {0};
+
+    (void)state;
+    device.limit_bytes = large;
+    assert_int_equal(arena_reserve(arena, large, &error), 0); /* while it is prepared */
+    begin(arena, large);
+    char *memory = take(arena, large);
+    memset(memory, 7, large);
+    arena_end(arena);
+    begin(arena, large - 1); /* hardly less */
+    arena_end(arena);
+    assert_int_equal(arena_held_bytes(arena), large);
+    begin(arena, large / 2);
+    assert_int_equal(arena_held_bytes(arena), large / 2);
+    assert_true(resident_bytes(memory, large) <= large / 2 + spare);
+    assert_int_equal(memory[0], 0); /* what was dirty is zeroed */
+    memset(take(arena, large / 2), 8, large / 2);
+    arena_end(arena);
+    begin(arena, large); /* in the same place, and all pages are there before a part is taken */
+    assert_int_equal(device.allocated, 1);
+    assert_true(resident_bytes(memory, large) > large - spare);
+    assert_ptr_equal(take(arena, large), memory);
+    for (size_t i = 0; i < large; i += 64)
+        assert_int_equal(memory[i], 0);
+    arena_free(arena);
+    assert_int_equal(device.live_bytes, 0);
+}
+#endif
+
+static void test_the_list_of_parts_apart_grows(void **state)
+{
+    struct kernel_device device;
+    struct arena *arena = make(&far_kernel, &device);
+    void *memory;
+
+    (void)state;
+    for (unsigned i = 0; i < 65; i++) /* more than the list has room for at first */
+        take(arena, 8);
+    assert_int_equal(arena_take(arena, 1 << 20, &memory), -ENOMEM);
+    arena_end(arena);
+    assert_int_equal(device.released, 65);
+    arena_free(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts_lie_apart_in_one_allocation),
+        cmocka_unit_test(test_it_is_kept_and_zeroed),
+        cmocka_unit_test(test_what_is_too_small_goes_first),
+        cmocka_unit_test(test_what_was_not_counted_is_an_allocation_of_its_own),
+#ifdef __SANITIZE_ADDRESS__
+        cmocka_unit_test(test_memory_of_the_host_is_watched_part_by_part),
+#else
+        cmocka_unit_test(test_pages_of_the_host_that_are_not_needed_go_back),
+#endif
+        cmocka_unit_test(test_the_list_of_parts_apart_grows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/*
+ * Replicas that hold different gradients, or state: that all hear the same verdict wherever in the
+ * tree the odd one is, and what each makes of it. Over real links, one thread a rank.
+ */
+#include "unit/comm/mesh_harness.h"
+
+#include "unit/worker/ranked_plan.h"
+#include "worker/step/dispute.h"
+#include "worker/state/state.h"
+
+#define RANKS 11 /* two levels below the root */
+#define UNITS 4
+#define STEP  41
+
+static void expect(const struct verdict *verdict, bool settled, unsigned accused)
+{
+    unsigned seen = 0;
+
+    for (unsigned i = 0; i < verdict->accused_count; i++)
+        seen |= 1u << verdict->accused[i];
+    assert_int_equal(verdict->settled, settled);
+    assert_int_equal(seen, accused);
+}
+
+struct rank {
+    struct world *world;
+    const struct plan *plan;
+    unsigned rank;
+    struct verdict_claim claim;
+    struct verdict verdict;
+    int status;
+    pthread_t thread;
+};
+
+static void *run_rank(void *context)
+{
+    struct rank *rank = context;
+
+    rank->status = dispute_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, STEP,
+                               &rank->claim, 1, &rank->verdict);
+    mesh_abort(rank->world->meshes[rank->rank], "goes"); /* nobody may miss the verdict by it */
+    return NULL;
+}
+
+/* Nobody can be taken out of service by it, whatever brought it about. */
+static void test_a_dispute_about_nothing_has_no_verdict(void **state)
+{
+    struct rank ranks[2];
+    struct world world;
+    struct plan *plan = ranked_plan(2);
+
+    (void)state;
+    world_init(&world, 2);
+    world_open(&world);
+    for (unsigned i = 0; i < 2; i++) {
+        ranks[i] = (struct rank){.world = &world, .plan = plan, .rank = i, .claim = {i, 2, 7}};
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
+    assert_int_equal(ranks[0].status, -EBADMSG);
+    assert_int_equal(ranks[1].status, -ECONNRESET);
+    world_close(&world);
+    world_done(&world);
+    plan_free(plan);
+}
+
+static void test_all_hear_the_verdict(void **state)
+{
+    static const unsigned counts[] = {2, 3, RANKS};
+
+    (void)state;
+    for (size_t c = 0; c < ARRAY_COUNT(counts); c++)
+        for (unsigned odd = 0; odd < counts[c]; odd++) {
+            unsigned count = counts[c];
+            struct rank *ranks = calloc(count, sizeof(*ranks));
+            struct world world;
+            struct plan *plan = ranked_plan(count);
+            assert_non_null(ranks);
+            world_init(&world, count);
+            world_open(&world);
+            for (unsigned i = 0; i < count; i++) {
+                ranks[i] = (struct rank){
+                    .world = &world, .plan = plan, .rank = i, .claim = {i, 2, 7 + (i == odd)}};
+                assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+            }
+            for (unsigned i = 0; i < count; i++)
+                assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
+            for (unsigned i = 0; i < count; i++) {
+                assert_int_equal(ranks[i].status, 0);
+                assert_int_equal(ranks[i].verdict.unit, 2);
+                assert_int_equal(ranks[i].verdict.holders, count);
+                expect(&ranks[i].verdict, count > 2, count > 2 ? 1u << odd : 0x3);
+            }
+            world_close(&world);
+            world_done(&world);
+            plan_free(plan);
+            free(ranks);
+        }
+}
+
+/* ---- what follows ---- */
+
+static void outcome(enum dispute_about about, const struct verdict *verdict, unsigned rank,
+                    bool again, int status, const char *words)
+{
+    struct plan *plan = ranked_plan(3);
+    struct error error = {0};
+
+    plan->workers[1].slot = 5;
+    assert_int_equal(dispute_outcome(plan, rank, about, STEP, verdict, again, &error), status);
+    if (!strstr(error.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
+    plan_free(plan);
+}
+
+static void test_what_a_verdict_means(void **state)
+{
+    static const struct verdict settled = {
+        .settled = true, .unit = 2, .holders = 3, .accused_count = 1, .accused = {1}};
+    static const struct verdict open = {
+        .unit = 2, .holders = 2, .accused_count = 2, .accused = {0, 1}};
+    static const char wrong[] = "step 41: node n1, slot 5: other gradients of unit 2";
+
+    (void)state;
+    outcome(DISPUTE_GRADIENTS, &settled, 1, false, -ENOTRECOVERABLE, wrong);
+    outcome(DISPUTE_GRADIENTS, &settled, 0, false, -ECONNRESET, wrong);
+    outcome(DISPUTE_GRADIENTS, &open, 0, false, -EAGAIN,
+            "node n0, slot 0 and node n1, slot 5 hold different");
+    outcome(DISPUTE_GRADIENTS, &open, 2, false, -EAGAIN, "it is computed again");
+    outcome(DISPUTE_GRADIENTS, &open, 0, true, -ENOTRECOVERABLE,
+            "again: memory or device of one of them");
+    outcome(DISPUTE_GRADIENTS, &open, 2, true, -ECONNRESET,
+            "again: memory or device of one of them");
+    outcome(DISPUTE_STATE, &settled, 1, false, -ENOTRECOVERABLE, "slot 5: other parameters or mom");
+    outcome(DISPUTE_STATE, &settled, 0, false, -EUCLEAN, "slot 5: other parameters or moments");
+    outcome(DISPUTE_STATE, &open, 0, false, -EUCLEAN, "the newest checkpoint counts");
+    outcome(DISPUTE_STATE, &open, 2, false, -EUCLEAN, "the newest checkpoint counts");
+    outcome(DISPUTE_STATE, &open, 0, true, -ENOTRECOVERABLE, "of unit 2 again");
+    outcome(DISPUTE_STATE, &open, 2, true, -EUCLEAN, "of unit 2 again");
+}
+
+/* ---- what is held then ---- */
+
+struct settler {
+    struct world *world;
+    const struct plan *plan;
+    unsigned rank;
+    enum dispute_about about;
+    bool dies; /* instead of asking */
+    struct job_spec spec;
+    struct state state;
+    struct unit_digests digests;
+    struct dispute_memory memory;
+    int status;
+    pthread_t thread;
+};
+
+static void *run_settler(void *context)
+{
+    struct settler *settler = context;
+    struct mesh *mesh = settler->world->meshes[settler->rank];
+    struct error error = {0};
+
+    if (!settler->dies)
+        settler->status =
+            dispute_settle(mesh, settler->plan, settler->rank, settler->about, STEP,
+                           &settler->state, &settler->digests, &settler->memory, &error);
+    mesh_abort(mesh, "goes");
+    return NULL;
+}
+
+struct settling {
+    enum dispute_about about;
+    unsigned count;
+    bool dies; /* the last one, meanwhile */
+    struct dispute_memory before, after;
+    int statuses[3];
+};
+
+/* All ranks but rank 0 agree in what it is about, and all in what it is not about. */
+static void settle(const struct settling *settling)
+{
+    unsigned count = settling->count;
+    bool gradients = settling->about == DISPUTE_GRADIENTS;
+    struct settler *settlers = calloc(count, sizeof(*settlers));
+    struct world world;
+    struct plan *plan = ranked_plan(count);
+
+    assert_non_null(settlers);
+    world_init(&world, count);
+    world_open(&world);
+    for (unsigned i = 0; i < count; i++) {
+        struct settler *settler = &settlers[i];
+        *settler = (struct settler){.world = &world,
+                                    .plan = plan,
+                                    .rank = i,
+                                    .about = settling->about,
+                                    .dies = settling->dies && i == count - 1,
+                                    .spec = {.checkpoint.every = 10},
+                                    .memory = settling->before};
+        settler->state = (struct state){.spec = &settler->spec, .holds = true, .unit_count = UNITS};
+        step_record_init(&settler->state.hold, STEP, UNITS, 1);
+        settler->state.hold.unit_squares[1] = gradients && i == 0 ? 0.5 : 0.25;
+        settler->digests.known[2] = true;
+        settler->digests.values[2] = !gradients && i == 0;
+        assert_int_equal(pthread_create(&settler->thread, NULL, run_settler, settler), 0);
+    }
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_join(settlers[i].thread, NULL), 0);
+    for (unsigned i = 0; i < count - settling->dies; i++) {
+        assert_int_equal(settlers[i].status, settling->statuses[i]);
+        assert_int_equal(settlers[i].memory.gradients_step, settling->after.gradients_step);
+        assert_int_equal(settlers[i].memory.state_step, settling->after.state_step);
+        assert_false(settlers[i].state.holds);
+    }
+    world_close(&world);
+    world_done(&world);
+    plan_free(plan);
+    free(settlers);
+}
+
+/* Above all where somebody died before there was a verdict: the rest may all agree, and be wrong.
+ */
+static void test_nobody_holds_a_disputed_step(void **state)
+{
+    static const struct settling cases[] = {
+        {DISPUTE_GRADIENTS, 3, false, {0}, {0}, {-ENOTRECOVERABLE, -ECONNRESET, -ECONNRESET}},
+        {DISPUTE_GRADIENTS, 2, false, {0}, {STEP, 0}, {-EAGAIN, -EAGAIN}},
+        {DISPUTE_GRADIENTS, 2, false, {STEP, 0}, {STEP, 0}, {-ENOTRECOVERABLE, -ENOTRECOVERABLE}},
+        {DISPUTE_GRADIENTS, 3, true, {0}, {0}, {-ECONNRESET, -ECONNRESET}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        settle(&cases[i]);
+}
+
+/* Nobody's may stay; whoever loses bits twice within an interval of checkpoints goes. */
+static void test_nobody_keeps_a_disputed_state(void **state)
+{
+    static const struct settling cases[] = {
+        {DISPUTE_STATE, 3, false, {0}, {0}, {-ENOTRECOVERABLE, -EUCLEAN, -EUCLEAN}},
+        {DISPUTE_STATE, 2, false, {STEP, 0}, {STEP, STEP}, {-EUCLEAN, -EUCLEAN}},
+        {DISPUTE_STATE, 2, false, {0, STEP - 11}, {0, STEP}, {-EUCLEAN, -EUCLEAN}},
+        {DISPUTE_STATE, 2, false, {0, STEP - 10}, {0, STEP}, {-ENOTRECOVERABLE, -ENOTRECOVERABLE}},
+        {DISPUTE_STATE, 3, true, {0}, {0}, {-EUCLEAN, -EUCLEAN}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        settle(&cases[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_hear_the_verdict),
+        cmocka_unit_test(test_a_dispute_about_nothing_has_no_verdict),
+        cmocka_unit_test(test_what_a_verdict_means),
+        cmocka_unit_test(test_nobody_holds_a_disputed_step),
+        cmocka_unit_test(test_nobody_keeps_a_disputed_state),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

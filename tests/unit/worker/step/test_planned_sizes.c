@@ -1,0 +1,162 @@
+/*
+ * elastic/ plans with the sizes of units and may not ask model/, which makes them: both count the
+ * same parameters, of both families, and what a worker takes of its device is what the plan said.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "elastic/planner/planner_time.h"
+#include "worker/step/memory.h"
+
+static void compare_units(const struct job_spec *spec)
+{
+    struct model_spec model;
+    struct error error = {0};
+    if (state_model(spec, &model, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(model_unit_count(&model), job_spec_unit_count(spec));
+    for (unsigned unit = 0; unit < model_unit_count(&model); unit++) {
+        struct unit_layout layout;
+        size_t count = 0;
+        model_unit_layout(&model, unit, &layout);
+        for (unsigned i = 0; i < layout.tensor_count; i++)
+            count += layout.tensors[i].count;
+        assert_int_equal(planner_parameter_bytes(spec, unit), count * sizeof(float));
+    }
+}
+
+static void test_gpt2(void **state)
+{
+    (void)state;
+    struct job_spec spec = {.model = {.family = "gpt2",
+                                      .layers = 12,
+                                      .width = 768,
+                                      .heads = 12,
+                                      .context = 1024,
+                                      .vocab = 50257,
+                                      .tied = true}};
+    compare_units(&spec);
+    spec.model.tied = false;
+    compare_units(&spec);
+}
+
+/* The sizes of Llama 3.2 1B. */
+static struct job_spec llama_1b(void)
+{
+    return (struct job_spec){.model = {.family = "llama",
+                                       .layers = 16,
+                                       .width = 2048,
+                                       .heads = 32,
+                                       .kv_heads = 8,
+                                       .head_width = 64,
+                                       .hidden = 8192,
+                                       .context = 2048,
+                                       .vocab = 128256,
+                                       .tied = true,
+                                       .rope_theta = 500000,
+                                       .norm_epsilon = 1e-5}};
+}
+
+static void test_llama(void **state)
+{
+    (void)state;
+    struct job_spec spec = llama_1b();
+    compare_units(&spec);
+    spec.model.qkv_bias = true;
+    compare_units(&spec);
+    spec.model.qkv_bias = false;
+    spec.model.qk_norm = true;
+    compare_units(&spec);
+}
+
+/* The first and the last of two stages of @replicas of two lanes each, as planned and as taken. */
+static void compare_stages(const struct job_spec *job, enum job_precision precision, bool gpu,
+                           enum plan_recompute recompute, unsigned replicas)
+{
+    struct planner_unit units[STEP_RECORD_UNITS_MAX];
+    const struct slot_rates rates = slot_rates(gpu, precision);
+    struct job_spec spec = *job;
+    struct kernel kernel = *kernel_cpu();
+    struct kernel_device *device;
+    struct state *state;
+    struct error error = {0};
+    struct plan *plan = plan_new();
+
+    spec.train.lanes = 2 * replicas;
+    spec.train.micro_batches_per_lane = 4;
+    spec.train.micro_batch = 4;
+    kernel.activation_size = rates.activation_size;
+    assert_int_equal(kernel.open(&(struct kernel_options){.thread_count = 1}, &device, &error), 0);
+    assert_int_equal(state_new(&spec, &kernel, device, &state, &error), 0);
+    assert_non_null(plan);
+    plan->stage_count = 2;
+    plan->replica_count = replicas;
+    plan->worker_count = 2 * replicas;
+    plan->recompute = recompute;
+    plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
+    plan->stage_first_unit = calloc(3, sizeof(unsigned));
+    plan->replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
+    plan->stage_first_unit[1] = state->unit_count / 2;
+    plan->stage_first_unit[2] = state->unit_count;
+    for (unsigned replica = 0; replica <= replicas; replica++)
+        plan->replica_first_lane[replica] = 2 * replica;
+    unsigned sums = sums_room(spec.train.lanes, replicas, plan->replica_first_lane);
+    assert_int_equal(sums, sums_room_even(spec.train.lanes, replicas));
+    planner_units(&spec, 0, &rates, units);
+    for (unsigned rank = 0; rank < 2; rank++) {
+        const struct memory_need need = memory_need(state, plan, rank, true);
+        double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);
+        double planned = (double)planner_stage_bytes(units, plan->stage_first_unit[rank],
+                                                     plan->stage_first_unit[rank + 1], 2 - rank,
+                                                     gradient_room(2, sums), recompute);
+        if (planned < 0.995 * taken || planned > 1.08 * taken)
+            fail_msg("rank %u: %.1f MiB planned, %.1f MiB taken", rank, planned / (1 << 20),
+                     taken / (1 << 20));
+    }
+    plan_free(plan);
+    state_free(state);
+    kernel.close(device);
+}
+
+static void test_memory_is_planned_as_it_is_taken(void **state)
+{
+    (void)state;
+    struct job_spec spec = llama_1b();
+    compare_stages(&spec, JOB_PRECISION_BF16, true, PLAN_RECOMPUTE_NONE, 1);
+    compare_stages(&spec, JOB_PRECISION_F32, false, PLAN_RECOMPUTE_FULL, 1);
+    spec.model.tied = false;
+    for (unsigned level = 0; level < PLAN_RECOMPUTES; level++) {
+        compare_stages(&spec, JOB_PRECISION_BF16, true, (enum plan_recompute)level, 1);
+        compare_stages(&spec, JOB_PRECISION_TF32, true, (enum plan_recompute)level, 1);
+        compare_stages(&spec, JOB_PRECISION_BF16, false, (enum plan_recompute)level, 1);
+    }
+    spec.model.qk_norm = true;
+    compare_stages(&spec, JOB_PRECISION_BF16, true, PLAN_RECOMPUTE_FULL, 1);
+}
+
+/* Of two replicas half of every trained parameter, of eight nearly all, of three as their subtrees
+ * are cut. */
+static void test_so_is_the_room_for_sums(void **state)
+{
+    (void)state;
+    struct job_spec spec = llama_1b();
+    spec.model.tied = false;
+    for (unsigned replicas = 2; replicas <= 8; replicas++)
+        compare_stages(&spec, JOB_PRECISION_BF16, true, PLAN_RECOMPUTE_FULL, replicas);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gpt2),
+        cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_memory_is_planned_as_it_is_taken),
+        cmocka_unit_test(test_so_is_the_room_for_sums),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

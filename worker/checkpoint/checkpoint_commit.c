@@ -1,0 +1,453 @@
+#include "worker/checkpoint/checkpoint_commit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "checkpoint/format/model_files.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/read/reader.h"
+#include "checkpoint/write/writer.h"
+#include "worker/metrics/history.h"
+#include "worker/checkpoint/part_file.h"
+#include "worker/checkpoint/source_files.h"
+
+/* How long the other nodes' keepers may take: long enough for a slow network, not for ever. */
+#define KEEPERS_NS          (60 * NS_PER_SECOND)
+#define KEEPERS_BYTES_A_SEC ((uint64_t)4 << 20)
+
+struct commit {
+    pthread_t thread;
+    bool done; /* written by the thread, with release */
+    const struct io *io;
+    char folder[JOB_PATH_SIZE];
+    char metrics_path[JOB_PATH_SIZE]; /* "": none */
+    char restored[JOB_PATH_SIZE];
+    char job[NAME_SIZE];
+    uint64_t step, generation;
+    unsigned world, tensor_count;
+    bool *left_out;
+    json_t *spec, *state, *config;
+    uint64_t began_ns, stall_ns;
+    struct spread *spread;
+    struct spread_receipt *receipts; /* of each store that writes; NULL without copies */
+    struct hash128 *part_digests;    /* of each store: of the parts that rank 0 has merged */
+    struct control_checkpoint result;
+    char warning[CONTROL_TEXT_SIZE];
+    int status;
+    struct error error;
+};
+
+/* ---- one folder for all nodes ---- */
+
+static int read_part(struct commit *commit, unsigned rank, struct manifest *ret_part)
+{
+    struct bytes text = {0};
+    char directory[1024], name[PART_FILE_NAME_SIZE], path[JOB_PATH_SIZE + PART_FILE_NAME_SIZE];
+    int status;
+
+    checkpoint_part_path(commit->folder, commit->step, commit->generation, directory);
+    part_file_name(rank, name);
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    status = file_read(path, PART_FILE_MAX, &text, &commit->error);
+    if (!status)
+        status = part_file_decode(&text, path, ret_part, &commit->error);
+    if (!status)
+        unlink(path);
+    bytes_done(&text);
+    return status;
+}
+
+/* Shares that an equal checkpoint stands for, or that there is no place for. */
+static void drop_shares(const struct commit *commit)
+{
+    struct error error = {0};
+
+    if (checkpoint_abandon(commit->folder, commit->step, commit->generation, &error))
+        log_warning("%s", error.text);
+}
+
+static int commit_manifest(struct commit *commit, const struct manifest *manifest)
+{
+    struct control_checkpoint *result = &commit->result;
+    int status = checkpoint_find_equal(commit->folder, manifest, result->path,
+                                       result->manifest_sha256, &commit->error);
+
+    if (status != CHECKPOINT_ABSENT) {
+        drop_shares(commit);
+        return MIN(status, 0);
+    }
+    return checkpoint_commit(commit->io, commit->folder, manifest, commit->config, result->path,
+                             result->manifest_sha256, &commit->error);
+}
+
+/* ---- copies ---- */
+
+/* The nodes that have @store's share, the one that wrote it first. */
+static unsigned places_of(const struct commit *commit, unsigned store,
+                          char ret_nodes[MANIFEST_NODES_MAX][NAME_SIZE])
+{
+    const struct plan *plan = commit->spread->plan;
+    unsigned count = 0;
+
+    memcpy(ret_nodes[count++], plan->stores[store].node, NAME_SIZE);
+    for (unsigned i = 0; i < commit->spread->writer_count && count < MANIFEST_NODES_MAX; i++)
+        if (commit->receipts[i].has[store])
+            memcpy(ret_nodes[count++], plan->stores[i].node, NAME_SIZE);
+    return count;
+}
+
+static int name_places(struct commit *commit, struct manifest *manifest, size_t first_file,
+                       unsigned rank)
+{
+    char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
+    unsigned count = places_of(commit, spread_store(commit->spread, rank), nodes);
+    int status = 0;
+
+    static_assert(MANIFEST_NODES_MAX >= COPIES_MAX, "every copy can be named");
+    for (size_t i = first_file; !status && i < manifest->file_count; i++)
+        status = manifest_name_nodes(&manifest->files[i], (const char(*)[NAME_SIZE])nodes, count);
+    return status ? error_set(&commit->error, status, "no memory for the places of copies") : 0;
+}
+
+static bool has_copy(const void *receipts, unsigned keeper, unsigned writer)
+{
+    return ((const struct spread_receipt *)receipts)[keeper].has[writer];
+}
+
+/* For the commit record. Before anything has its final name: one without them would say that all is
+ * in a folder of all nodes. */
+static int tell_places(struct commit *commit)
+{
+    int status =
+        copies_places(commit->spread->plan, has_copy, commit->receipts, &commit->result.shares);
+
+    if (status == -ENOSPC)
+        return error_set(&commit->error, status,
+                         "the record of a checkpoint has room for %u bytes of places of copies; "
+                         "those of %u nodes are more: fewer copies or shorter names of nodes fit",
+                         COPIES_SHARES_SIZE, commit->spread->writer_count);
+    return status ? error_set(&commit->error, status, "no memory for the places of copies") : 0;
+}
+
+static void warn_of_missing(struct commit *commit)
+{
+    const struct plan *plan = commit->spread->plan;
+    const char *problem = "";
+    unsigned fewest = plan->copies;
+
+    for (unsigned store = 0; store < commit->spread->writer_count; store++) {
+        char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
+        fewest = MIN(fewest, places_of(commit, store, nodes));
+        if (!problem[0])
+            problem = commit->receipts[store].problem;
+    }
+    if (fewest >= plan->copies)
+        return;
+    snprintf(commit->warning, sizeof(commit->warning), "checkpoints have %u of %u copies: %.300s",
+             fewest, plan->copies,
+             problem[0] ? problem : "the job runs on fewer nodes than that at the moment");
+}
+
+static uint64_t total_bytes(const struct manifest *manifest)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < manifest->file_count; i++)
+        sum += manifest->files[i].size_bytes;
+    return sum;
+}
+
+static uint64_t keepers_deadline(uint64_t size_bytes)
+{
+    return clock_monotonic_ns() + KEEPERS_NS + size_bytes / KEEPERS_BYTES_A_SEC * NS_PER_SECOND;
+}
+
+/* A keeper whose folder could not be removed may still hold copies of an earlier attempt, which
+ * divided the state in another way. */
+static int check_receipts(struct commit *commit)
+{
+    const struct spread *spread = commit->spread;
+
+    for (unsigned keeper = 0; keeper < spread->writer_count; keeper++) {
+        const struct spread_receipt *receipt = &commit->receipts[keeper];
+        struct hash128 expected = {0};
+        for (unsigned store = 0; store < spread->writer_count; store++)
+            if (receipt->has[store])
+                spread_add_digest(&expected, commit->part_digests[store]);
+        if (receipt->has_digest && !hash128_equal(receipt->digest, expected))
+            return error_set(&commit->error, -EBADMSG,
+                             "node %s has copies of an earlier attempt at the checkpoint of step "
+                             "%" PRIu64 ": look whether %s can be written there",
+                             spread->plan->stores[keeper].node, commit->step, commit->folder);
+    }
+    return 0;
+}
+
+static int collect_receipts(struct commit *commit, uint64_t size_bytes)
+{
+    struct spread *spread = commit->spread;
+    int status = spread_receive(spread, &commit->receipts[spread->self], &commit->error);
+    uint64_t deadline_ns = keepers_deadline(size_bytes);
+
+    for (unsigned store = 0; !status && store < spread->writer_count; store++)
+        if (store != spread->self)
+            status = spread_await_receipt(spread, store, deadline_ns, &commit->receipts[store],
+                                          &commit->error);
+    return status ? status : check_receipts(commit);
+}
+
+static int commit_copies(struct commit *commit, const struct manifest *manifest)
+{
+    struct spread *spread = commit->spread;
+    struct control_checkpoint *result = &commit->result;
+    struct spread_seal seal = {.digest = manifest->state_digest};
+    uint64_t deadline_ns;
+    int status = tell_places(commit);
+
+    if (!status)
+        status =
+            checkpoint_seal(&spread->local, manifest, commit->config, seal.sha256, &commit->error);
+    if (!status)
+        status = spread_write_seal(spread, &seal, &commit->error);
+    deadline_ns = keepers_deadline(0);
+    for (unsigned store = 0; !status && store < spread->writer_count; store++)
+        if (store != spread->self)
+            status = spread_await_placed(spread, store, &seal, deadline_ns, &commit->error);
+    if (!status)
+        status = spread_place(spread, &seal, result->path, &commit->error);
+    if (status)
+        return status;
+    memcpy(result->manifest_sha256, seal.sha256, sizeof(seal.sha256));
+    warn_of_missing(commit);
+    return 0;
+}
+
+/* ---- both ---- */
+
+/* The description of what @rank has written; with copies its digest is kept, once. */
+static int fetch_part(struct commit *commit, unsigned rank, struct manifest *ret_part)
+{
+    struct hash128 digest;
+    int status;
+
+    if (!commit->spread)
+        return read_part(commit, rank, ret_part);
+    status = spread_part(commit->spread, rank, ret_part, &digest, &commit->error);
+    if (!status && !commit->receipts)
+        spread_add_digest(&commit->part_digests[spread_store(commit->spread, rank)], digest);
+    return status;
+}
+
+static int merge_parts(struct commit *commit, struct manifest *into)
+{
+    int status = 0;
+
+    for (unsigned rank = 0; !status && rank < commit->world; rank++) {
+        struct manifest part = {0};
+        size_t first_file = into->file_count;
+        if (commit->left_out[rank])
+            continue;
+        status = fetch_part(commit, rank, &part);
+        if (!status)
+            status = manifest_merge(into, &part, &commit->error);
+        if (!status && commit->spread && commit->receipts)
+            status = name_places(commit, into, first_file, rank);
+        manifest_done(&part);
+    }
+    return status;
+}
+
+/* Not worth a checkpoint. */
+static void save_history(const struct commit *commit, struct manifest *manifest)
+{
+    char part[1024], before[FOLDER_PATH_SIZE];
+    struct manifest earlier = {0};
+    struct history_source source = {.metrics_path = commit->metrics_path, .before = before};
+    struct error error = {0};
+
+    if (!commit->metrics_path[0])
+        return;
+    checkpoint_part_path(commit->folder, commit->step, commit->generation, part);
+    if (!folder_shared_before(commit->folder, commit->step, before, &earlier))
+        source.manifest = &earlier;
+    int status = history_save(&source, commit->step, part, manifest, &error);
+    manifest_done(&earlier);
+    if (status)
+        log_warning("the checkpoint of step %" PRIu64 " goes without metrics: %s", commit->step,
+                    error.text);
+}
+
+/* The same holds for them. */
+static void save_source_files(struct commit *commit, struct manifest *manifest)
+{
+    char part[1024], left_out[COMPANIONS_WORDS];
+    const struct source_files files = {.spec = commit->spec,
+                                       .checkpoints = commit->folder,
+                                       .restored = commit->restored,
+                                       .step = commit->step,
+                                       .part = part,
+                                       .own_config = commit->config};
+    json_t *config = NULL;
+    struct error error = {0};
+
+    checkpoint_part_path(commit->folder, commit->step, commit->generation, part);
+    int status = source_files_take(&files, manifest, &config, left_out, &error);
+    if (status < 0)
+        log_warning("the checkpoint of step %" PRIu64 " goes without tokenizer files: %s",
+                    commit->step, error.text);
+    if (status)
+        return;
+    if (left_out[0])
+        log_warning("checkpoints go without a file of model.from: %s", left_out);
+    json_decref(commit->config);
+    commit->config = config;
+}
+
+static int assemble(struct commit *commit, struct manifest *ret_manifest)
+{
+    int status;
+
+    snprintf(ret_manifest->job, sizeof(ret_manifest->job), "%s", commit->job);
+    ret_manifest->step = commit->step;
+    ret_manifest->generation = commit->generation;
+    ret_manifest->spec = json_incref(commit->spec);
+    ret_manifest->state = json_incref(commit->state);
+    status = merge_parts(commit, ret_manifest);
+    if (!status)
+        save_history(commit, ret_manifest);
+    if (!status)
+        save_source_files(commit, ret_manifest);
+    return status ? status : manifest_seal(ret_manifest, commit->tensor_count, &commit->error);
+}
+
+/* The copies come first: the manifest says where they lie. */
+static int gather_copies(struct commit *commit)
+{
+    struct manifest all = {0};
+
+    commit->part_digests =
+        calloc((size_t)commit->spread->writer_count + 1, sizeof(*commit->part_digests));
+    if (!commit->part_digests)
+        return error_set(&commit->error, -ENOMEM, "no memory for the copies of a checkpoint");
+    int status = merge_parts(commit, &all);
+    uint64_t size_bytes = total_bytes(&all);
+
+    manifest_done(&all);
+    if (status)
+        return status;
+    commit->receipts = calloc((size_t)commit->spread->writer_count + 1, sizeof(*commit->receipts));
+    if (!commit->receipts)
+        return error_set(&commit->error, -ENOMEM, "no memory for the copies of a checkpoint");
+    return collect_receipts(commit, size_bytes);
+}
+
+static void *run_commit(void *argument)
+{
+    struct commit *commit = argument;
+    struct control_checkpoint *result = &commit->result;
+    struct manifest manifest = {0};
+    int status = commit->spread ? gather_copies(commit) : 0;
+
+    if (!status)
+        status = assemble(commit, &manifest);
+    if (!status)
+        status =
+            commit->spread ? commit_copies(commit, &manifest) : commit_manifest(commit, &manifest);
+    if (!status) {
+        result->generation = commit->generation;
+        result->step = commit->step;
+        result->size_bytes = total_bytes(&manifest);
+        result->stall_seconds = (double)commit->stall_ns / 1e9;
+        result->write_seconds = (double)(clock_monotonic_ns() - commit->began_ns) / 1e9;
+    } else if (commit->spread) {
+        drop_shares(commit);
+    }
+    manifest_done(&manifest);
+    commit->status = status;
+    __atomic_store_n(&commit->done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void commit_free(struct commit *commit)
+{
+    json_decref(commit->spec);
+    json_decref(commit->state);
+    json_decref(commit->config);
+    control_checkpoint_done(&commit->result);
+    free(commit->receipts);
+    free(commit->part_digests);
+    free(commit->left_out);
+    free(commit);
+}
+
+struct commit *commit_start(const struct commit_options *options)
+{
+    struct commit *commit = calloc(1, sizeof(*commit));
+
+    if (!commit)
+        return NULL;
+    *commit = (struct commit){
+        .io = options->io,
+        .step = options->step,
+        .generation = options->generation,
+        .world = options->world,
+        .tensor_count = options->tensor_count,
+        .spec = job_spec_encode(options->spec),
+        .state = json_incref(options->state),
+        .config = json_incref(options->config),
+        .began_ns = options->began_ns,
+        .stall_ns = options->stall_ns,
+        .spread = options->spread,
+    };
+    snprintf(commit->folder, sizeof(commit->folder), "%s", options->folder);
+    snprintf(commit->metrics_path, sizeof(commit->metrics_path), "%s", options->metrics_path);
+    snprintf(commit->restored, sizeof(commit->restored), "%s", options->restored);
+    snprintf(commit->job, sizeof(commit->job), "%s", options->spec->name);
+    commit->left_out = calloc(commit->world, sizeof(*commit->left_out));
+    if (commit->left_out)
+        memcpy(commit->left_out, options->left_out, commit->world * sizeof(*commit->left_out));
+    if (commit->left_out && !pthread_create(&commit->thread, NULL, run_commit, commit))
+        return commit;
+    commit_free(commit);
+    return NULL;
+}
+
+bool commit_done(const struct commit *commit)
+{
+    return __atomic_load_n(&commit->done, __ATOMIC_ACQUIRE);
+}
+
+uint64_t commit_step(const struct commit *commit)
+{
+    return commit->step;
+}
+
+uint64_t commit_generation(const struct commit *commit)
+{
+    return commit->generation;
+}
+
+int commit_finish(struct commit *commit, struct control_checkpoint *ret_result,
+                  char ret_warning[CONTROL_TEXT_SIZE], struct error *error)
+{
+    pthread_join(commit->thread, NULL);
+    int status = commit->status;
+
+    if (status && error)
+        *error = commit->error;
+    if (!status) {
+        *ret_result = commit->result;
+        commit->result.shares = NULL; /* the caller's now */
+        memcpy(ret_warning, commit->warning, CONTROL_TEXT_SIZE);
+    }
+    commit_free(commit);
+    return status;
+}

@@ -1,0 +1,44 @@
+/*
+ * Rank 0 makes a checkpoint of everybody's shares, on a thread of its own: it merges their parts,
+ * writes the manifest, and gives the folder its final name. Recording it in etcd is its firnd's.
+ *
+ * With copies (worker/checkpoint/replication.h) it also fetches the copies that its own node keeps, waits for the
+ * other nodes' keepers, notes who has what, and is the last to give its folder the final name.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "checkpoint/io/io.h"
+#include "elastic/messages/control.h"
+#include "worker/checkpoint/replication.h"
+
+struct commit;
+
+struct commit_options {
+    const struct io *io;
+    const char *folder;       /* the job's; copied */
+    const char *metrics_path; /* taken along up to the step (worker/metrics/history.h); "": none; copied */
+    const char *restored;     /* the checkpoint that this worker began with; "": none; copied */
+    const struct job_spec *spec; /* borrowed until it has started */
+    uint64_t step, generation;
+    unsigned world, tensor_count;
+    const bool *left_out;   /* (world,): ranks that wrote nothing; copied */
+    json_t *state, *config; /* borrowed references */
+    uint64_t began_ns, stall_ns;
+    struct spread *spread; /* borrowed until commit_finish(); NULL: one folder for all nodes */
+};
+
+/** commit_start() - NULL when memory or threads are short */
+struct commit *commit_start(const struct commit_options *options);
+bool commit_done(const struct commit *commit);
+uint64_t commit_step(const struct commit *commit);
+uint64_t commit_generation(const struct commit *commit);
+/**
+ * commit_finish() - wait for the end; frees @commit
+ * @ret_warning: fewer copies than asked for: why, for people; else empty
+ * Return: 0: *ret_result is to be recorded, and to be freed by the caller; else negative with
+ * @error
+ */
+int commit_finish(struct commit *commit, struct control_checkpoint *ret_result,
+                  char ret_warning[CONTROL_TEXT_SIZE], struct error *error);

@@ -1,0 +1,81 @@
+#include "worker/checkpoint/copy_keeper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+struct keeper {
+    pthread_t thread;
+    bool done; /* written by the thread, with release */
+    struct spread *spread;
+    struct spread_receipt receipt;
+    int status;
+    struct error error;
+};
+
+/* What another node could not read says nothing of this one's disk. */
+static int of_another(int status)
+{
+    return status == -EIO ? -EREMOTEIO : status;
+}
+
+static int keep(struct keeper *keeper)
+{
+    struct spread *spread = keeper->spread;
+    struct spread_seal seal;
+    char path[1024];
+    int status = spread_receive(spread, &keeper->receipt, &keeper->error);
+
+    if (!status && keeper->receipt.problem[0])
+        log_warning("a copy of a checkpoint is missing here: %s", keeper->receipt.problem);
+    if (!status)
+        status = spread_write_receipt(spread, &keeper->receipt, &keeper->error);
+    if (!status)
+        status = of_another(spread_await_seal(spread, &seal, &keeper->error));
+    if (!status)
+        status = of_another(checkpoint_take_manifest(&spread->local, spread->plan->stores[0].node,
+                                                     seal.sha256, &keeper->error));
+    if (!status)
+        status = spread_place(spread, &seal, path, &keeper->error);
+    return status;
+}
+
+static void *run(void *argument)
+{
+    struct keeper *keeper = argument;
+
+    keeper->status = keep(keeper);
+    __atomic_store_n(&keeper->done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+struct keeper *keeper_start(struct spread *spread)
+{
+    struct keeper *keeper = calloc(1, sizeof(*keeper));
+
+    if (!keeper)
+        return NULL;
+    keeper->spread = spread;
+    if (!pthread_create(&keeper->thread, NULL, run, keeper))
+        return keeper;
+    free(keeper);
+    return NULL;
+}
+
+bool keeper_done(const struct keeper *keeper)
+{
+    return __atomic_load_n(&keeper->done, __ATOMIC_ACQUIRE);
+}
+
+int keeper_finish(struct keeper *keeper, struct error *error)
+{
+    pthread_join(keeper->thread, NULL);
+    int status = keeper->status;
+
+    if (status && error)
+        *error = keeper->error;
+    free(keeper);
+    return status;
+}

@@ -1,0 +1,433 @@
+#include "worker/checkpoint/replication.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "checkpoint/read/reader.h"
+#include "worker/checkpoint/part_file.h"
+
+#define NOTE_MAX    ((size_t)1 << 20)
+#define RECEIPT     "copies.json"
+#define SEAL        "sealed.json"
+#define PLACED      "placed"
+#define LOOK_MIN_NS (NS_PER_SECOND / 100)
+#define LOOK_MAX_NS (NS_PER_SECOND / 5)
+#define TRIES_MAX   5 /* to fetch one share, when its node does not answer for a moment */
+
+/* ---- start and end ---- */
+
+int spread_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_bool *stop,
+                  struct checkpoint_remote **ret_remote, struct error *error)
+{
+    AUTO_FREE struct checkpoint_remote_node *nodes =
+        calloc((size_t)plan->store_count + 1, sizeof(*nodes));
+    struct checkpoint_remote_options options = {.job = plan->job,
+                                                .nodes = nodes,
+                                                .node_count = plan->store_count,
+                                                .timeout_ns = timeout_ns,
+                                                .stop = stop};
+
+    static_assert(CHECKPOINT_KEY_SIZE == PLAN_KEY_SIZE, "files are proved under the links' key");
+    if (!nodes)
+        return error_set(error, -ENOMEM, "no memory to reach other nodes' checkpoints");
+    if (!plan_key_bytes(plan->key, options.key))
+        return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
+                         plan->generation);
+    for (unsigned i = 0; i < plan->store_count; i++) {
+        memcpy(nodes[i].name, plan->stores[i].node, sizeof(nodes[i].name));
+        memcpy(nodes[i].http, plan->stores[i].http, sizeof(nodes[i].http));
+    }
+    return checkpoint_remote_new(&options, ret_remote, error);
+}
+
+int spread_new(const struct spread_options *options, struct spread **ret_spread,
+               struct error *error)
+{
+    struct spread *spread = calloc(1, sizeof(*spread));
+    int self, status;
+
+    if (spread)
+        spread->plan = plan_copy(options->plan);
+    if (!spread || !spread->plan) {
+        spread_free(spread);
+        return error_set(error, -ENOMEM, "no memory for the copies of a checkpoint");
+    }
+    copies_leave_out(spread->plan, options->left_out);
+    self = copies_find(spread->plan, options->node);
+    assert(self >= 0); /* plan_check(): the node of every worker is a store */
+    snprintf(spread->node, sizeof(spread->node), "%s", options->node);
+    snprintf(spread->folder, sizeof(spread->folder), "%s", options->folder);
+    spread->self = (unsigned)self;
+    spread->writer_count = copies_writer_count(spread->plan);
+    spread->step = options->step;
+    spread->timeout_ns = options->timeout_ns;
+    status =
+        spread_remote(spread->plan, options->timeout_ns, &spread->stop, &spread->remote, error);
+    if (status) {
+        spread_free(spread);
+        return status;
+    }
+    spread->local = (struct checkpoint_local){.io = options->io,
+                                              .folder = spread->folder,
+                                              .node = spread->node,
+                                              .step = spread->step,
+                                              .generation = spread->plan->generation,
+                                              .remote = spread->remote};
+    *ret_spread = spread;
+    return 0;
+}
+
+void spread_free(struct spread *spread)
+{
+    if (!spread)
+        return;
+    checkpoint_remote_free(spread->remote);
+    plan_free(spread->plan);
+    free(spread);
+}
+
+/* ---- files that say something ---- */
+
+unsigned spread_store(const struct spread *spread, unsigned rank)
+{
+    return (unsigned)copies_find(spread->plan, spread->plan->workers[rank].node);
+}
+
+static void part_folder(const struct spread *spread, char ret_path[1024])
+{
+    checkpoint_part_path(spread->folder, spread->step, spread->plan->generation, ret_path);
+}
+
+void spread_path(const struct spread *spread, const char *file, char ret_path[JOB_PATH_SIZE + 64])
+{
+    char folder[1024];
+
+    part_folder(spread, folder);
+    snprintf(ret_path, JOB_PATH_SIZE + 64, "%s/%s", folder, file);
+}
+
+/* A file of @store's part folder, or of its finished one. */
+static int read_note(struct spread *spread, unsigned store, bool finished, const char *file,
+                     size_t size_max, struct bytes *text, struct error *error)
+{
+    char folder[1024], path[JOB_PATH_SIZE + 64];
+
+    if (finished)
+        checkpoint_path(spread->folder, spread->step, folder);
+    else
+        part_folder(spread, folder);
+    if (store != spread->self)
+        return checkpoint_remote_get(spread->remote, spread->plan->stores[store].node,
+                                     strrchr(folder, '/') + 1, file, size_max, text, error);
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    return file_read(path, size_max, text, error);
+}
+
+/* Look until it is there: waiting for others costs them a request now and then. */
+static int await_note(struct spread *spread, unsigned store, bool finished, const char *file,
+                      uint64_t deadline_ns, json_t **ret_tree, struct error *error)
+{
+    uint64_t pause_ns = LOOK_MIN_NS;
+
+    for (;;) {
+        struct bytes text = {0};
+        struct error why = {0};
+        int status = read_note(spread, store, finished, file, NOTE_MAX, &text, &why);
+        if (!status)
+            status = json_parse((const char *)text.data, text.size_bytes, file, ret_tree, error);
+        else if (status != -ENOENT && status != -EHOSTUNREACH)
+            error_set(error, status, "%s", why.text);
+        bytes_done(&text);
+        if (status != -ENOENT && status != -EHOSTUNREACH)
+            return status;
+        if (atomic_load(&spread->stop))
+            return error_set(error, -ECANCELED, "the checkpoint was given up");
+        if (clock_monotonic_ns() > deadline_ns)
+            return error_set(error, -ETIMEDOUT, "node %s does not finish its part: %s",
+                             spread->plan->stores[store].node, why.text);
+        const struct timespec pause = {0, (long)pause_ns};
+        nanosleep(&pause, NULL);
+        pause_ns = MIN(2 * pause_ns, (uint64_t)LOOK_MAX_NS);
+    }
+}
+
+static int write_note(const char *path, json_t *tree, struct error *error)
+{
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+
+    if (!text)
+        return error_set(error, -ENOMEM, "no memory for %s", path);
+    return file_replace(path, text, strlen(text), 0644, error);
+}
+
+void spread_add_digest(struct hash128 *sum, struct hash128 digest)
+{
+    sum->high ^= digest.high;
+    sum->low ^= digest.low;
+}
+
+int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
+                struct hash128 *ret_digest, struct error *error)
+{
+    struct bytes text = {0};
+    char name[PART_FILE_NAME_SIZE];
+    int status;
+
+    part_file_name(rank, name);
+    status =
+        read_note(spread, spread_store(spread, rank), false, name, PART_FILE_MAX, &text, error);
+    if (!status)
+        status = part_file_decode(&text, name, ret_part, error);
+    if (!status)
+        *ret_digest = hash_xxh3(text.data, text.size_bytes);
+    bytes_done(&text);
+    return status;
+}
+
+/* ---- copies ---- */
+
+/* With one folder for all nodes everybody would rename it under everybody's hands. */
+static int check_own_folder(const struct spread *spread, unsigned rank, struct error *error)
+{
+    char name[PART_FILE_NAME_SIZE], path[JOB_PATH_SIZE + 64];
+
+    part_file_name(rank, name);
+    spread_path(spread, name, path);
+    if (access(path, F_OK))
+        return 0;
+    return error_set(error, -EEXIST,
+                     "%s is node %s's, too: with checkpoint.copies above 1 every node needs a "
+                     "checkpoint folder of its own (another checkpoint.path, or copies: 1)",
+                     spread->folder, spread->plan->workers[rank].node);
+}
+
+static int receive_rank(struct spread *spread, unsigned rank, struct hash128 *ret_digest,
+                        struct error *error)
+{
+    struct manifest part = {0};
+    int status = spread_part(spread, rank, &part, ret_digest, error);
+
+    if (!status)
+        status = checkpoint_receive_share(&spread->local, spread->plan->workers[rank].node, &part,
+                                          error);
+    manifest_done(&part);
+    return status;
+}
+
+/* A firnd that is replaced is away for a moment. */
+static int receive_patiently(struct spread *spread, unsigned rank, struct hash128 *ret_digest,
+                             struct error *error)
+{
+    int status = check_own_folder(spread, rank, error);
+
+    for (unsigned i = 0; !status && i < TRIES_MAX; i++) {
+        const struct timespec pause = {(time_t)(spread->timeout_ns / NS_PER_SECOND),
+                                       (long)(spread->timeout_ns % NS_PER_SECOND)};
+        status = receive_rank(spread, rank, ret_digest, error);
+        if (status != -EHOSTUNREACH || i + 1 == TRIES_MAX || atomic_load(&spread->stop))
+            return status;
+        status = 0;
+        nanosleep(&pause, NULL);
+    }
+    return status;
+}
+
+static int receive_store(struct spread *spread, unsigned store, struct hash128 *ret_digest,
+                         struct error *error)
+{
+    struct hash128 digest, sum = {0};
+    int status = 0;
+
+    for (unsigned rank = 0; !status && rank < spread->plan->worker_count; rank++) {
+        if (spread_store(spread, rank) != store)
+            continue;
+        status = receive_patiently(spread, rank, &digest, error);
+        if (!status)
+            spread_add_digest(&sum, digest);
+    }
+    *ret_digest = sum;
+    return status;
+}
+
+static bool is_target(const struct spread *spread, unsigned store)
+{
+    unsigned targets[COPIES_MAX - 1];
+    unsigned count = copies_targets(spread->plan, store, targets);
+
+    for (unsigned i = 0; i < count; i++)
+        if (targets[i] == spread->self)
+            return true;
+    return false;
+}
+
+int spread_receive(struct spread *spread, struct spread_receipt *ret_receipt, struct error *error)
+{
+    memset(ret_receipt, 0, sizeof(*ret_receipt));
+    ret_receipt->has_digest = true;
+    for (unsigned store = 0; store < spread->writer_count; store++) {
+        struct hash128 digest;
+        struct error why = {0};
+        if (!is_target(spread, store))
+            continue;
+        int status = receive_store(spread, store, &digest, &why);
+        if (atomic_load(&spread->stop))
+            status = -ECANCELED;
+        if (status == -ECANCELED || status == -EEXIST || status == -ENOMEM)
+            return error_set(error, status, "%s", why.text);
+        ret_receipt->has[store] = !status;
+        if (!status)
+            spread_add_digest(&ret_receipt->digest, digest);
+        if (status && !ret_receipt->problem[0])
+            snprintf(ret_receipt->problem, sizeof(ret_receipt->problem), "%.255s", why.text);
+    }
+    return 0;
+}
+
+int spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
+                         struct error *error)
+{
+    char path[JOB_PATH_SIZE + 64], digest[HASH128_TEXT_SIZE];
+    json_t *stores = json_array();
+
+    hash128_text(receipt->digest, digest);
+    AUTO_JSON json_t *tree = json_pack("{s:o, s:s, s:s}", "shares_of", stores, "problem",
+                                       receipt->problem, "parts_digest", digest);
+
+    for (unsigned i = 0; tree && i < spread->writer_count; i++)
+        if (receipt->has[i] &&
+            json_array_append_new(stores, json_string(spread->plan->stores[i].node)))
+            return error_set(error, -ENOMEM, "no memory for " RECEIPT);
+    spread_path(spread, RECEIPT, path);
+    return write_note(path, tree, error);
+}
+
+int spread_await_receipt(struct spread *spread, unsigned store, uint64_t deadline_ns,
+                         struct spread_receipt *ret_receipt, struct error *error)
+{
+    AUTO_JSON json_t *tree = NULL;
+    json_t *stores;
+    int status = await_note(spread, store, false, RECEIPT, deadline_ns, &tree, error);
+
+    memset(ret_receipt, 0, sizeof(*ret_receipt));
+    if (!status)
+        status = json_get_array(tree, "shares_of", PLAN_STORES_MAX, &stores, error);
+    if (!status)
+        status = json_get_text(tree, "problem", ret_receipt->problem, sizeof(ret_receipt->problem),
+                               error);
+    for (size_t i = 0; !status && i < json_array_size(stores); i++) {
+        const char *name = json_string_value(json_array_get(stores, i));
+        int found = name ? copies_find(spread->plan, name) : -1;
+        if (found < 0)
+            return error_set(error, -EBADMSG, RECEIPT " of node %s names a node of no part here",
+                             spread->plan->stores[store].node);
+        ret_receipt->has[found] = true;
+    }
+    const char *digest = json_string_value(json_object_get(tree, "parts_digest"));
+    if (!status && digest && !hash128_parse(digest, &ret_receipt->digest))
+        return error_set(error, -EBADMSG, RECEIPT " of node %s has no digest but \"%.40s\"",
+                         spread->plan->stores[store].node, digest);
+    ret_receipt->has_digest = digest != NULL;
+    return status;
+}
+
+/* ---- seal and name ---- */
+
+static json_t *encode_seal(const struct spread_seal *seal)
+{
+    char digest[HASH128_TEXT_SIZE];
+
+    hash128_text(seal->digest, digest);
+    return json_pack("{s:s, s:s}", "manifest_sha256", seal->sha256, "state_digest", digest);
+}
+
+static int decode_seal(const json_t *tree, struct spread_seal *ret_seal, struct error *error)
+{
+    char digest[HASH128_TEXT_SIZE];
+    int status =
+        json_get_text(tree, "manifest_sha256", ret_seal->sha256, sizeof(ret_seal->sha256), error);
+
+    if (!status)
+        status = json_get_text(tree, "state_digest", digest, sizeof(digest), error);
+    if (!status && !hash128_parse(digest, &ret_seal->digest))
+        status = error_set(error, -EBADMSG, "state_digest is malformed");
+    return status;
+}
+
+int spread_write_seal(const struct spread *spread, const struct spread_seal *seal,
+                      struct error *error)
+{
+    AUTO_JSON json_t *tree = encode_seal(seal);
+    char path[JOB_PATH_SIZE + 64];
+
+    spread_path(spread, SEAL, path);
+    return write_note(path, tree, error);
+}
+
+int spread_await_seal(struct spread *spread, struct spread_seal *ret_seal, struct error *error)
+{
+    AUTO_JSON json_t *tree = NULL;
+    int status = await_note(spread, 0, false, SEAL, UINT64_MAX, &tree, error);
+
+    return status ? status : decode_seal(tree, ret_seal, error);
+}
+
+static void remove_notes(const struct spread *spread)
+{
+    char path[JOB_PATH_SIZE + 64], name[PART_FILE_NAME_SIZE];
+
+    for (unsigned rank = 0; rank < spread->plan->worker_count; rank++) {
+        part_file_name(rank, name);
+        spread_path(spread, name, path);
+        unlink(path);
+    }
+    spread_path(spread, RECEIPT, path);
+    unlink(path);
+    spread_path(spread, SEAL, path);
+    unlink(path);
+}
+
+int spread_place(struct spread *spread, const struct spread_seal *seal, char ret_path[1024],
+                 struct error *error)
+{
+    AUTO_JSON json_t *tree = encode_seal(seal);
+    char path[JOB_PATH_SIZE + 64];
+    int status;
+
+    remove_notes(spread);
+    status = checkpoint_place(&spread->local, seal->digest, ret_path, error);
+    if (status)
+        return status;
+    snprintf(path, sizeof(path), "%s/" PLACED, ret_path);
+    return write_note(path, tree, error);
+}
+
+int spread_await_placed(struct spread *spread, unsigned store, const struct spread_seal *seal,
+                        uint64_t deadline_ns, struct error *error)
+{
+    const struct timespec pause = {0, LOOK_MIN_NS};
+
+    for (;;) {
+        AUTO_JSON json_t *tree = NULL;
+        struct spread_seal placed;
+        int status = await_note(spread, store, true, PLACED, deadline_ns, &tree, error);
+        if (!status)
+            status = decode_seal(tree, &placed, error);
+        if (status)
+            return status;
+        if (!strcmp(placed.sha256, seal->sha256))
+            return 0;
+        /* What is there is of an earlier try at this step. */
+        if (atomic_load(&spread->stop) || clock_monotonic_ns() > deadline_ns)
+            return error_set(error, -ETIMEDOUT, "node %s has another checkpoint of step %" PRIu64,
+                             spread->plan->stores[store].node, spread->step);
+        nanosleep(&pause, NULL);
+    }
+}

@@ -1,0 +1,43 @@
+#include "worker/device/numerics_log.h"
+
+#include <string.h>
+
+#include "base/log.h"
+
+#define DESCRIPTION_SIZE ((size_t)64 << 10) /* some 600 shapes; more are not told */
+
+/* @line of @length characters is a whole line of @text. */
+static bool has_line(const char *text, const char *line, size_t length)
+{
+    for (const char *next; text && *text; text = next) {
+        next = strchrnul(text, '\n');
+        if ((size_t)(next - text) == length && memcmp(text, line, length) == 0)
+            return true;
+        next += *next != '\0';
+    }
+    return false;
+}
+
+void algorithms_log(struct algorithms *algorithms, const struct kernel *kernel,
+                    struct kernel_device *device)
+{
+    char *text = malloc(DESCRIPTION_SIZE);
+
+    if (!text)
+        return;
+    kernel->describe(device, text, DESCRIPTION_SIZE);
+    for (char *line = text, *end; *line; line = end) {
+        end = strchrnul(line, '\n');
+        if (end > line && !has_line(algorithms->told, line, (size_t)(end - line)))
+            log_info("computes with: %.*s", (int)(end - line), line);
+        end += *end != '\0';
+    }
+    free(algorithms->told);
+    algorithms->told = text;
+}
+
+void algorithms_done(struct algorithms *algorithms)
+{
+    free(algorithms->told);
+    algorithms->told = NULL;
+}

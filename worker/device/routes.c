@@ -1,0 +1,238 @@
+#include "worker/device/routes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "worker/device/tags.h"
+
+#define JOIN_TIMEOUTS                                                                              \
+    20 /* everybody must have agreed and joined within so many failure time-outs */
+#define MOVE_TIMEOUTS                                                                              \
+    40 /* a tensor must be there within so many: its sender computes meanwhile                     \
+        */
+
+_Static_assert(ROUTES <= KERNEL_ROUTES_MAX, "each route has a queue of the device");
+
+/* What the messages of a party are: agreement, and the identity of its one or two communicators. */
+enum party_message { MESSAGE_AGREEMENT, MESSAGE_IDENTITIES };
+
+/* Those who agree, and the routes on which they agree; NULL ranks: there is nobody else. */
+struct party {
+    const char *what;
+    unsigned *ranks;
+    unsigned member_count, self;
+    enum route routes[2];
+    unsigned route_count;
+    bool nccl;
+};
+
+enum { PARTY_REPLICAS, PARTY_BEFORE, PARTY_AFTER, PARTIES };
+
+static struct carrier_group group_of(const struct routes_options *options,
+                                     const struct party *party, unsigned message)
+{
+    return (struct carrier_group){.mesh = options->mesh,
+                                  .ranks = party->ranks,
+                                  .member_count = party->member_count,
+                                  .self = party->self,
+                                  .tag = tag_make(TAG_ROUTE, 0, message)};
+}
+
+/* ---- who is on a route ---- */
+
+static int list_replicas(const struct routes_options *options, struct party *party)
+{
+    const struct plan *plan = options->plan;
+    unsigned stage = options->rank % plan->stage_count;
+
+    *party = (struct party){.what = "the replicas of its stage",
+                            .member_count = plan->replica_count,
+                            .self = options->rank / plan->stage_count,
+                            .routes = {ROUTE_REDUCTION},
+                            .route_count = 1};
+    if (plan->replica_count < 2)
+        return 0;
+    party->ranks = calloc(plan->replica_count, sizeof(*party->ranks));
+    for (unsigned i = 0; party->ranks && i < plan->replica_count; i++)
+        party->ranks[i] = plan_rank(plan, i, stage);
+    return party->ranks ? 0 : -ENOMEM;
+}
+
+/* This worker and a neighbouring stage; the lower one is the first member. */
+static int list_pair(const struct routes_options *options, bool after, struct party *party)
+{
+    const struct plan *plan = options->plan;
+    unsigned stage = options->rank % plan->stage_count;
+    bool exists = after ? stage + 1 < plan->stage_count : stage > 0;
+
+    *party = (struct party){.what = after ? "the stage after it" : "the stage before it",
+                            .member_count = 2,
+                            .self = after ? 0 : 1,
+                            .routes = {after ? ROUTE_FORWARD_OUT : ROUTE_FORWARD_IN,
+                                       after ? ROUTE_BACKWARD_IN : ROUTE_BACKWARD_OUT},
+                            .route_count = 2};
+    if (!exists)
+        return 0;
+    party->ranks = calloc(2, sizeof(*party->ranks));
+    if (!party->ranks)
+        return -ENOMEM;
+    party->ranks[0] = after ? options->rank : options->rank - 1;
+    party->ranks[1] = party->ranks[0] + 1;
+    return 0;
+}
+
+/* ---- agreeing ---- */
+
+static void tell_choice(const struct routes_options *options, const struct party *party,
+                        const char *why)
+{
+    if (options->kernel->host_memory)
+        return; /* there was nothing to choose */
+    if (party->nccl)
+        log_info("generation %llu: tensors between this worker and %s travel by NCCL",
+                 (unsigned long long)options->plan->generation, party->what);
+    else
+        log_info("generation %llu: tensors between this worker and %s travel through the host: %s",
+                 (unsigned long long)options->plan->generation, party->what, why);
+}
+
+static int agree(const struct routes_options *options, struct party *party, struct error *error)
+{
+    const struct carrier_group group = group_of(options, party, MESSAGE_AGREEMENT);
+    char why[CARRIER_WHY_SIZE] = "";
+    int status = carrier_agree(&group, &options->nccl->offer, why);
+
+    if (status < 0)
+        return error_set(error, status, "agreeing with %s on how tensors travel: the links broke",
+                         party->what);
+    party->nccl = status == 1;
+    tell_choice(options, party, why);
+    return 0;
+}
+
+/* ---- joining ---- */
+
+/* From any thread. Nothing can be done in this process any more: its device waits for ever. */
+static void end_process(void *context, const char *reason)
+{
+    (void)context;
+    log_error("NCCL does not end, so this worker has to: %s", reason);
+    _exit(EXIT_FAILURE);
+}
+
+static int open_clique(const struct routes_options *options, struct routes *routes)
+{
+    const struct nccl_clique_options clique = {.failure_timeout_ns = options->failure_timeout_ns,
+                                               .lost = carrier_nccl_lost,
+                                               .hopeless = end_process,
+                                               .context = options->mesh};
+
+    return routes->clique ? 0 : nccl_clique_new(options->nccl->library, &clique, &routes->clique);
+}
+
+static int join_route(const struct routes_options *options, const struct party *party,
+                      unsigned index, struct routes *routes, struct error *error)
+{
+    enum route route = party->routes[index];
+    struct route_device *device = &routes->devices[route];
+    int status = open_clique(options, routes);
+
+    if (!status && !device->kernel)
+        status = route_device_init(device, options->kernel, options->device,
+                                   (enum kernel_queue)(KERNEL_QUEUE_ROUTES + route));
+    if (status)
+        return error_set(error, status, "no memory for NCCL");
+    const struct carrier_nccl_options nccl = {
+        .group = group_of(options, party, MESSAGE_IDENTITIES + index),
+        .library = options->nccl->library,
+        .clique = routes->clique,
+        .device = route_device_table(device),
+        .join_deadline_ns = clock_monotonic_ns() + JOIN_TIMEOUTS * options->failure_timeout_ns,
+        .move_timeout_ns = MOVE_TIMEOUTS * options->failure_timeout_ns,
+    };
+    struct carrier *carrier;
+    status = carrier_nccl_open(&nccl, &carrier, error);
+    if (!status)
+        routes->carriers[route] = routes->guard = carrier;
+    return status;
+}
+
+/* Those who have just agreed are all here, so nobody is waited for who is busy elsewhere. */
+static int open_party(const struct routes_options *options, struct party *party,
+                      struct routes *routes, struct error *error)
+{
+    int status = party->ranks ? agree(options, party, error) : 0;
+
+    for (unsigned i = 0; party->nccl && i < party->route_count && !status; i++) {
+        status = join_route(options, party, i, routes, error);
+        if (status == -ENOTSUP) { /* told to all members: they all stay with the mesh */
+            log_warning("tensors between this worker and %s travel through the host: %s",
+                        party->what, error->text);
+            *error = (struct error){0};
+            status = 0;
+        } else if (status == -EIO) {
+            nccl_use_give_up(options->nccl, error->text);
+        }
+    }
+    return status;
+}
+
+/* Neighbours meet in two rounds, even stages with the one after them first: no circle, and no chain
+ * through all stages either. */
+static int open_parties(const struct routes_options *options, struct party *parties,
+                        struct routes *routes, struct error *error)
+{
+    bool even = options->rank % options->plan->stage_count % 2 == 0;
+    int status = list_replicas(options, &parties[PARTY_REPLICAS]);
+
+    if (!status)
+        status = list_pair(options, false, &parties[PARTY_BEFORE]);
+    if (!status)
+        status = list_pair(options, true, &parties[PARTY_AFTER]);
+    if (status)
+        return error_set(error, status, "no memory for the routes of a generation");
+    status = open_party(options, &parties[PARTY_REPLICAS], routes, error);
+    if (!status)
+        status = open_party(options, &parties[even ? PARTY_AFTER : PARTY_BEFORE], routes, error);
+    if (!status)
+        status = open_party(options, &parties[even ? PARTY_BEFORE : PARTY_AFTER], routes, error);
+    return status;
+}
+
+int routes_open(const struct routes_options *options, struct routes *ret_routes,
+                struct error *error)
+{
+    struct party parties[PARTIES] = {0};
+    int status;
+
+    /* in its place from the beginning: carriers know where their devices are */
+    *ret_routes = (struct routes){.mesh = options->mesh};
+    status = carrier_mesh_new(options->mesh, &ret_routes->over_mesh);
+    ret_routes->guard = ret_routes->over_mesh;
+    if (status)
+        return error_set(error, status, "no memory for the routes of a generation");
+    for (unsigned i = 0; i < ROUTES; i++)
+        ret_routes->carriers[i] = ret_routes->over_mesh;
+    status = open_parties(options, parties, ret_routes, error);
+    for (unsigned i = 0; i < PARTIES; i++)
+        free(parties[i].ranks);
+    if (status)
+        routes_close(ret_routes);
+    return status;
+}
+
+void routes_close(struct routes *routes)
+{
+    for (unsigned i = 0; i < ROUTES; i++)
+        if (routes->carriers[i] != routes->over_mesh)
+            carrier_free(routes->carriers[i]);
+    nccl_clique_free(routes->clique);
+    for (unsigned i = 0; i < ROUTES; i++)
+        route_device_done(&routes->devices[i]);
+    carrier_free(routes->over_mesh);
+    *routes = (struct routes){0};
+}

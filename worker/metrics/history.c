@@ -1,0 +1,253 @@
+#include "worker/metrics/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define PATH_SIZE 1280
+
+static int write_lines(const char *part, const char *name, const struct bytes *text,
+                       struct manifest *manifest, struct error *error)
+{
+    char path[PATH_SIZE];
+    int status;
+
+    snprintf(path, sizeof(path), "%s/%s", part, name);
+    unlink(path); /* a link of an attempt before: its content is another checkpoint's, too */
+    status = file_replace(path, text->data, text->size_bytes, 0644, error);
+    if (!status && manifest_add_file(manifest, name, text->data, text->size_bytes)) {
+        unlink(path);
+        status = error_set(error, -ENOMEM, "no memory to list %s", path);
+    }
+    return status;
+}
+
+/* ---- segments ---- */
+
+/* The step of the last line in a segment, by its name; 0: it is none. */
+static uint64_t last_step_of(const char *name)
+{
+    static const char begin[] = "metrics-";
+    char again[MANIFEST_FILE_SIZE];
+
+    if (strncmp(name, begin, sizeof(begin) - 1) != 0)
+        return 0;
+    unsigned long long step = strtoull(name + sizeof(begin) - 1, NULL, 10);
+    snprintf(again, sizeof(again), HISTORY_SEGMENT, step);
+    return strcmp(again, name) == 0 ? step : 0;
+}
+
+bool history_is_part(const char *name)
+{
+    return strcmp(name, HISTORY_NAME) == 0 || last_step_of(name) > 0;
+}
+
+static int compare_segments(const void *left, const void *right)
+{
+    uint64_t a = last_step_of((*(const struct manifest_file *const *)left)->name);
+    uint64_t b = last_step_of((*(const struct manifest_file *const *)right)->name);
+
+    return a < b ? -1 : a > b;
+}
+
+/* Of @manifest, in step order. */
+static const struct manifest_file **list_segments(const struct manifest *manifest,
+                                                  size_t *ret_count)
+{
+    const struct manifest_file **list = calloc(manifest->file_count + 1, sizeof(*list));
+
+    *ret_count = 0;
+    for (size_t i = 0; list && i < manifest->file_count; i++)
+        if (last_step_of(manifest->files[i].name) > 0)
+            list[(*ret_count)++] = &manifest->files[i];
+    if (*ret_count > 1)
+        qsort(list, *ret_count, sizeof(*list), compare_segments);
+    return list;
+}
+
+/* The last bytes of the metrics file, from a line's begin on. It grows while it is read. */
+static int read_end(const char *path, struct bytes *ret_text, struct error *error)
+{
+    AUTO_CLOSE int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat found;
+
+    if (descriptor < 0 || fstat(descriptor, &found))
+        return error_set(error, -errno, "%s: %s", path, strerror(errno));
+    size_t size = (size_t)MIN((uint64_t)found.st_size, (uint64_t)HISTORY_BYTES_MAX), done = 0;
+    off_t from = found.st_size - (off_t)size;
+    AUTO_FREE uint8_t *data = malloc(size + 1);
+    if (!data)
+        return error_set(error, -ENOMEM, "no memory to read %s", path);
+    while (done < size) {
+        ssize_t n = pread(descriptor, data + done, size - done, from + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return error_set(error, n < 0 ? -errno : -EIO, "%s: it cannot be read", path);
+        done += (size_t)n;
+    }
+    const uint8_t *begin = data;
+    if (from > 0) {
+        const uint8_t *end = memchr(data, '\n', size);
+        begin = end ? end + 1 : data + size;
+    }
+    return bytes_append(ret_text, begin, size - (size_t)(begin - data))
+               ? error_set(error, -ENOMEM, "no memory to read %s", path)
+               : 0;
+}
+
+static bool is_whole(const char *path, const struct manifest *manifest, const char *name)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+
+    return !file_read(path, HISTORY_BYTES_MAX, &text, NULL) &&
+           !manifest_check_file(manifest, name, &text, path, NULL);
+}
+
+/* A second name for a segment of the checkpoint before, which is read first: what is damaged there
+ * must not become part of this one, too. */
+static int link_segment(const struct history_source *source, const struct manifest_file *file,
+                        const char *part, struct manifest *manifest)
+{
+    char from[PATH_SIZE], to[PATH_SIZE];
+    uint32_t *crcs = calloc(file->chunk_count + 1, sizeof(*crcs));
+    struct manifest_file *files =
+        crcs ? realloc(manifest->files, (manifest->file_count + 1) * sizeof(*files)) : NULL;
+
+    snprintf(from, sizeof(from), "%s/%s", source->before, file->name);
+    snprintf(to, sizeof(to), "%s/%s", part, file->name);
+    if (files)
+        manifest->files = files;
+    unlink(to);
+    if (!files || !is_whole(from, source->manifest, file->name) || link(from, to)) {
+        free(crcs);
+        return -EIO;
+    }
+    memcpy(crcs, file->chunk_crcs, file->chunk_count * sizeof(*crcs));
+    files[manifest->file_count] = (struct manifest_file){
+        .size_bytes = file->size_bytes, .chunk_crcs = crcs, .chunk_count = file->chunk_count};
+    memcpy(files[manifest->file_count++].name, file->name, sizeof(file->name));
+    return 0;
+}
+
+/*
+ * Which of the segments before are kept: those of more than twice the bytes of all that comes after
+ * them. So there are few, and a line is written again only a few times, however long the run.
+ */
+static size_t count_kept(const struct manifest_file *const *segments, size_t count,
+                         const struct bytes *text)
+{
+    while (count > 0) {
+        uint64_t last = last_step_of(segments[count - 1]->name);
+        size_t fresh = text->size_bytes - metrics_cut(text->data, text->size_bytes, last);
+        if (segments[count - 1]->size_bytes > 2 * (uint64_t)fresh)
+            break;
+        count--;
+    }
+    return count;
+}
+
+/* The oldest go where there is more than a checkpoint takes. */
+static size_t first_kept(const struct manifest_file *const *segments, size_t count,
+                         size_t fresh_bytes)
+{
+    uint64_t total = fresh_bytes;
+    size_t first = count;
+
+    while (first > 0 && total + segments[first - 1]->size_bytes <= HISTORY_BYTES_MAX)
+        total += segments[--first]->size_bytes;
+    return first;
+}
+
+static int save_fresh(const struct bytes *text, uint64_t after, const char *part,
+                      struct manifest *manifest, struct error *error)
+{
+    size_t known = after > 0 ? metrics_cut(text->data, text->size_bytes, after) : 0;
+    const struct bytes fresh = {.data = text->data + known, .size_bytes = text->size_bytes - known};
+    char name[MANIFEST_FILE_SIZE];
+
+    if (fresh.size_bytes == 0)
+        return 0;
+    snprintf(name, sizeof(name), HISTORY_SEGMENT,
+             (unsigned long long)metrics_newest(fresh.data, fresh.size_bytes));
+    return write_lines(part, name, &fresh, manifest, error);
+}
+
+static int save(const struct history_source *source, const struct bytes *text, const char *part,
+                struct manifest *manifest, struct error *error)
+{
+    size_t count = 0, listed = manifest->file_count;
+    AUTO_FREE const struct manifest_file **segments =
+        source->manifest ? list_segments(source->manifest, &count) : NULL;
+    size_t kept = segments ? count_kept(segments, count, text) : 0;
+    uint64_t last = kept > 0 ? last_step_of(segments[kept - 1]->name) : 0;
+    size_t fresh = text->size_bytes - metrics_cut(text->data, text->size_bytes, last);
+
+    for (size_t i = kept > 0 ? first_kept(segments, kept, fresh) : 0; i < kept; i++)
+        if (link_segment(source, segments[i], part, manifest)) { /* all of it, from this node */
+            manifest_drop_files(manifest, listed);
+            last = 0;
+            break;
+        }
+    return save_fresh(text, last, part, manifest, error);
+}
+
+int history_save(const struct history_source *source, uint64_t step, const char *part,
+                 struct manifest *manifest, struct error *error)
+{
+    struct bytes text = {0};
+    struct stat found;
+    int status;
+
+    if (stat(source->metrics_path, &found))
+        return errno == ENOENT
+                   ? 0
+                   : error_set(error, -errno, "%s: %s", source->metrics_path, strerror(errno));
+    status = read_end(source->metrics_path, &text, error);
+    if (!status) {
+        text.size_bytes = metrics_cut(text.data, text.size_bytes, step);
+        status = save(source, &text, part, manifest, error);
+    }
+    bytes_done(&text);
+    return status;
+}
+
+/* ---- the way back ---- */
+
+static int take_file(const char *folder, const char *file, const struct manifest *manifest,
+                     struct metrics *metrics, struct error *error)
+{
+    char path[PATH_SIZE];
+    struct bytes text = {0};
+    int status;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    status = file_read(path, HISTORY_BYTES_MAX, &text, error);
+    if (!status)
+        status = manifest_check_file(manifest, file, &text, path, error);
+    if (!status)
+        status = metrics_adopt(metrics, text.data, text.size_bytes, error);
+    bytes_done(&text);
+    return status;
+}
+
+int history_take(const char *path, const struct manifest *manifest, struct metrics *metrics,
+                 struct error *error)
+{
+    size_t count = 0;
+    AUTO_FREE const struct manifest_file **segments = list_segments(manifest, &count);
+    int status = 0;
+
+    if (!segments)
+        return error_set(error, -ENOMEM, "no memory for the metrics of %s", path);
+    if (manifest_find_file(manifest, HISTORY_NAME)) /* as older programs wrote it */
+        status = take_file(path, HISTORY_NAME, manifest, metrics, error);
+    for (size_t i = 0; !status && i < count; i++)
+        status = take_file(path, segments[i]->name, manifest, metrics, error);
+    return status;
+}

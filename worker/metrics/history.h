@@ -1,0 +1,48 @@
+/*
+ * The metrics of a run, kept in its checkpoints: a node that alone ran a job does not take the
+ * history with it, and a job that begins from a copied folder has all of its lines.
+ *
+ * They lie in segments, metrics-<step of the last line>.jsonl, each in step order. A checkpoint
+ * writes what is new since the last but one and links that one's segments (link(2)); small ones are
+ * written together, so that there are few. Older programs wrote all of it into metrics.jsonl.
+ */
+#pragma once
+
+#include "checkpoint/format/manifest.h"
+#include "worker/metrics/metrics.h"
+
+#define HISTORY_NAME      "metrics.jsonl"
+#define HISTORY_SEGMENT   "metrics-%010llu.jsonl"
+#define HISTORY_BYTES_MAX ((size_t)64 << 20) /* the newest lines; older ones are left out */
+
+/* Where the lines come from. */
+struct history_source {
+    const char *metrics_path;        /* of this node */
+    const char *before;              /* the folder of the last checkpoint but one; borrowed */
+    const struct manifest *manifest; /* of that one; NULL: there is none */
+};
+
+/** history_is_part() - whether a checkpoint's file of this name has lines of metrics */
+bool history_is_part(const char *name);
+
+/**
+ * history_save() - the lines of @source up to and with @step, as segments in the folder @part
+ * @part: the folder of a checkpoint that is about to be committed
+ * @manifest: lists the segments afterwards; not sealed yet
+ *
+ * May run while the scribe appends to the file. The files are durable before this returns.
+ * Return: 0, also when there is nothing to keep; negative: a checkpoint without metrics is as good
+ * as one with them.
+ */
+int history_save(const struct history_source *source, uint64_t step, const char *part,
+                 struct manifest *manifest, struct error *error) CHECK_RESULT;
+
+/**
+ * history_take() - lines that the checkpoint in folder @path has and @metrics has not
+ * @manifest: of that checkpoint
+ *
+ * Return: 0, also when @manifest lists none; -ENOENT; -EBADMSG: damaged, and none of that file is
+ * taken; what metrics_adopt() returns.
+ */
+int history_take(const char *path, const struct manifest *manifest, struct metrics *metrics,
+                 struct error *error) CHECK_RESULT;

@@ -1,0 +1,194 @@
+#include "worker/session/commands.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "worker/session/plan_match.h"
+#include "worker/session/reserve.h"
+#include "worker/session/status_report.h"
+
+#define ANNOUNCED_TIMEOUTS 8 /* a plan that a commit announced must arrive within so many */
+
+/* ---- on the control thread ---- */
+
+/* Ends mesh_open(), if that is where the main thread is. */
+static void wake_main(struct trainer *trainer)
+{
+    uint64_t one = 1;
+
+    if (write(trainer->cancel, &one, sizeof(one)) < 0)
+        log_warning("waking the main thread: %s", strerror(errno));
+}
+
+static void break_off(struct trainer *trainer, const char *reason)
+{
+    wake_main(trainer);
+    pthread_mutex_lock(&trainer->lock);
+    if (trainer->mesh)
+        mesh_abort(trainer->mesh, reason);
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+/* The main thread may be waiting for that before a commit. */
+static void let_commit(struct trainer *trainer)
+{
+    __atomic_store_n(&trainer->held_generation, 0, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&trainer->lock);
+    if (trainer->mesh)
+        mesh_ask_again(trainer->mesh);
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+/* Should the main thread be told? A firnd that is new may speak of the plan that it follows. */
+static bool is_newer(const struct trainer *trainer, const struct plan *plan)
+{
+    return plan && plan->generation > __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE);
+}
+
+void orders_observe(void *context, const struct control_message *message)
+{
+    struct trainer *trainer = context;
+
+    if (message->type == CONTROL_STOP) {
+        __atomic_store_n(&trainer->stopping, true, __ATOMIC_RELEASE);
+        break_off(trainer, "firnd ordered this worker to stop");
+    } else if (message->type == CONTROL_HOLD) {
+        __atomic_store_n(&trainer->held_generation, message->progress.generation, __ATOMIC_RELEASE);
+    } else if (message->type == CONTROL_GO_ON) {
+        let_commit(trainer);
+    } else if (message->type == CONTROL_SWITCH && is_newer(trainer, message->plan)) {
+        if (!message->plan->planned)
+            break_off(trainer, "a newer generation replaces this one");
+        else if (message->plan->breaks_off)
+            break_off(trainer, "rank 0 cannot hear of the generation that follows");
+        else
+            __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
+    } else if (message->type == CONTROL_PREPARE && is_newer(trainer, message->plan)) {
+        wake_main(trainer); /* that plan is meant now: no more waiting for the links of this one */
+    }
+}
+
+/* ---- on the main thread ---- */
+
+bool orders_stopping(const struct trainer *trainer)
+{
+    return __atomic_load_n(&trainer->stopping, __ATOMIC_ACQUIRE);
+}
+
+static void prepare(struct trainer *trainer, const struct plan *plan)
+{
+    struct error error = {0};
+
+    if (plan_kind_check(plan, trainer->options->device, &error)) {
+        log_error("%s", error.text);
+        telling_status(trainer, WORKER_BAD, error.text); /* nothing that speaks against the job */
+        return;
+    }
+    reserve_memory(trainer, plan);
+    trainer->prepared = plan->generation;
+    telling_status(trainer, WORKER_PREPARED, "");
+}
+
+/* Where a commit has announced the pending plan, all go there: what was made to take its place
+ * while it seemed held up comes too late. */
+static bool takes_over(const struct trainer *trainer, const struct plan *plan)
+{
+    const struct plan *pending = trainer->pending;
+
+    if (!pending)
+        return true;
+    bool comes_too_late =
+        pending->generation == trainer->awaited && plan->planned && !plan->breaks_off;
+    return plan->generation > pending->generation && !comes_too_late;
+}
+
+static void handle_message(struct trainer *trainer, struct control_message *message)
+{
+    switch (message->type) {
+    case CONTROL_PREPARE:
+        if (is_newer(trainer, message->plan) &&
+            (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED))
+            prepare(trainer, message->plan);
+        break;
+    case CONTROL_SWITCH:
+        /* A planned plan takes over at a boundary, which one that is stuck will not come to. */
+        if (message->plan && !(message->plan->planned && trainer->phase == WORKER_STUCK) &&
+            message->plan->generation > trainer->generation && takes_over(trainer, message->plan)) {
+            plan_free(trainer->pending);
+            trainer->pending = message->plan;
+            message->plan = NULL;
+        }
+        break;
+    case CONTROL_CHECKPOINT:
+        if (message->committed) {
+            trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
+            snapshot_retain(trainer->snapshot, &message->checkpoint);
+        } else if (message->checkpoint.generation == trainer->generation) {
+            trainer->refused_step = message->checkpoint.step;
+        }
+        break;
+    default:
+        break;
+    }
+    control_message_done(message);
+}
+
+void orders_take(struct trainer *trainer, uint64_t deadline_ns)
+{
+    AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
+
+    while (message && control_server_take(trainer->control, deadline_ns, message)) {
+        handle_message(trainer, message);
+        memset(message, 0, sizeof(*message));
+        deadline_ns = 0;
+    }
+}
+
+static uint64_t deadline_after(const struct trainer *trainer, unsigned timeouts)
+{
+    return clock_monotonic_ns() + timeouts * trainer->options->failure_timeout_ns;
+}
+
+void orders_await_stop(struct trainer *trainer)
+{
+    while (!orders_stopping(trainer))
+        orders_take(trainer, deadline_after(trainer, 1));
+}
+
+struct plan *orders_next_plan(struct trainer *trainer, uint64_t deadline_ns)
+{
+    while (!orders_stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
+        orders_take(trainer, MIN(deadline_ns, deadline_after(trainer, 1)));
+    struct plan *plan = orders_stopping(trainer) ? NULL : trainer->pending;
+    if (plan)
+        trainer->pending = NULL;
+    return plan;
+}
+
+static bool has_plan_from(const struct trainer *trainer, uint64_t generation)
+{
+    return trainer->pending && trainer->pending->generation >= generation;
+}
+
+const struct plan *orders_announced_plan(struct trainer *trainer, uint64_t generation)
+{
+    uint64_t deadline_ns = deadline_after(trainer, ANNOUNCED_TIMEOUTS);
+
+    trainer->awaited = generation;
+    while (!orders_stopping(trainer) && !has_plan_from(trainer, generation) &&
+           clock_monotonic_ns() < deadline_ns)
+        orders_take(trainer, deadline_ns);
+    trainer->awaited = 0;
+    return has_plan_from(trainer, generation) ? trainer->pending : NULL;
+}
+
+void orders_forget_planned(struct trainer *trainer)
+{
+    if (!trainer->pending || !trainer->pending->planned)
+        return;
+    plan_free(trainer->pending);
+    trainer->pending = NULL;
+}

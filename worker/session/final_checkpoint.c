@@ -1,0 +1,187 @@
+/*
+ * The end of a job or of its stay on the cluster: all ranks write the boundary's checkpoint
+ * together, rank 0 commits it and has firnd record it, and nobody leaves before that is done. What
+ * is recorded has been compared, as in every commit (worker/state/state_digest.h).
+ *
+ * There are no steps any more whose commits would carry everybody's word, so rounds without one
+ * do, again and again: rank 0 hears at once of a keeper that cannot do its part, and does not wait
+ * for it.
+ *
+ * A full disk does not end a run that has cost days: the checkpoint is tried again, with an alarm,
+ * until it succeeds or somebody orders the worker to stop.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "worker/session/commands.h"
+#include "worker/session/session.h"
+#include "worker/state/state_digest.h"
+#include "worker/session/status_report.h"
+
+#define RETRY_NS (2 * NS_PER_SECOND)
+#define ROUND_NS (NS_PER_SECOND / 20) /* from one round to the next while rank 0 commits */
+
+/* One round of the commit tree without a step: everybody's word on the checkpoint. @durable: this
+ * rank's. */
+static int closing_round(struct trainer *trainer, uint64_t durable, struct exchange_down *down,
+                         struct error *error)
+{
+    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
+
+    const struct exchange_root root = {0};
+
+    if (!up)
+        return -ENOMEM;
+    step_record_init(&up->record, trainer->state->applied_step, 0, 0);
+    up->data_digest = dataset_digest(trainer->dataset).low;
+    up->checkpoint_durable = durable;
+    session_word_on_checkpoint(trainer, up);
+    int status = session_agree(trainer, true, up, &root, down, error);
+    if (!status)
+        session_hear_of_checkpoint(trainer, down);
+    return status;
+}
+
+/* This rank's share, durable or failed; never a reason to stop. */
+static void write_share(struct trainer *trainer)
+{
+    const struct state *state = trainer->state;
+    struct error error = {0};
+    int status = 0;
+
+    if (snapshot_durable_step(trainer->snapshot) == state->applied_step)
+        return;
+    snapshot_give_up_copies(trainer->snapshot, state->applied_step);
+    telling_checkpoint(trainer); /* or one that was just through */
+    do {                         /* a share of an earlier boundary may still be on its way */
+        status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
+        if (!status)
+            status = session_begin_checkpoint(trainer, &error);
+    } while (status == -EBUSY && !orders_stopping(trainer));
+    while (!status && snapshot_durable_step(trainer->snapshot) != state->applied_step &&
+           !orders_stopping(trainer))
+        status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
+    if (status)
+        telling_checkpoint_alarm(trainer, &error);
+}
+
+static bool has_failed(const struct trainer *trainer, const struct exchange_down *down)
+{
+    return down->checkpoint_failed == trainer->state->applied_step;
+}
+
+static bool is_durable(const struct trainer *trainer, const struct exchange_down *down)
+{
+    return down->checkpoint_durable == trainer->state->applied_step && !has_failed(trainer, down);
+}
+
+/* Rank 0, for as long as a round may wait. That it cannot be committed is no error here: the round
+ * says it to everybody. */
+static int look_after_commit(struct trainer *trainer)
+{
+    uint64_t step = trainer->state->applied_step;
+    struct mesh_fault fault;
+
+    snapshot_commit(trainer->snapshot, step); /* once the commit before it is through */
+    telling_checkpoint(trainer);
+    if (trainer->recorded_step < step && snapshot_failed_step(trainer->snapshot) != step)
+        orders_take(trainer, clock_monotonic_ns() + ROUND_NS);
+    mesh_fault(trainer->mesh, &fault);
+    if (orders_stopping(trainer) || fault.failed)
+        return -ECONNRESET;
+    return trainer->refused_step == step ? -ESTALE : 0; /* a newer plan says where to go on */
+}
+
+/* The others: this node's copies. */
+static void look_after_copies(struct trainer *trainer)
+{
+    struct error error = {0};
+
+    snapshot_commit(trainer->snapshot, trainer->state->applied_step);
+    if (snapshot_poll(trainer->snapshot, 0, &error))
+        telling_checkpoint_alarm(trainer, &error);
+}
+
+/* All shares are durable: until rank 0 knows that it is recorded, or somebody that it cannot be. */
+static int record(struct trainer *trainer, struct exchange_down *down, struct error *error)
+{
+    uint64_t step = trainer->state->applied_step;
+    bool commits = trainer->engine->rank == 0;
+    int status = 0;
+
+    trainer->refused_step = 0; /* that was a word on what another generation made */
+    do {
+        if (commits)
+            status = look_after_commit(trainer);
+        else
+            look_after_copies(trainer);
+        if (!status)
+            status = closing_round(trainer, commits && trainer->recorded_step < step ? 0 : step,
+                                   down, error);
+    } while (!status && !is_durable(trainer, down) && !has_failed(trainer, down));
+    return status;
+}
+
+/* Nobody writes again before everybody has removed what was written in vain. */
+static int give_up(struct trainer *trainer, struct error *error)
+{
+    AUTO_FREE struct exchange_down *down = calloc(1, sizeof(*down));
+    int status;
+
+    if (!down)
+        return -ENOMEM;
+    session_give_up_checkpoint(trainer, trainer->state->applied_step);
+    status = closing_round(trainer, 0, down, error);
+    if (!status)
+        snapshot_forget(trainer->snapshot);
+    return status;
+}
+
+/* All write, all hear how that went; rank 0 commits what is whole, and all hear how that went. */
+static int finish_round(struct trainer *trainer, bool *ret_recorded, struct error *error)
+{
+    const struct engine *engine = trainer->engine;
+    AUTO_FREE struct exchange_down *down = calloc(1, sizeof(*down));
+    int status;
+
+    if (!down)
+        return -ENOMEM;
+    writers_begin(&trainer->writers, trainer->plan, trainer->state->applied_step);
+    write_share(trainer);
+    state_check_run(engine->check, engine->plan, engine->rank, true);
+    status = trainer->kernel->synchronize(trainer->device, error);
+    if (!status)
+        status = closing_round(trainer, snapshot_durable_step(trainer->snapshot), down, error);
+    if (!status && is_durable(trainer, down))
+        status = record(trainer, down, error);
+    *ret_recorded = !status && is_durable(trainer, down);
+    return status || *ret_recorded ? status : give_up(trainer, error);
+}
+
+enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,
+                                    struct error *error)
+{
+    bool recorded = false;
+    int status = 0;
+
+    /* An attempt at this very boundary, made in passing, may have failed. Its files are gone on the
+       ranks that succeeded, too, and its division among writers is not that of the next one. */
+    snapshot_forget_abandoned(trainer->snapshot);
+    while (!status && !orders_stopping(trainer)) {
+        status = finish_round(trainer, &recorded, error);
+        if (recorded) {
+            telling_alarm(trainer, ALARM_CHECKPOINT, "");
+            return then;
+        }
+        if (!status)
+            orders_take(trainer, clock_monotonic_ns() + RETRY_NS);
+    }
+    if (orders_stopping(trainer))
+        return SESSION_STOPPED;
+    if (!error->code)
+        error_set(error, status, "the links broke while the last checkpoint was written");
+    return SESSION_BROKEN;
+}

@@ -1,0 +1,286 @@
+#include "worker/session/generation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "checkpoint/read/reader.h"
+#include "elastic/recovery/holdings.h"
+#include "elastic/planner/process_memory.h"
+#include "elastic/planner/start_time.h"
+#include "worker/state/handover.h"
+#include "worker/step/memory.h"
+#include "worker/session/commands.h"
+#include "worker/state/pretrained.h"
+#include "worker/state/restore.h"
+#include "worker/session/metrics_writer.h"
+#include "worker/checkpoint/replication.h"
+
+/* ---- leaving the one before ---- */
+
+int generation_settle(struct trainer *trainer, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    struct state *state = trainer->state;
+
+    if (plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1) {
+        /* A leader of an older version may ask for it; a new one never does. */
+        int status = divergence_check(&trainer->spec, &plan->commit, error);
+        if (status)
+            return status;
+        snapshot_release(trainer->snapshot);
+        engine_apply(trainer->engine, &plan->commit);
+        /* What was kept of the generation before has no gradients: it is a step behind now. */
+        engine_drop_others(trainer->engine);
+        trainer->final_known = false;
+        if (!scribe_waits(trainer))
+            scribe_record(trainer, 0, NULL);
+    }
+    state->holds = false;
+    return 0;
+}
+
+static void set_mesh(struct trainer *trainer, struct mesh *mesh)
+{
+    pthread_mutex_lock(&trainer->lock);
+    trainer->mesh = mesh;
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+/* The engine goes first, for its requests live in the carriers, and these on the mesh. */
+void generation_close(struct trainer *trainer)
+{
+    struct mesh *mesh = trainer->mesh;
+
+    snapshot_reset(trainer->snapshot);
+    engine_free(trainer->engine);
+    trainer->engine = NULL;
+    straggler_free(trainer->straggler);
+    trainer->straggler = NULL;
+    routes_close(&trainer->routes);
+    set_mesh(trainer, NULL);
+    mesh_close(mesh);
+}
+
+/*
+ * A plan after a failure speaks of one step boundary: state of another one must not be mixed into
+ * it. Where the plan does not ask for this very process, nothing that is here is counted on: older
+ * state goes, and all that is needed comes from others. No generation begins with a unit missing.
+ */
+bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    const struct state *state = trainer->state;
+    bool held[STEP_RECORD_UNITS_MAX];
+    unsigned first, count;
+
+    state_held_range(state, 0, &first, &count);
+    bool another_step = plan->source == PLAN_SOURCE_MEMORY && !plan->planned && count &&
+                        state->applied_step != plan->resume_step;
+    if (another_step && plan->workers[rank].instance != 0) {
+        error_set(error, -ESTALE,
+                  "generation %" PRIu64 " goes on from step %" PRIu64
+                  ", but this worker is at step %" PRIu64,
+                  plan->generation, plan->resume_step, state->applied_step);
+        return false;
+    }
+    if (another_step)
+        state_drop_all(trainer->state);
+    state_list_held(state, held);
+    unsigned lacking = holdings_lacking(held, state->unit_count, plan, rank);
+    if (lacking < state->unit_count)
+        error_set(error, -ESTALE,
+                  "generation %" PRIu64 " counts on unit %u here, which this worker does not have",
+                  plan->generation, lacking);
+    return lacking == state->unit_count;
+}
+
+bool generation_steps_aside(const struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned first, count;
+
+    state_held_range(trainer->state, 0, &first, &count);
+    return !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
+           count > 0 && trainer->state->applied_step == plan->resume_step;
+}
+
+/* ---- state ---- */
+
+/* State that the plan does not go on from makes room for what it needs, if that is enough. */
+int generation_make_room(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+
+    if (rank >= plan->worker_count)
+        return 0;
+    if (plan->source != PLAN_SOURCE_MEMORY) {
+        state_drop_all(trainer->state);
+        dispute_memory_rollback(&trainer->disputes);
+    }
+    bool sums_on_device = trainer->kernel->host_memory || nccl_use_is_offered(&trainer->nccl);
+    const struct memory_need need = memory_need(trainer->state, plan, rank, sums_on_device);
+    int status = memory_check(trainer->state, &need, error);
+    if (!status)
+        memory_make_room(trainer->state, &need);
+    return status;
+}
+
+/* Nodes of the plan that gave no sign of life when they were asked: for the leader. */
+static void note_silent(struct trainer *trainer, const struct checkpoint_remote *remote)
+{
+    struct mesh_unreached *unreached = &trainer->unreached;
+
+    for (unsigned i = 0; i < checkpoint_remote_count(remote); i++) {
+        int rank = checkpoint_remote_silent(remote, i)
+                       ? plan_find_node(trainer->plan, checkpoint_remote_name(remote, i))
+                       : -1;
+        if (rank >= 0 && unreached->count < MESH_UNREACHED_MAX)
+            unreached->ranks[unreached->count++] = (unsigned)rank;
+    }
+}
+
+/* With copies this node has a part of the checkpoint, or none, in its own folder. */
+static int restore(struct trainer *trainer, unsigned first, unsigned count, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
+    struct checkpoint_source source = {
+        .folder = folder, .node = trainer->options->node, .manifest_sha256 = plan->restore_sha256};
+
+    if (!plan->restore_sha256[0])
+        return restore_units(trainer->state, plan->restore_path, first, count, error);
+    checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, folder);
+    int status =
+        spread_remote(plan, trainer->options->failure_timeout_ns, NULL, &source.remote, error);
+    if (!status)
+        status = restore_copies(trainer->state, &source, first, count, error);
+    if (status == -EHOSTUNREACH && source.remote)
+        note_silent(trainer, source.remote);
+    checkpoint_remote_free(source.remote);
+    return status;
+}
+
+static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned first = plan->stage_first_unit[stage];
+    unsigned count = plan->stage_first_unit[stage + 1] - first;
+
+    if (plan->source == PLAN_SOURCE_CHECKPOINT)
+        return restore(trainer, first, count, error);
+    if (trainer->spec.model.from[0])
+        return pretrained_units(trainer->state, first, count, error);
+    return state_initialize(trainer->state, first, count, error);
+}
+
+/* The rank's own stage and those that it shadows. */
+int generation_obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
+    int status;
+
+    if (rank >= plan->worker_count || plan->source == PLAN_SOURCE_MEMORY)
+        return 0;
+    if (plan->source == PLAN_SOURCE_CHECKPOINT) {
+        generation_restored_folder(trainer, folder);
+        snapshot_keep_restored(trainer->snapshot, folder);
+    }
+    status = obtain_stage(trainer, rank % plan->stage_count, error);
+    for (unsigned i = 0; !status && i < plan->shadow_count; i++)
+        if (plan->shadows[i].rank == rank)
+            status = obtain_stage(trainer, plan->shadows[i].stage, error);
+    return status;
+}
+
+void generation_restored_folder(const struct trainer *trainer, char ret_folder[JOB_PATH_SIZE])
+{
+    const struct plan *plan = trainer->plan;
+
+    if (plan->restore_sha256[0])
+        checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, ret_folder);
+    else
+        snprintf(ret_folder, JOB_PATH_SIZE, "%s", plan->restore_path);
+}
+
+/* ---- links ---- */
+
+/* What may wait here of a peer's messages; 0: a share of what is there for all that are no
+ * neighbours in the pipeline. */
+static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, unsigned peer)
+{
+    const struct plan *plan = trainer->plan;
+    const struct job_spec *spec = &trainer->spec;
+    unsigned stages = plan->stage_count, stage = rank % stages;
+    uint64_t boundary_bytes = (uint64_t)spec->train.micro_batch * spec->model.context *
+                              spec->model.width * trainer->kernel->activation_size;
+    bool pipeline = rank < plan->worker_count && peer < plan->worker_count;
+
+    if (pipeline && stage > 0 && peer + 1 == rank)
+        return PROCESS_NEIGHBOUR_BYTES + PROCESS_MESSAGES_FORWARD(stages - stage) * boundary_bytes;
+    if (pipeline && stage + 1 < stages && peer == rank + 1)
+        return PROCESS_NEIGHBOUR_BYTES + PROCESS_MESSAGES_BACKWARD * boundary_bytes;
+    return 0;
+}
+
+static int open_links(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    unsigned total = plan->worker_count + plan->donor_count;
+    AUTO_FREE unsigned *ranks = calloc(total, sizeof(*ranks));
+    AUTO_FREE struct mesh_peer *peers = calloc(total, sizeof(*peers));
+    struct mesh_options options = {
+        .generation = plan->generation,
+        .rank = rank,
+        .peers = peers,
+        .listener = trainer->listener,
+        .failure_timeout_ns = trainer->options->failure_timeout_ns,
+        .patient = plan->patient,
+        .checksums = trainer->options->link_checksums,
+        .unreached = &trainer->unreached,
+        .unexpected_max_bytes = PROCESS_LINK_BYTES,
+        .connect_deadline_ns =
+            clock_monotonic_ns() +
+            start_time_ns(plan, &trainer->spec, trainer->options->failure_timeout_ns),
+    };
+    struct mesh *mesh;
+    uint64_t drained;
+    int status;
+
+    if (!ranks || !peers)
+        return error_set(error, -ENOMEM, "no memory for links");
+    options.peer_count = plan_peers(plan, rank, ranks);
+    for (unsigned i = 0; i < options.peer_count; i++) {
+        const struct plan_worker *worker = &plan->workers[ranks[i]];
+        peers[i].rank = ranks[i];
+        peers[i].unexpected_max_bytes = unexpected_bytes(trainer, rank, ranks[i]);
+        snprintf(peers[i].name, sizeof(peers[i].name), "%s/%u", worker->node, worker->slot);
+        snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
+    }
+    snprintf(options.job, sizeof(options.job), "%s", plan->job);
+    if (!plan_key_bytes(plan->key, options.key))
+        return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
+                         plan->generation);
+    if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
+        return error_set(error, -errno, "reading an eventfd");
+    orders_take(trainer, 0); /* what came before the eventfd was emptied */
+    if (orders_stopping(trainer) || (trainer->pending && !trainer->pending->planned))
+        return -ECANCELED;
+    status = mesh_open(&options, trainer->cancel, &mesh, error);
+    if (!status)
+        set_mesh(trainer, mesh);
+    return status;
+}
+
+int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    int status = open_links(trainer, rank, error);
+
+    return status || trainer->plan->source != PLAN_SOURCE_MEMORY
+               ? status
+               : handover_run(trainer->state, trainer->plan, rank, trainer->mesh, error);
+}

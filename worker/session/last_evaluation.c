@@ -1,0 +1,87 @@
+/*
+ * The validation loss of the finished model. An evaluation at step s measures the parameters that
+ * step s begins with, so those after the last step need one of their own. All ranks take part, as
+ * in a step, and its sums are added in the same order: the value has the same bits on every layout.
+ *
+ * It belongs to the line of the last step, which is therefore written only now. Where links break
+ * before, the next generation evaluates again.
+ */
+#include <errno.h>
+
+#include "worker/step/job_dataset.h"
+#include "worker/session/commands.h"
+#include "worker/session/metrics_writer.h"
+#include "worker/session/session.h"
+#include "worker/state/state_digest.h"
+#include "worker/session/status_report.h"
+
+/* A round without a step: what all ranks know of @record. */
+static int merge(struct trainer *trainer, const struct step_record *record,
+                 struct exchange_down *down, struct error *error)
+{
+    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
+    const struct exchange_root root = {0};
+
+    if (!up)
+        return error_set(error, -ENOMEM, "no memory for an evaluation");
+    up->data_digest = dataset_digest(trainer->dataset).low;
+    up->record = *record;
+    return session_agree(trainer, true, up, &root, down, error);
+}
+
+/* A worker that has joined since the last step does not know what that came to. */
+static int share_last_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
+{
+    struct state *state = trainer->state;
+    AUTO_FREE struct step_record *record = malloc(sizeof(*record));
+
+    if (!record)
+        return error_set(error, -ENOMEM, "no memory for an evaluation");
+    if (state->committed.step == state->applied_step)
+        *record = state->committed;
+    else
+        step_record_init(record, state->applied_step, state->unit_count, trainer->spec.train.lanes);
+    int status = merge(trainer, record, down, error);
+    if (!status && step_record_complete(&down->record))
+        state->committed = down->record;
+    return status;
+}
+
+static int evaluate(struct trainer *trainer, struct error *error)
+{
+    struct engine *engine = trainer->engine;
+    AUTO_FREE struct exchange_down *down = malloc(sizeof(*down));
+
+    if (!down)
+        return error_set(error, -ENOMEM, "no memory for an evaluation");
+    state_check_run(engine->check, engine->plan, engine->rank, true);
+    int status = engine_evaluate(engine, error);
+    if (!status)
+        status = share_last_step(trainer, down, error);
+    if (!status)
+        status = merge(trainer, &trainer->state->hold, down, error);
+    if (status)
+        return status;
+    trainer->final_known = true;
+    trainer->final_loss = step_record_validation_loss(
+        &down->record, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
+    return 0;
+}
+
+int session_evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
+                          struct error *error)
+{
+    const struct state *state = trainer->state;
+    uint64_t step_ns = trainer->last_step_ns;
+    int status = evaluate(trainer, error);
+
+    if (status && !orders_stopping(trainer))
+        return status;
+    trainer->last_step_ns = 0;
+    if (state->committed.step != state->applied_step) /* from a checkpoint, which has the line */
+        return status;
+    scribe_record(trainer, step_ns, slowest);
+    if (!status)
+        telling_progress(trainer, MAX(step_ns, (uint64_t)1), true);
+    return status;
+}

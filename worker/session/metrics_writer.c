@@ -1,0 +1,180 @@
+#include "worker/session/metrics_writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "worker/session/generation.h"
+#include "worker/metrics/history.h"
+#include "worker/step/job_dataset.h"
+#include "worker/device/tags.h"
+#include "worker/session/status_report.h"
+
+bool scribe_waits(const struct trainer *trainer)
+{
+    return trainer->spec.evaluate.every > 0 && !trainer->final_known &&
+           trainer->state->committed.step == trainer->spec.train.steps;
+}
+
+void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct straggler_stage *slowest)
+{
+    const struct state *state = trainer->state;
+    const struct plan *plan = trainer->plan;
+    const struct step_record *record = &state->committed;
+    uint64_t counted = job_dataset_counted(&trainer->spec, trainer->dataset, record->step);
+    struct error error = {0};
+    struct metrics_line line = {
+        .job = trainer->spec.name,
+        .step = record->step,
+        .loss = step_record_loss(record, counted),
+        .grad_norm = step_record_norm(record),
+        .lr = job_spec_learning_rate(&trainer->spec, record->step),
+        .frozen_layers = state->freeze.frozen_layers,
+        .generation = plan->generation,
+        .stages = plan->stage_count,
+        .replicas = plan->replica_count,
+        .workers = plan->worker_count,
+        .tokens = record->step * job_spec_tokens_per_step(&trainer->spec),
+        .masked = trainer->spec.data.mask.count > 0,
+        .counted = counted,
+        .step_ms = (double)step_ns / 1e6,
+        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+        .evaluated = record->evaluated,
+        .final_evaluated = trainer->final_known && record->step == trainer->spec.train.steps,
+        .final_loss = trainer->final_loss,
+        .plan = plan,
+        .slowest = slowest,
+    };
+
+    if (!trainer->metrics)
+        return;
+    if (record->evaluated)
+        line.val_loss = step_record_validation_loss(
+            record, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
+    int status = metrics_append(trainer->metrics, &line, &error);
+    telling_alarm(trainer, ALARM_METRICS, status ? error.text : "");
+}
+
+void scribe_rewind(struct trainer *trainer, uint64_t step)
+{
+    struct error error = {0};
+
+    if (trainer->metrics && metrics_rewind(trainer->metrics, step, &error))
+        telling_alarm(trainer, ALARM_METRICS, error.text);
+}
+
+/* ---- histories ---- */
+
+static int send_history(struct trainer *trainer, unsigned to)
+{
+    char path[OPTIONS_PATH_SIZE + 32];
+    struct metrics *metrics;
+    struct bytes text = {0};
+    struct mesh_request *request;
+    struct error error = {0};
+    int status;
+
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", trainer->options->job_dir);
+    status = metrics_open(path, &metrics, &error);
+    if (!status) {
+        status = metrics_history(metrics, trainer->state->applied_step, &text, &error);
+        metrics_close(metrics);
+    }
+    if (status) /* the other node starts its history here; training matters more */
+        log_warning("no metrics history for rank %u: %s", to, error.text);
+    status = mesh_send(trainer->mesh, to, tag_make(TAG_HISTORY, 0, 0), text.data, text.size_bytes,
+                       &request);
+    if (!status)
+        status = mesh_wait(request, UINT64_MAX);
+    bytes_done(&text);
+    return status;
+}
+
+static int take_history(struct trainer *trainer, unsigned from)
+{
+    AUTO_FREE void *text = NULL;
+    size_t size_bytes = 0;
+    struct error error = {0};
+    int status = mesh_receive_any(trainer->mesh, from, tag_make(TAG_HISTORY, 0, 0), UINT64_MAX,
+                                  &text, &size_bytes);
+
+    if (!status && trainer->metrics && metrics_adopt(trainer->metrics, text, size_bytes, &error))
+        log_warning("metrics history from rank %u: %s", from, error.text);
+    return status;
+}
+
+int scribe_exchange_histories(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < plan->history_count; i++)
+        if (plan->histories[i].from_rank == rank)
+            status = send_history(trainer, plan->histories[i].to_rank);
+        else if (plan->histories[i].to_rank == rank)
+            status = take_history(trainer, plan->histories[i].from_rank);
+    return status ? error_set(error, status, "the links broke while metrics were handed over") : 0;
+}
+
+/* ---- opening ---- */
+
+static bool is_scribe(const struct trainer *trainer, unsigned rank)
+{
+    for (unsigned i = 0; i < rank; i++)
+        if (!strcmp(trainer->plan->workers[i].node, trainer->options->node))
+            return false;
+    return true;
+}
+
+/* Of a run that goes on from a checkpoint: what this node has not seen itself. */
+static void take_kept_history(struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    const char *sha256 = plan->restore_sha256[0] ? plan->restore_sha256 : NULL;
+    struct manifest manifest = {0};
+    char folder[JOB_PATH_SIZE];
+    struct error error = {0};
+
+    if (!trainer->metrics || plan->source != PLAN_SOURCE_CHECKPOINT)
+        return;
+    generation_restored_folder(trainer, folder);
+    int status = manifest_load(folder, sha256, &manifest, &error);
+    if (!status)
+        status = history_take(folder, &manifest, trainer->metrics, &error);
+    if (status && status != -ENOENT) /* with copies this node may have no part of it */
+        log_warning("metrics from the checkpoint: %s", error.text);
+    manifest_done(&manifest);
+}
+
+/* The node's scribe before may have died between a commit and its line. */
+static void record_unwritten(struct trainer *trainer)
+{
+    const struct state *state = trainer->state;
+
+    if (state->committed.step > 0 && !scribe_waits(trainer) &&
+        state->committed.step == state->applied_step &&
+        state->committed.step > metrics_last_step(trainer->metrics))
+        scribe_record(trainer, 0, NULL);
+}
+
+int scribe_open(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    char path[OPTIONS_PATH_SIZE + 32];
+
+    metrics_close(trainer->metrics);
+    trainer->metrics = NULL;
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", trainer->options->job_dir);
+    snapshot_keep_history(trainer->snapshot, rank == 0 ? path : "");
+    if (!is_scribe(trainer, rank))
+        return 0;
+    int status = metrics_open(path, &trainer->metrics, error);
+    if (status)
+        return status;
+    take_kept_history(trainer);
+    record_unwritten(trainer);
+    if (trainer->plan->disputed) /* this node may not have heard of it, or by another process */
+        scribe_rewind(trainer, trainer->plan->resume_step);
+    return 0;
+}

@@ -1,0 +1,35 @@
+#include "worker/session/plan_match.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "comm/mesh/frame.h"
+
+/* Of a CPU slot the threads follow, which firnd gives its workers. */
+static bool begins_with(const char *arithmetic, const char *identity)
+{
+    size_t length = strlen(identity);
+
+    return strncmp(arithmetic, identity, length) == 0 &&
+           (arithmetic[length] == '\0' || arithmetic[length] == ',');
+}
+
+int plan_kind_check(const struct plan *plan, enum kernel_backend device, struct error *error)
+{
+    char identity[PLAN_ARITHMETIC_SIZE];
+
+    if (plan->links && plan->links != frame_version())
+        return error_set(error, -EPROTONOSUPPORT,
+                         "this firn-worker speaks link protocol %u, its firnd registered %u: "
+                         "restart firnd",
+                         frame_version(), plan->links);
+    if (!plan->arithmetic[0])
+        return 0;
+    int status = kernel_backend_identity(device, identity, sizeof(identity), error);
+    if (!status && !begins_with(plan->arithmetic, identity))
+        status = error_set(error, -EPROTONOSUPPORT,
+                           "this firn-worker computes with %.70s, its firnd registered %.70s: "
+                           "restart firnd",
+                           identity, plan->arithmetic);
+    return status;
+}

@@ -1,0 +1,451 @@
+#include "worker/session/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "checkpoint/format/folder_marks.h"
+#include "checkpoint/read/reader.h"
+#include "elastic/plan/plan_words.h"
+#include "worker/session/data_agreement.h"
+#include "worker/session/generation.h"
+#include "worker/state/handover.h"
+#include "worker/session/commands.h"
+#include "worker/session/metrics_writer.h"
+#include "worker/state/state_digest.h"
+#include "worker/session/status_report.h"
+
+/* ---- opening ---- */
+
+/* Whoever judges times begins anew with each engine: other lanes, or less to compute. */
+static int make_engine(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    double factor = trainer->spec.elastic.evict_stragglers.factor;
+    int status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
+                            &trainer->engine, error);
+
+    straggler_free(trainer->straggler);
+    trainer->straggler = NULL;
+    if (status || rank != 0 || factor == 0)
+        return status;
+    if (straggler_new(trainer->plan, factor, trainer->spec.elastic.evict_stragglers.steps,
+                      &trainer->straggler))
+        return error_set(error, -ENOMEM, "no memory to watch for stragglers");
+    return 0;
+}
+
+/* What the state was trained on binds from the first step on. */
+static int agree_on_data(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    struct state *state = trainer->state;
+    uint64_t digest = dataset_digest(trainer->dataset).low;
+    int status = data_agreement_run(trainer->mesh, trainer->plan, rank, digest,
+                                    state->applied_step ? state->data_digest : 0, error);
+
+    if (!status)
+        state->data_digest = digest;
+    return status;
+}
+
+int session_open(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    struct error metrics_error = {0};
+    int status;
+
+    if (scribe_open(trainer, rank, &metrics_error))
+        telling_alarm(trainer, ALARM_METRICS, metrics_error.text);
+    status = agree_on_data(trainer, rank, error);
+    if (!status)
+        status = scribe_exchange_histories(trainer, rank, error);
+    if (!status)
+        status = snapshot_reserve(trainer->snapshot, trainer->plan, rank, error);
+    if (status)
+        return status;
+    const struct routes_options routes = {
+        .mesh = trainer->mesh,
+        .plan = trainer->plan,
+        .rank = rank,
+        .kernel = trainer->kernel,
+        .device = trainer->device,
+        .nccl = &trainer->nccl,
+        .failure_timeout_ns = trainer->options->failure_timeout_ns,
+    };
+    status = routes_open(&routes, &trainer->routes, error);
+    if (status)
+        return status;
+    status = make_engine(trainer, rank, error);
+    trainer->first_commit = true;
+    memset(&trainer->readiness, 0, sizeof(trainer->readiness));
+    memset(&trainer->writers, 0, sizeof(trainer->writers));
+    return status;
+}
+
+/* ---- after a commit ---- */
+
+void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
+{
+    if (snapshot_abandon(trainer->snapshot, failed_step) && trainer->engine->rank == 0 &&
+        !trainer->alarms.texts[ALARM_CHECKPOINT][0])
+        telling_alarm(trainer, ALARM_CHECKPOINT,
+                      "checkpoints are given up: a worker cannot write its share (firnctl job "
+                      "events says why)");
+}
+
+void session_word_on_checkpoint(const struct trainer *trainer, struct exchange_up *up)
+{
+    up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
+    up->unable = (struct writers_unable){0};
+    if (snapshot_unable(trainer->snapshot))
+        up->unable = (struct writers_unable){.count = 1, .ranks = {trainer->engine->rank}};
+}
+
+void session_hear_of_checkpoint(struct trainer *trainer, const struct exchange_down *down)
+{
+    writers_hear(&trainer->writers, down->checkpoint_failed, &down->unable,
+                 down->checkpoint_durable);
+}
+
+int session_begin_checkpoint(struct trainer *trainer, struct error *error)
+{
+    return snapshot_begin(trainer->snapshot, trainer->plan, trainer->engine->rank,
+                          trainer->writers.left_out, error);
+}
+
+static void look_after_checkpoint(struct trainer *trainer, const struct exchange_down *down)
+{
+    const struct state *state = trainer->state;
+    struct error error = {0};
+
+    session_hear_of_checkpoint(trainer, down);
+    session_give_up_checkpoint(trainer, down->checkpoint_failed);
+    snapshot_commit(trainer->snapshot, down->checkpoint_durable);
+    if (trainer->engine->rank == 0)
+        telling_checkpoint(trainer);
+    else if (down->checkpoint_durable > down->checkpoint_failed &&
+             snapshot_settled(trainer->snapshot) && !snapshot_sits_out(trainer->snapshot))
+        telling_alarm(trainer, ALARM_CHECKPOINT, "");
+    if (!snapshot_due(&trainer->spec, state->applied_step) || down->switch_generation)
+        return;
+    if (!down->checkpoint_busy)
+        writers_begin(&trainer->writers, trainer->plan, state->applied_step);
+    int status = down->checkpoint_busy ? -EBUSY : session_begin_checkpoint(trainer, &error);
+    if (status == -EBUSY)
+        log_warning("the checkpoint of step %" PRIu64
+                    " is left out: the one before is still being written",
+                    state->applied_step);
+    else if (status)
+        telling_checkpoint_alarm(trainer, &error);
+}
+
+static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
+{
+    unsigned frozen = trainer->state->freeze.frozen_layers;
+    char text[256];
+
+    if (frozen == frozen_before || trainer->engine->rank != 0)
+        return;
+    if (frozen - frozen_before > 1)
+        snprintf(text, sizeof(text), "layers %u-%u frozen at step %" PRIu64 " (%u of %u)",
+                 frozen_before, frozen - 1, trainer->state->applied_step, frozen,
+                 trainer->spec.model.layers);
+    else
+        snprintf(text, sizeof(text), "layer %u frozen at step %" PRIu64 " (%u of %u)",
+                 frozen_before, trainer->state->applied_step, frozen, trainer->spec.model.layers);
+    telling_event(trainer, text);
+}
+
+/* Rank 0 tells, and all account for it: the next generation's rank 0 may be another one. */
+static void tell_divergence(struct trainer *trainer)
+{
+    const char *text = divergence_alarm(&trainer->divergence, &trainer->state->committed);
+
+    telling_alarm(trainer, ALARM_DIVERGENCE, trainer->engine->rank == 0 ? text : "");
+}
+
+/* All workers have read their parts, or there would be no commit: together that is all of it. */
+static void mark_restored(const struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
+    struct error error = {0};
+
+    generation_restored_folder(trainer, folder);
+    if (plan->source == PLAN_SOURCE_CHECKPOINT && trainer->engine->rank == 0 &&
+        (!plan->restore_sha256[0] || !access(folder, F_OK)) &&
+        checkpoint_mark_verified(folder, &error))
+        log_warning("the checkpoint is good, but cannot be marked as verified: %s", error.text);
+}
+
+static int settle_into_generation(struct trainer *trainer)
+{
+    const struct engine *engine = trainer->engine;
+
+    if (!trainer->first_commit)
+        return 0;
+    trainer->first_commit = false;
+    mark_restored(trainer);
+    snapshot_release(trainer->snapshot);
+    engine_drop_others(trainer->engine);
+    footprint_restart(&trainer->footprint);
+    algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
+    return handover_release(trainer->plan, engine->rank, trainer->mesh);
+}
+
+/* ---- the step ---- */
+
+static void measure_pause(struct trainer *trainer, uint64_t now_ns)
+{
+    char text[PLAN_REASON_SIZE + 160], words[LAYOUT_WORDS_SIZE], layout[LAYOUT_WORDS_SIZE + 4] = "";
+    const struct plan *plan = trainer->plan;
+
+    if (!trainer->first_commit)
+        return;
+    trainer->pause_seconds =
+        trainer->last_commit_ns ? (double)(now_ns - trainer->last_commit_ns) / 1e9 : 0;
+    if (trainer->engine->rank != 0)
+        return;
+    plan_layout_words(plan->stage_count, plan->replica_count, words);
+    if (!plan_says_layout(plan)) /* most reasons do */
+        snprintf(layout, sizeof(layout), "%s, ", words);
+    snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %spause %.0f ms", plan->generation,
+             plan->reason_text, layout, trainer->pause_seconds * 1e3);
+    telling_event(trainer, text);
+}
+
+/* Rank 0: the generation that follows this step; 0: none yet. A plan that was made for another
+ * generation's layout never does: it was to take over from one that this one took over from. */
+static uint64_t choose_switch(const struct trainer *trainer)
+{
+    const struct plan *next = trainer->pending;
+
+    return next && next->planned && next->follows == trainer->plan->generation &&
+                   exchange_ready(&trainer->readiness, trainer->plan, next)
+               ? next->generation
+               : 0;
+}
+
+static bool is_permitted(const void *context)
+{
+    const struct trainer *trainer = context;
+
+    return __atomic_load_n(&trainer->held_generation, __ATOMIC_ACQUIRE) < trainer->generation;
+}
+
+/* An order of firnd, which may be the only one that knows that the job was given away. What ends
+ * the wait otherwise, another plan or an order to stop, breaks the links. */
+static int await_permission(void *context)
+{
+    const struct trainer *trainer = context;
+
+    return mesh_await(trainer->mesh, is_permitted, trainer) ? -ECONNRESET : 0;
+}
+
+/* What was right at a unit's last check was so before. */
+static void forget_unchecked(struct trainer *trainer)
+{
+    const struct state *state = trainer->state;
+    uint64_t turn = MIN(state->applied_step, (uint64_t)state->unit_count);
+
+    scribe_rewind(trainer, MAX(state->applied_step - turn, trainer->agreed_step));
+}
+
+int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
+                  const struct exchange_root *root, struct exchange_down *ret_down,
+                  struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    uint64_t boundary = trainer->state->applied_step;
+    unsigned rank = trainer->engine->rank;
+
+    up->digests = *state_check_digests(trainer->engine->check);
+    int status = exchange_run(trainer->mesh, plan, rank, closing, up, root, ret_down, error);
+    if (!status && (closing || snapshot_due(&trainer->spec, boundary)))
+        trainer->agreed_step = boundary;
+    if (!ret_down->dispute)
+        return status;
+    if (status < 0) /* nobody comes to ask who is wrong; what is known here counts no less for it */
+        mesh_abort(trainer->mesh, "replicas differ, and not all could be told");
+    if (ret_down->dispute == DISPUTE_STATE)
+        forget_unchecked(trainer);
+    return dispute_settle(trainer->mesh, plan, rank, ret_down->dispute, up->record.step,
+                          trainer->state, &up->digests, &trainer->disputes, error);
+}
+
+static int commit_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
+{
+    struct state *state = trainer->state;
+    AUTO_FREE struct exchange_up *up = malloc(sizeof(*up));
+    struct error share_error = {0};
+    uint64_t announced = __atomic_load_n(&trainer->announced, __ATOMIC_ACQUIRE);
+    const struct exchange_root root = {.switch_generation = choose_switch(trainer),
+                                       .may_commit = await_permission,
+                                       .context = trainer};
+    int status;
+
+    if (!up)
+        return error_set(error, -ENOMEM, "no memory for a commit");
+    if (snapshot_poll(trainer->snapshot, 0, &share_error))
+        telling_checkpoint_alarm(trainer, &share_error);
+    up->data_digest = dataset_digest(trainer->dataset).low;
+    up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
+    session_word_on_checkpoint(trainer, up);
+    up->checkpoint_busy = snapshot_busy(trainer->snapshot);
+    exchange_readiness_init(&up->readiness, trainer->engine->rank,
+                            announced > trainer->generation ? announced : 0);
+    up->busy_ns = trainer->engine->timing.busy_ns;
+    up->record = state->hold;
+    status = session_agree(trainer, false, up, &root, down, error);
+    if (!status && trainer->engine->rank == 0)
+        trainer->readiness = down->readiness;
+    if (!status && trainer->straggler)
+        straggler_step(trainer->straggler, down->busy_ns);
+    return status && !error->code
+               ? error_set(error, status, "the links broke while step %" PRIu64 " was committed",
+                           state->hold.step)
+               : status;
+}
+
+/* A round without a step, in which all units are compared. */
+static int compare_all(struct trainer *trainer, struct error *error)
+{
+    const struct engine *engine = trainer->engine;
+    const struct exchange_root root = {0};
+    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
+    AUTO_FREE struct exchange_down *down = malloc(sizeof(*down));
+
+    if (!up || !down)
+        return -ENOMEM;
+    state_check_run(engine->check, engine->plan, engine->rank, true);
+    int status = trainer->kernel->synchronize(trainer->device, error);
+    if (status)
+        return status;
+    step_record_init(&up->record, trainer->state->applied_step, 0, 0);
+    up->data_digest = dataset_digest(trainer->dataset).low;
+    return session_agree(trainer, true, up, &root, down, error);
+}
+
+/* A wrong bit in one replica may look like a run that diverges. That would end the job, so it is
+ * believed when all hold the same. */
+static int check_divergence(struct trainer *trainer, const struct step_record *record,
+                            struct error *error)
+{
+    struct error divergence = {0};
+
+    if (!divergence_check(&trainer->spec, record, &divergence))
+        return 0;
+    int status = compare_all(trainer, error);
+    if (!status)
+        *error = divergence;
+    return status ? status : divergence.code;
+}
+
+static int renew_engine(struct trainer *trainer, struct error *error)
+{
+    unsigned rank = trainer->engine->rank;
+
+    if (!engine_stale(trainer->engine))
+        return 0;
+    engine_free(trainer->engine);
+    trainer->engine = NULL;
+    int status = make_engine(trainer, rank, error);
+    assert(status || trainer->engine);
+    return status;
+}
+
+static int run_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
+{
+    unsigned frozen_before = trainer->state->freeze.frozen_layers;
+    uint64_t began_ns = clock_monotonic_ns();
+    int status = renew_engine(trainer, error);
+
+    if (!status) {
+        measure_pause(trainer, began_ns);
+        status = engine_compute(trainer->engine, error);
+    }
+    if (!status)
+        status = commit_step(trainer, down, error);
+    if (!status)
+        status = check_divergence(trainer, &down->record, error);
+    if (!status)
+        status = settle_into_generation(trainer);
+    if (status)
+        return status;
+    snapshot_release(trainer->snapshot);
+    engine_apply(trainer->engine, &down->record);
+    trainer->last_commit_ns = clock_monotonic_ns();
+    trainer->last_step_ns = trainer->last_commit_ns - began_ns;
+    if (!scribe_waits(trainer))
+        scribe_record(trainer, trainer->last_step_ns, down->slowest);
+    telling_progress(trainer, trainer->last_commit_ns - began_ns,
+                     down->switch_generation != 0 ||
+                         trainer->state->applied_step == trainer->spec.train.steps);
+    tell_freeze(trainer, frozen_before);
+    tell_divergence(trainer);
+    look_after_checkpoint(trainer, down);
+    return 0;
+}
+
+/* @slowest: of the last step, NULL where this generation has begun after it */
+static int evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
+                         struct error *error)
+{
+    if (!trainer->spec.evaluate.every)
+        return 0;
+    int status = renew_engine(trainer, error);
+    return status ? status : session_evaluate_last(trainer, slowest, error);
+}
+
+/* The commit said that @generation follows: its plan is here already, or about to be. */
+static enum session_outcome switch_over(struct trainer *trainer, uint64_t generation,
+                                        struct error *error)
+{
+    const struct plan *plan = orders_announced_plan(trainer, generation);
+
+    if (orders_stopping(trainer))
+        return SESSION_STOPPED;
+    if (!plan) {
+        error_set(error, -ETIMEDOUT,
+                  "the plan of generation %" PRIu64 ", announced at step %" PRIu64
+                  ", did not arrive from firnd",
+                  generation, trainer->state->applied_step);
+        return SESSION_BROKEN;
+    }
+    return plan->worker_count ? SESSION_SWITCH : session_finish(trainer, SESSION_LEFT, error);
+}
+
+enum session_outcome session_train(struct trainer *trainer, struct error *error)
+{
+    AUTO_FREE struct exchange_down *down = malloc(sizeof(*down));
+
+    if (!down) {
+        error_set(error, -ENOMEM, "no memory for a commit");
+        return SESSION_BROKEN;
+    }
+    bool stepped = false;
+    int status;
+    trainer->final_known = false;
+    trainer->last_step_ns = 0;
+    while (trainer->state->applied_step < trainer->spec.train.steps) {
+        orders_take(trainer, 0);
+        if (orders_stopping(trainer))
+            return SESSION_STOPPED;
+        stepped = true;
+        status = run_step(trainer, down, error);
+        if (status) {
+            if (!error->code)
+                error_set(error, status, "step %" PRIu64 " failed: %s",
+                          trainer->state->applied_step + 1, strerror(-status));
+            return orders_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
+        }
+        if (down->switch_generation && trainer->state->applied_step < trainer->spec.train.steps)
+            return switch_over(trainer, down->switch_generation, error);
+    }
+    status = evaluate_last(trainer, stepped ? down->slowest : NULL, error);
+    if (status)
+        return orders_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
+    return session_finish(trainer, SESSION_FINISHED, error);
+}

@@ -1,0 +1,422 @@
+#include "worker/session/trainer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/size_words.h"
+#include "checkpoint/read/reader.h"
+#include "worker/session/generation.h"
+#include "worker/state/handover.h"
+#include "worker/step/job_dataset.h"
+#include "worker/session/commands.h"
+#include "worker/session/metrics_writer.h"
+#include "worker/session/session.h"
+#include "worker/session/status_report.h"
+
+#define SPEC_FILE_MAX ((size_t)1 << 20)
+#define TELL_TIMEOUTS 2u /* failure_timeouts between two words on how far the data is read */
+
+/* ---- generations ---- */
+
+static enum worker_cause cause_of(const struct plan *plan, int status)
+{
+    if (plan->source != PLAN_SOURCE_CHECKPOINT)
+        return CAUSE_NONE;
+    if (status == -EHOSTUNREACH)
+        return CAUSE_CHECKPOINT_AWAY;
+    return checkpoint_is_lost(plan->restore_path, status) ? CAUSE_CHECKPOINT_LOST : CAUSE_NONE;
+}
+
+/* No other layout cures this: the job must not go on here. */
+static enum session_outcome refuse(struct trainer *trainer, const struct error *error)
+{
+    log_error("%s", error->text);
+    telling_status(trainer, WORKER_REFUSED, error->text);
+    return SESSION_STOPPED;
+}
+
+/* A file of the job's own cannot be read on this node. Another attempt meets the same file; another
+ * node may have a better one. */
+static bool lacks_input(const struct trainer *trainer, int status)
+{
+    return trainer->plan->source == PLAN_SOURCE_FRESH && trainer->spec.model.from[0] &&
+           status != -ENOMEM;
+}
+
+/* The state that the plan speaks of is not to be had. */
+static enum session_outcome without_state(struct trainer *trainer, int status,
+                                          const struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    const char *text = error->code ? error->text : strerror(-status);
+
+    if (orders_stopping(trainer))
+        return SESSION_STOPPED;
+    if (lacks_input(trainer, status))
+        return refuse(trainer, error);
+    log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
+    telling_cause(trainer, WORKER_STUCK, cause_of(plan, status), text);
+    orders_forget_planned(trainer);
+    return SESSION_BROKEN;
+}
+
+/* Everybody sees the same step so, and stops; who is told of it too late is stopped by firnd. This
+ * process stays until firnd, which may be away just now, has heard of it. */
+static enum session_outcome diverged(struct trainer *trainer, const struct error *error)
+{
+    log_error("%s", error->text);
+    telling_untold(trainer);
+    telling_cause(trainer, WORKER_REFUSED, CAUSE_DIVERGED, error->text);
+    orders_await_stop(trainer);
+    return SESSION_STOPPED;
+}
+
+/* What this slot holds is wrong, or may be: another place may hold what is right. Nobody else knows
+ * it, and firnd may be away just now: this process stays until firnd has heard and orders it to go.
+ */
+static enum session_outcome leave_service(struct trainer *trainer, const struct error *error)
+{
+    log_error("%s", error->text);
+    telling_status(trainer, WORKER_BAD, error->text);
+    orders_await_stop(trainer);
+    return SESSION_STOPPED;
+}
+
+static enum session_outcome broken(struct trainer *trainer, int status, const struct error *error)
+{
+    if (orders_stopping(trainer))
+        return SESSION_STOPPED;
+    if (status == -ECANCELED) /* before any link was up: the plan that replaces this one is here or
+                                 on its way */
+        return SESSION_BROKEN;
+    snapshot_release(trainer->snapshot);
+    if (status == -EDOM)
+        return diverged(trainer, error);
+    if (trainer->mesh)
+        mesh_abort(trainer->mesh, "this worker cannot go on");
+    if (status == -EUCLEAN) { /* nobody may go on from it, and STUCK says that there is none */
+        state_drop_all(trainer->state);
+        state_begin(trainer->state);
+    }
+    if (status == -EILSEQ)
+        return refuse(trainer, error);
+    if (status == -ENOTRECOVERABLE)
+        return leave_service(trainer, error);
+    log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
+                error->code ? error->text : strerror(-status));
+    telling_cause(trainer, WORKER_STUCK, status == -EUCLEAN ? CAUSE_STATE_DISPUTED : CAUSE_NONE,
+                  error->code ? error->text : "");
+    orders_forget_planned(trainer);
+    return SESSION_BROKEN;
+}
+
+/* Its state may be the last of some unit until the others have begun. */
+static enum session_outcome stepped_aside(struct trainer *trainer)
+{
+    log_info("generation %" PRIu64 " goes on without this worker, which keeps its state until that "
+             "has begun",
+             trainer->plan->generation);
+    telling_cause(trainer, WORKER_STUCK, CAUSE_LEFT_OUT, "");
+    orders_forget_planned(trainer);
+    return SESSION_BROKEN;
+}
+
+static int join(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    int status = generation_join(trainer, rank, error);
+
+    if (status)
+        return status;
+    return rank < trainer->plan->worker_count ? session_open(trainer, rank, error)
+                                              : scribe_exchange_histories(trainer, rank, error);
+}
+
+/* One generation from its plan to its end; the plan has become trainer->plan. */
+static enum session_outcome run_generation(struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    int rank = plan_find(plan, trainer->options->node, trainer->options->slot);
+    struct error error = {0};
+    int status;
+
+    status = generation_settle(trainer, &error);
+    if (status)
+        return broken(trainer, status, &error);
+    generation_close(trainer);
+    trainer->unreached.count = 0;
+    if (rank < 0)
+        return generation_steps_aside(trainer) ? stepped_aside(trainer) : SESSION_LEFT;
+    if (!generation_fits(trainer, (unsigned)rank, &error))
+        return broken(trainer, error.code, &error);
+    if (plan->planned) /* should the new generation never come up, this is what is known of this
+                          worker */
+        telling_status(trainer, WORKER_PREPARED, "");
+    if (generation_make_room(trainer, (unsigned)rank, &error))
+        return refuse(trainer, &error);
+    status = generation_obtain_state(trainer, (unsigned)rank, &error);
+    if (status)
+        return without_state(trainer, status, &error);
+    status = join(trainer, (unsigned)rank, &error);
+    if (status)
+        return broken(trainer, status, &error);
+    if ((unsigned)rank >= plan->worker_count) {
+        status = handover_await_release(plan, (unsigned)rank, trainer->mesh);
+        return status ? broken(trainer, status, &error) : SESSION_LEFT;
+    }
+    telling_status(trainer, WORKER_RUNNING, "");
+    enum session_outcome outcome = session_train(trainer, &error);
+    return outcome == SESSION_BROKEN ? broken(trainer, error.code, &error) : outcome;
+}
+
+static int train_generations(struct trainer *trainer)
+{
+    for (;;) {
+        struct plan *plan = orders_next_plan(trainer, UINT64_MAX);
+        if (!plan)
+            return -ECANCELED;
+        struct plan *old = trainer->plan;
+        trainer->plan = plan;
+        __atomic_store_n(&trainer->generation, plan->generation, __ATOMIC_RELEASE);
+        enum session_outcome outcome = run_generation(trainer);
+        plan_free(old);
+        switch (outcome) {
+        case SESSION_SWITCH:
+        case SESSION_BROKEN:
+            break;
+        case SESSION_LEFT:
+            telling_status(trainer, WORKER_LEFT, "");
+            return 0;
+        case SESSION_FINISHED:
+            telling_status(trainer, WORKER_FINISHED, "");
+            return 0;
+        case SESSION_STOPPED:
+            return -ECANCELED;
+        }
+    }
+}
+
+/* ---- start and end ---- */
+
+static int load_spec(struct trainer *trainer, struct error *error)
+{
+    const char *path = trainer->options->spec_path;
+    struct bytes text = {0};
+    AUTO_JSON json_t *tree = NULL;
+    int status = file_read(path, SPEC_FILE_MAX, &text, error);
+
+    if (!status)
+        status = json_parse((const char *)text.data, text.size_bytes, path, &tree, error);
+    if (!status)
+        status = job_spec_decode(tree, path, NULL, NULL, &trainer->spec, error);
+    bytes_done(&text);
+    return status;
+}
+
+static int open_kernel(struct trainer *trainer, struct error *error)
+{
+    static const enum kernel_precision precisions[] = {
+        [JOB_PRECISION_BF16] = KERNEL_PRECISION_BF16,
+        [JOB_PRECISION_TF32] = KERNEL_PRECISION_TF32,
+        [JOB_PRECISION_F32] = KERNEL_PRECISION_F32,
+    };
+    const struct worker_options *options = trainer->options;
+    const struct kernel_options device = {.index = options->device_index,
+                                          .thread_count = options->thread_count};
+    enum kernel_precision precision = options->device == KERNEL_BACKEND_CPU
+                                          ? KERNEL_PRECISION_F32
+                                          : precisions[trainer->spec.train.precision];
+    const struct kernel *kernel;
+    int status = kernel_backend(options->device, precision, &kernel, error);
+
+    if (!status)
+        status = kernel->open(&device, &trainer->device, error);
+    if (status)
+        return status;
+    trainer->kernel = kernel;
+    footprint_open(&trainer->footprint, kernel, trainer->device);
+    return 0;
+}
+
+static int open_state(struct trainer *trainer, struct error *error)
+{
+    const struct snapshot_options snapshots = {
+        .folder = trainer->options->checkpoint_dir,
+        .node = trainer->options->node,
+        .timeout_ns = trainer->options->failure_timeout_ns,
+    };
+    int status =
+        state_new(&trainer->spec, trainer->kernel, trainer->device, &trainer->state, error);
+
+    if (!status) {
+        trainer->state->thread_count = trainer->options->thread_count;
+        status = snapshot_new(trainer->state, &snapshots, &trainer->snapshot, error);
+    }
+    return status;
+}
+
+/* An operator has time to mend it before the first checkpoint is due. */
+static void try_checkpoints(struct trainer *trainer)
+{
+    struct error error = {0};
+
+    if (snapshot_try(trainer->snapshot, &error))
+        telling_checkpoint_alarm(trainer, &error);
+}
+
+/* ---- data ---- */
+
+struct data_reader {
+    struct trainer *trainer;
+    uint64_t told_ns; /* 0: nothing yet */
+    uint64_t began_ns;
+};
+
+/* Seldom enough for etcd, and often enough that nobody takes this worker for one that hangs. */
+static bool is_time_to_tell(const struct data_reader *reader, uint64_t now_ns)
+{
+    uint64_t pause_ns = TELL_TIMEOUTS * reader->trainer->options->failure_timeout_ns;
+
+    return now_ns >=
+           (reader->told_ns ? reader->told_ns + pause_ns : reader->began_ns + pause_ns / 4);
+}
+
+static void tell_reading(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    struct data_reader *reader = context;
+    uint64_t now_ns = clock_monotonic_ns();
+    char text[REPORT_TEXT_SIZE], done[SIZE_WORDS_SIZE], total[SIZE_WORDS_SIZE];
+
+    if (total_bytes && !is_time_to_tell(reader, now_ns))
+        return;
+    reader->told_ns = now_ns;
+    if (total_bytes)
+        snprintf(text, sizeof(text), "has read %s of %s", size_words(done_bytes, done),
+                 size_words(total_bytes, total));
+    else
+        snprintf(text, sizeof(text), "%s", REPORT_WAITS_FOR_READER);
+    log_info("the training data: this worker %s", text);
+    telling_cause(reader->trainer, WORKER_STARTING, CAUSE_READING, text);
+}
+
+static int open_data(struct trainer *trainer, struct error *error)
+{
+    const char *folder = trainer->options->digests_dir;
+    struct data_reader reader = {.trainer = trainer, .began_ns = clock_monotonic_ns()};
+    const struct dataset_listener listener = {.reading = tell_reading, .context = &reader};
+    int status = job_dataset_open(&trainer->spec, folder[0] ? folder : NULL, &listener,
+                                  &trainer->dataset, error);
+
+    if (!status && reader.told_ns) /* it reads no more */
+        telling_status(trainer, WORKER_STARTING, "");
+    if (!status && dataset_was_known(trainer->dataset))
+        log_info(
+            "the training data has not changed since a worker of this node read it: its digest "
+            "is kept in %s",
+            folder);
+    return status;
+}
+
+/* What the job wants of this node, beside a device. */
+static int open_job(struct trainer *trainer, struct error *error)
+{
+    int status = file_make_directories(trainer->options->job_dir, 0755, error);
+
+    if (!status)
+        status = open_state(trainer, error);
+    if (status)
+        return status;
+    try_checkpoints(trainer);
+    algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
+    nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
+    return open_data(trainer, error);
+}
+
+static int refused(struct trainer *trainer, int status, const struct error *error)
+{
+    if (status)
+        telling_status(trainer, WORKER_REFUSED, error->text);
+    return status;
+}
+
+/* A port that is taken, or a device that does not open, is nothing that speaks against the job:
+ * firnd tries again, and takes the slot out of service when that is in vain. */
+static int open_all(struct trainer *trainer, struct error *error)
+{
+    int status = mesh_listen(trainer->options->listen, &trainer->listener, error);
+
+    if (status)
+        return status;
+    telling_status(trainer, WORKER_STARTING, "");
+    status = refused(trainer, load_spec(trainer, error), error);
+    if (!status)
+        status = open_kernel(trainer, error);
+    return status ? status : refused(trainer, open_job(trainer, error), error);
+}
+
+static int trainer_init(struct trainer *trainer, const struct worker_options *options,
+                        struct error *error)
+{
+    *trainer =
+        (struct trainer){.options = options, .listener = -1, .cancel = -1, .validation_loss = NAN};
+    pthread_mutex_init(&trainer->lock, NULL);
+    if (getrandom(&trainer->instance, sizeof(trainer->instance), 0) != sizeof(trainer->instance))
+        return error_set(error, -EIO, "no random numbers from the kernel");
+    trainer->instance >>= 1; /* JSON integers are signed */
+    trainer->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (trainer->cancel < 0)
+        return error_set(error, -errno, "making an eventfd: %s", strerror(errno));
+    int status = control_server_start(options->socket_path, orders_observe, trainer,
+                                      &trainer->control, error);
+    /* From now on another firnd would find it: it no longer goes when the one that started it does.
+     */
+    if (!status && prctl(PR_SET_PDEATHSIG, 0))
+        status = error_set(error, -errno, "prctl: %s", strerror(errno));
+    return status;
+}
+
+static void trainer_done(struct trainer *trainer)
+{
+    if (trainer->snapshot)
+        generation_close(trainer);
+    close_descriptor(&trainer->listener); /* while the socket tells firnd whose port it is */
+    control_server_stop(trainer->control);
+    snapshot_free(trainer->snapshot);
+    metrics_close(trainer->metrics);
+    dataset_close(trainer->dataset);
+    state_free(trainer->state);
+    algorithms_done(&trainer->algorithms);
+    nccl_use_done(&trainer->nccl);
+    if (trainer->kernel)
+        trainer->kernel->close(trainer->device);
+    plan_free(trainer->plan);
+    plan_free(trainer->pending);
+    close_descriptor(&trainer->cancel);
+    pthread_mutex_destroy(&trainer->lock);
+}
+
+int trainer_run(const struct worker_options *options, struct error *error)
+{
+    AUTO_FREE struct trainer *trainer = malloc(sizeof(*trainer));
+    int status;
+
+    if (!trainer)
+        return error_set(error, -ENOMEM, "no memory for a worker");
+    status = trainer_init(trainer, options, error);
+    if (!status)
+        status = open_all(trainer, error);
+    if (!status)
+        status = train_generations(trainer);
+    trainer_done(trainer);
+    return status;
+}

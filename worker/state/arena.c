@@ -1,0 +1,167 @@
+#include "worker/state/arena.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#define WATCHED true /* the sanitizer watches the ends of allocations, not of parts */
+#else
+#define WATCHED false
+#endif
+#define SPARE_BYTES     ((size_t)8 << 20) /* of the host that may be held for nothing */
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define ALIGNMENT_BYTES ((size_t)256) /* as a GPU's own allocations have it */
+
+struct arena {
+    const struct kernel *kernel;
+    struct kernel_device *device;
+    char *memory;
+    size_t room_bytes; /* allocated; what of it is beyond size_bytes has no pages */
+    size_t size_bytes, used_bytes;
+    size_t dirty_bytes; /* from the start on: what parts have written */
+    void **apart;       /* parts that are allocations of their own */
+    unsigned apart_count, apart_room;
+};
+
+int arena_new(const struct kernel *kernel, struct kernel_device *device, struct arena **ret_arena)
+{
+    struct arena *arena = calloc(1, sizeof(*arena));
+
+    if (!arena)
+        return -ENOMEM;
+    *arena = (struct arena){.kernel = kernel, .device = device};
+    *ret_arena = arena;
+    return 0;
+}
+
+void arena_drop(struct arena *arena)
+{
+    assert(arena->used_bytes == 0);
+    arena->kernel->release(arena->device, arena->memory);
+    arena->memory = NULL;
+    arena->room_bytes = arena->size_bytes = arena->dirty_bytes = 0;
+}
+
+void arena_free(struct arena *arena)
+{
+    if (!arena)
+        return;
+    arena_end(arena);
+    arena_drop(arena);
+    free(arena->apart);
+    free(arena);
+}
+
+size_t arena_part_bytes(size_t size_bytes)
+{
+    return size_bytes > SIZE_MAX - (ALIGNMENT_BYTES - 1)
+               ? SIZE_MAX
+               : (size_bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+}
+
+/* The pages beyond @size_bytes go back to the system where memory is everybody's; those that stay
+ * need not be made again. */
+static void trim(struct arena *arena, size_t size_bytes)
+{
+    size_t kept_bytes = (size_bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    if (!arena->kernel->host_memory || arena->size_bytes < kept_bytes + SPARE_BYTES)
+        return;
+    /* What is not a whole page may be another block's, too. */
+    uintptr_t begin = ((uintptr_t)arena->memory + kept_bytes + page_bytes - 1) / page_bytes;
+    uintptr_t end = ((uintptr_t)arena->memory + arena->size_bytes) / page_bytes;
+    if (madvise((void *)(begin * page_bytes), (end - begin) * page_bytes, MADV_DONTNEED))
+        return; /* it stays held, and zeroed or dirty as it is */
+    arena->size_bytes = kept_bytes;
+    arena->dirty_bytes = MIN(arena->dirty_bytes, kept_bytes);
+}
+
+/* Of what was trimmed before: all pages are there again, zeroed. */
+static int regrow(struct arena *arena, size_t size_bytes, struct error *error)
+{
+    arena->kernel->zero(arena->device, arena->memory + arena->size_bytes,
+                        size_bytes - arena->size_bytes);
+    arena->size_bytes = size_bytes;
+    return arena->kernel->synchronize(arena->device, error);
+}
+
+int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error)
+{
+    assert(arena->used_bytes == 0 && arena->apart_count == 0);
+    if (arena->kernel->host_memory && WATCHED)
+        return 0;
+    if (size_bytes <= arena->size_bytes) {
+        trim(arena, size_bytes);
+        return 0;
+    }
+    if (size_bytes <= arena->room_bytes)
+        return regrow(arena, size_bytes, error);
+    arena_drop(arena);
+    if (size_bytes == 0)
+        return 0;
+    if (arena->kernel->allocate(arena->device, size_bytes, (void **)&arena->memory))
+        return error_set(error, -ENOMEM, "no %zu MiB of the device for a generation",
+                         size_bytes >> 20);
+    arena->room_bytes = arena->size_bytes = size_bytes;
+    return 0;
+}
+
+int arena_begin(struct arena *arena, size_t size_bytes, struct error *error)
+{
+    int status = arena_reserve(arena, size_bytes, error);
+
+    if (status || arena->dirty_bytes == 0)
+        return status;
+    arena->kernel->zero(arena->device, arena->memory, MIN(arena->dirty_bytes, arena->size_bytes));
+    arena->dirty_bytes = 0;
+    return arena->kernel->synchronize(arena->device, error);
+}
+
+static int take_apart(struct arena *arena, size_t size_bytes, void **ret_memory)
+{
+    if (arena->apart_count == arena->apart_room) {
+        unsigned room = MAX(64u, 2 * arena->apart_room);
+        void **grown = realloc(arena->apart, room * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        arena->apart = grown;
+        arena->apart_room = room;
+    }
+    int status = arena->kernel->allocate(arena->device, size_bytes, ret_memory);
+
+    if (!status)
+        arena->apart[arena->apart_count++] = *ret_memory;
+    return status;
+}
+
+int arena_take(struct arena *arena, size_t size_bytes, void **ret_memory)
+{
+    size_t part_bytes = arena_part_bytes(size_bytes);
+
+    if (part_bytes > arena->size_bytes - arena->used_bytes)
+        return take_apart(arena, size_bytes, ret_memory);
+    *ret_memory = arena->memory + arena->used_bytes;
+    arena->used_bytes += part_bytes;
+    return 0;
+}
+
+void arena_end(struct arena *arena)
+{
+    while (arena->apart_count > 0)
+        arena->kernel->release(arena->device, arena->apart[--arena->apart_count]);
+    arena->dirty_bytes = MAX(arena->dirty_bytes, arena->used_bytes);
+    arena->used_bytes = 0;
+}
+
+size_t arena_held_bytes(const struct arena *arena)
+{
+    return arena->size_bytes;
+}
+
+size_t arena_room_bytes(const struct arena *arena)
+{
+    return arena->room_bytes;
+}

@@ -1,0 +1,357 @@
+#include "worker/state/state.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/hex.h"
+#include "base/json.h"
+
+#define DIGEST_DIGITS 16u
+
+static struct model_rope_scaling rope_scaling(const struct job_spec *spec)
+{
+    static const enum model_rope types[] = {[JOB_ROPE_PLAIN] = MODEL_ROPE_PLAIN,
+                                            [JOB_ROPE_LINEAR] = MODEL_ROPE_LINEAR,
+                                            [JOB_ROPE_LLAMA3] = MODEL_ROPE_LLAMA3};
+
+    return (struct model_rope_scaling){
+        .type = types[spec->model.rope_scaling.type],
+        .factor = spec->model.rope_scaling.factor,
+        .low_frequency_factor = spec->model.rope_scaling.low_frequency_factor,
+        .high_frequency_factor = spec->model.rope_scaling.high_frequency_factor,
+        .original_context = spec->model.rope_scaling.original_context,
+    };
+}
+
+int state_model(const struct job_spec *spec, struct model_spec *ret_model, struct error *error)
+{
+    struct model_spec model = {
+        .layers = spec->model.layers,
+        .width = spec->model.width,
+        .heads = spec->model.heads,
+        .context = spec->model.context,
+        .vocab = spec->model.vocab,
+        .tied = spec->model.tied,
+        .kv_heads = spec->model.kv_heads,
+        .head_width = spec->model.head_width,
+        .hidden = spec->model.hidden,
+        .qkv_bias = spec->model.qkv_bias,
+        .qk_norm = spec->model.qk_norm,
+        .rope_theta = spec->model.rope_theta,
+        .rope_scaling = rope_scaling(spec),
+        .norm_epsilon = spec->model.norm_epsilon,
+    };
+    int status = model_family_named(spec->model.family, &model.family, error);
+
+    if (!status)
+        status = model_spec_check(&model, error);
+    if (!status)
+        *ret_model = model;
+    return status;
+}
+
+int state_new(const struct job_spec *spec, const struct kernel *kernel,
+              struct kernel_device *device, struct state **ret_state, struct error *error)
+{
+    struct model_spec model;
+    int status = state_model(spec, &model, error);
+    if (status)
+        return status;
+
+    unsigned unit_count = model_unit_count(&model);
+    struct state *state = calloc(1, sizeof(*state));
+    if (!state)
+        return error_set(error, -ENOMEM, "no memory for the training state");
+    *state = (struct state){
+        .spec = spec, .model = model, .kernel = kernel, .device = device, .thread_count = 1};
+    freeze_init(&state->freeze);
+    state->units = calloc(unit_count, sizeof(*state->units));
+    state->step_tensors =
+        calloc((size_t)unit_count * UNIT_TENSORS_MAX, sizeof(*state->step_tensors));
+    if (!state->units || !state->step_tensors || arena_new(kernel, device, &state->arena) ||
+        pinned_new(kernel, device, &state->pinned)) {
+        state_free(state);
+        return error_set(error, -ENOMEM, "no memory for the training state");
+    }
+    state->unit_count = unit_count;
+    for (unsigned unit = 0; unit < unit_count; unit++)
+        model_unit_layout(&state->model, unit, &state->units[unit].layout);
+    *ret_state = state;
+    return 0;
+}
+
+void state_free(struct state *state)
+{
+    if (!state)
+        return;
+    if (state->units)
+        state_drop_all(state);
+    arena_free(state->arena);
+    pinned_free(state->pinned);
+    free(state->units);
+    free(state->step_tensors);
+    free(state);
+}
+
+unsigned state_frozen_units(const struct state *state)
+{
+    return model_frozen_units(&state->model, state->freeze.frozen_layers);
+}
+
+bool state_tied(const struct state *state)
+{
+    return state->model.tied && state->freeze.frozen_layers == 0;
+}
+
+bool state_mirrored(const struct state *state, const struct unit_tensor *tensor)
+{
+    return tensor->mirror && state_tied(state);
+}
+
+static void drop_moments(struct state *state, struct state_unit *unit)
+{
+    state->kernel->release(state->device, unit->first_moment);
+    state->kernel->release(state->device, unit->second_moment);
+    unit->first_moment = unit->second_moment = NULL;
+}
+
+void state_drop_unit(struct state *state, unsigned index)
+{
+    struct state_unit *unit = &state->units[index];
+
+    if (unit->weights != unit->parameters)
+        state->kernel->release(state->device, unit->weights);
+    state->kernel->release(state->device, unit->parameters);
+    unit->parameters = NULL;
+    unit->weights = NULL;
+    drop_moments(state, unit);
+    unit->held = unit->reserved = false;
+}
+
+void state_drop_all(struct state *state)
+{
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        state_drop_unit(state, unit);
+}
+
+static int take_weights(struct state *state, struct state_unit *unit)
+{
+    size_t size_bytes = unit->layout.count * state->kernel->activation_size;
+
+    if (state->kernel->activation_size == sizeof(float)) {
+        unit->weights = unit->parameters;
+        return 0;
+    }
+    return state->kernel->allocate(state->device, size_bytes, &unit->weights);
+}
+
+void state_make_weights(struct state *state, unsigned index)
+{
+    struct state_unit *unit = &state->units[index];
+
+    if (unit->weights != unit->parameters)
+        state->kernel->weights(state->device, unit->weights, unit->parameters, unit->layout.count);
+}
+
+int state_reserve_unit(struct state *state, unsigned index, bool trained, struct error *error)
+{
+    struct state_unit *unit = &state->units[index];
+    size_t size_bytes = unit->layout.count * sizeof(float);
+
+    if (unit->held || (unit->reserved && (unit->first_moment || !trained)))
+        return 0;
+    state_drop_unit(state, index);
+    if (state->kernel->allocate(state->device, size_bytes, (void **)&unit->parameters) ||
+        take_weights(state, unit) ||
+        (trained &&
+         (state->kernel->allocate(state->device, size_bytes, (void **)&unit->first_moment) ||
+          state->kernel->allocate(state->device, size_bytes, (void **)&unit->second_moment)))) {
+        state_drop_unit(state, index);
+        return error_set(error, -ENOMEM, "no memory for unit %u (%zu MiB)", index,
+                         size_bytes * (trained ? 3 : 1) >> 20);
+    }
+    unit->reserved = true;
+    return 0;
+}
+
+int state_take_unit(struct state *state, unsigned index, struct error *error)
+{
+    struct state_unit *unit = &state->units[index];
+    bool trained = index >= state_frozen_units(state);
+
+    if (unit->held)
+        state_drop_unit(state, index);
+    int status = state_reserve_unit(state, index, trained, error);
+    if (status)
+        return status;
+    if (!trained)
+        drop_moments(state, unit);
+    unit->reserved = false;
+    unit->held = true;
+    return 0;
+}
+
+void state_begin(struct state *state)
+{
+    state->applied_step = 0;
+    state->data_digest = 0;
+    state->holds = false;
+    freeze_init(&state->freeze);
+    memset(&state->committed, 0, sizeof(state->committed));
+}
+
+json_t *state_encode(const struct state *state)
+{
+    char digest[DIGEST_DIGITS + 1];
+
+    hex_text(state->data_digest, DIGEST_DIGITS, digest);
+    return json_pack("{s:o, s:s}", "freeze", freeze_encode(&state->freeze, state->model.layers),
+                     "data", digest);
+}
+
+int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_freeze,
+                 uint64_t *ret_data_digest, struct error *error)
+{
+    char digest[DIGEST_DIGITS + 1];
+    json_t *freeze;
+    int status = json_get_object(tree, "freeze", &freeze, error);
+
+    *ret_data_digest = 0;
+    if (!status)
+        status = freeze_decode(freeze, layers, ret_freeze, error);
+    if (status || !json_has(tree, "data")) /* checkpoints of earlier versions do not have it */
+        return status;
+    status = json_get_text(tree, "data", digest, sizeof(digest), error);
+    if (!status &&
+        (strlen(digest) != DIGEST_DIGITS || !hex_parse(digest, DIGEST_DIGITS, ret_data_digest)))
+        status =
+            error_set(error, -EINVAL, "\"data\" must have %u hexadecimal digits", DIGEST_DIGITS);
+    return status;
+}
+
+/* A unit's initial parameters, by way of the host where the device has memory of its own. */
+static int initialize_unit(struct state *state, unsigned index)
+{
+    struct state_unit *unit = &state->units[index];
+    size_t count = unit->layout.count;
+    uint64_t seed = state->spec->train.seed;
+
+    if (state->kernel->host_memory) {
+        model_unit_initialize(&state->model, index, seed, state->thread_count, unit->parameters);
+        return 0;
+    }
+    AUTO_FREE float *host = malloc(count * sizeof(float));
+    if (!host)
+        return -ENOMEM;
+    model_unit_initialize(&state->model, index, seed, state->thread_count, host);
+    state->kernel->upload(state->device, unit->parameters, host, count * sizeof(float));
+    return 0;
+}
+
+int state_initialize(struct state *state, unsigned first, unsigned count, struct error *error)
+{
+    state_begin(state);
+    for (unsigned unit = first; unit < first + count; unit++) {
+        int status = state_take_unit(state, unit, error);
+        if (!status && initialize_unit(state, unit))
+            status = error_set(error, -ENOMEM, "no memory to initialize unit %u", unit);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+/* The factor that brings the global norm down to the clip. */
+static float clip_scale(const struct job_spec *spec, const struct step_record *record)
+{
+    double norm = step_record_norm(record), clip = spec->train.optimizer.clip;
+
+    if (clip <= 0 || !(norm > clip))
+        return 1.0f;
+    return (float)(clip / norm);
+}
+
+/* Which random numbers round a tensor: its place in the model, the same on every layout. Units had
+ * six tensors at most once, and the streams that jobs of then have stay theirs. */
+static uint64_t rounding_stream(const struct state *state, unsigned index, unsigned tensor)
+{
+    const unsigned first = 6;
+
+    if (tensor < first)
+        return (uint64_t)index * first + tensor;
+    return (uint64_t)state->unit_count * first + (uint64_t)index * UNIT_TENSORS_MAX + tensor;
+}
+
+/* Returns how many. */
+static unsigned list_tensors(const struct state *state, unsigned index, const float *gradient,
+                             struct kernel_adamw_tensor *tensors)
+{
+    const struct state_unit *unit = &state->units[index];
+
+    for (unsigned i = 0; i < unit->layout.tensor_count; i++) {
+        const struct unit_tensor *tensor = &unit->layout.tensors[i];
+        tensors[i] = (struct kernel_adamw_tensor){
+            .parameter = unit->parameters + tensor->offset,
+            .first_moment = unit->first_moment + tensor->offset,
+            .second_moment = unit->second_moment + tensor->offset,
+            .gradient = gradient + tensor->offset,
+            .weight = (char *)unit->weights + tensor->offset * state->kernel->activation_size,
+            .count = tensor->count,
+            .stream = rounding_stream(state, index, i),
+            .decay = tensor->decay};
+    }
+    return unit->layout.tensor_count;
+}
+
+static void optimize(struct state *state, const struct step_record *record, float *const *gradients)
+{
+    const struct job_spec *spec = state->spec;
+    const struct kernel_adamw options = {
+        .lr = (float)job_spec_learning_rate(spec, record->step),
+        .beta1 = (float)spec->train.optimizer.beta1,
+        .beta2 = (float)spec->train.optimizer.beta2,
+        .epsilon = (float)spec->train.optimizer.epsilon,
+        .weight_decay = (float)spec->train.optimizer.weight_decay,
+        .gradient_scale = clip_scale(spec, record),
+        .step = record->step,
+    };
+    unsigned frozen = state_frozen_units(state), count = 0;
+
+    for (unsigned unit = frozen; unit < state->unit_count; unit++)
+        if (gradients[unit])
+            count += list_tensors(state, unit, gradients[unit], state->step_tensors + count);
+    state->kernel->adamw(state->device, state->step_tensors, count, &options);
+}
+
+void state_apply(struct state *state, const struct step_record *record, float *const *gradients)
+{
+    assert(record->step == state->applied_step + 1);
+    if (step_record_finite(record))
+        optimize(state, record, gradients);
+    state->applied_step = record->step;
+    state->committed = *record;
+    state->holds = false;
+    freeze_step(&state->freeze, state->spec, record);
+    for (unsigned unit = 0; unit < state_frozen_units(state); unit++)
+        drop_moments(state, &state->units[unit]);
+}
+
+void state_list_held(const struct state *state, bool *ret_held)
+{
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        ret_held[unit] = state->units[unit].held;
+}
+
+void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,
+                      unsigned *ret_count)
+{
+    unsigned first = from, end;
+
+    while (first < state->unit_count && !state->units[first].held)
+        first++;
+    for (end = first; end < state->unit_count && state->units[end].held;)
+        end++;
+    *ret_first = first;
+    *ret_count = end - first;
+}

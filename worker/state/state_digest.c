@@ -1,0 +1,99 @@
+#include "worker/state/state_digest.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TENSORS_OF_UNIT 3u /* parameters and two moments */
+
+struct state_check {
+    const struct state *state;
+    struct kernel_flat_tensor *tensors; /* unit_count * TENSORS_OF_UNIT; the digests too */
+    uint64_t *made;
+    struct unit_digests digests;
+};
+
+int state_check_new(const struct state *state, struct state_check **ret_check)
+{
+    struct state_check *check = calloc(1, sizeof(*check));
+    size_t tensors_max = (size_t)state->unit_count * TENSORS_OF_UNIT;
+
+    if (!check)
+        return -ENOMEM;
+    check->state = state;
+    check->tensors = calloc(tensors_max, sizeof(*check->tensors));
+    check->made = calloc(tensors_max, sizeof(*check->made));
+    if (!check->tensors || !check->made) {
+        state_check_free(check);
+        return -ENOMEM;
+    }
+    *ret_check = check;
+    return 0;
+}
+
+void state_check_free(struct state_check *check)
+{
+    if (!check)
+        return;
+    free(check->tensors);
+    free(check->made);
+    free(check);
+}
+
+static bool is_compared(const struct state_check *check, const struct plan *plan, unsigned rank,
+                        unsigned unit, bool all)
+{
+    const struct state *state = check->state;
+    bool in_turn = all || unit == state->applied_step % state->unit_count;
+
+    return in_turn && plan_keeps(plan, rank, unit) && !state->spec->elastic.mixed_devices &&
+           (plan->replica_count > 1 || plan->shadow_count > 0);
+}
+
+/* A frozen unit has no moments. */
+static size_t list_unit(const struct state_unit *unit, struct kernel_flat_tensor *tensors)
+{
+    const float *values[TENSORS_OF_UNIT] = {unit->parameters, unit->first_moment,
+                                            unit->second_moment};
+
+    for (unsigned i = 0; i < TENSORS_OF_UNIT; i++)
+        tensors[i] = (struct kernel_flat_tensor){values[i], values[i] ? unit->layout.count : 0};
+    return TENSORS_OF_UNIT;
+}
+
+/* An odd factor loses nothing: another digest of one tensor is another one of the unit. */
+static uint64_t combine(const uint64_t *made)
+{
+    uint64_t digest = 0;
+
+    for (unsigned i = 0; i < TENSORS_OF_UNIT; i++)
+        digest = digest * 0x9e3779b97f4a7c15u + made[i];
+    return digest;
+}
+
+void state_check_run(struct state_check *check, const struct plan *plan, unsigned rank, bool all)
+{
+    const struct state *state = check->state;
+    size_t count = 0;
+
+    memset(&check->digests, 0, sizeof(check->digests));
+    for (unsigned unit = 0; unit < state->unit_count; unit++) {
+        check->digests.known[unit] = is_compared(check, plan, rank, unit, all);
+        if (check->digests.known[unit])
+            count += list_unit(&state->units[unit], check->tensors + count);
+    }
+    if (count == 0)
+        return;
+    state->kernel->digests(state->device, check->tensors, count, check->made);
+    count = 0;
+    for (unsigned unit = 0; unit < state->unit_count; unit++) {
+        if (!check->digests.known[unit])
+            continue;
+        check->digests.values[unit] = combine(check->made + count);
+        count += TENSORS_OF_UNIT;
+    }
+}
+
+const struct unit_digests *state_check_digests(const struct state_check *check)
+{
+    return &check->digests;
+}

@@ -1,0 +1,284 @@
+#include "worker/step/engine.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "worker/step/job_dataset.h"
+#include "worker/step/memory.h"
+#include "worker/step/pipeline.h"
+#include "worker/step/reduction.h"
+#include "worker/step/shadow.h"
+#include "worker/checkpoint/snapshot.h"
+#include "worker/step/gradient_norm.h"
+#include "worker/state/state_digest.h"
+#include "worker/step/tied_embedding.h"
+
+bool engine_evaluates(const struct job_spec *spec, uint64_t step)
+{
+    if (!spec->evaluate.every)
+        return false;
+    return step == 1 || step % spec->evaluate.every == 0 || step == spec->train.steps;
+}
+
+bool engine_stale(const struct engine *engine)
+{
+    return engine->trained_from != state_frozen_units(engine->state);
+}
+
+/* Where this rank stands: its range of units and of lanes, and what runs in a step. */
+static void place(struct engine *engine)
+{
+    const struct plan *plan = engine->plan;
+    const struct job_spec *spec = engine->state->spec;
+
+    engine->replica = engine->rank / plan->stage_count;
+    engine->stage_index = engine->rank % plan->stage_count;
+    engine->first_unit = plan->stage_first_unit[engine->stage_index];
+    engine->unit_count = plan->stage_first_unit[engine->stage_index + 1] - engine->first_unit;
+    engine->lanes.first = plan->replica_first_lane[engine->replica];
+    engine->lanes.count = plan->replica_first_lane[engine->replica + 1] - engine->lanes.first;
+    engine->micro_batch_count = engine->lanes.count * spec->train.micro_batches_per_lane;
+    engine->trained_from = state_frozen_units(engine->state);
+    engine->position = (struct schedule_position){
+        .stage = engine->stage_index,
+        .stage_count = plan->stage_count,
+        .micro_batch_count = engine->micro_batch_count,
+        .backward = engine->first_unit + engine->unit_count > engine->trained_from,
+    };
+}
+
+static int make_buffers(struct engine *engine)
+{
+    const struct job_spec *spec = engine->state->spec;
+    size_t tokens = (size_t)spec->train.micro_batch * spec->model.context;
+
+    engine->tokens = calloc(tokens, sizeof(int32_t));
+    engine->targets = calloc(tokens, sizeof(int32_t));
+    engine->weights = calloc(engine->unit_count, sizeof(*engine->weights));
+    if (!engine->tokens || !engine->targets || !engine->weights)
+        return -ENOMEM;
+    for (unsigned i = 0; i < engine->unit_count; i++) {
+        state_make_weights(engine->state, engine->first_unit + i);
+        engine->weights[i] = engine->state->units[engine->first_unit + i].weights;
+    }
+    return 0;
+}
+
+/* Everything that travels in a step has its place among the departures at most once. */
+static int make_links(struct engine *engine)
+{
+    int status = departures_new(schedule_slots(&engine->position) + 2 * engine->unit_count + 2,
+                                engine->routes->guard, &engine->departures);
+
+    if (!status)
+        status = pipeline_open(engine);
+    if (!status)
+        status = reduction_new(engine, &engine->reduction);
+    return status ? status : tie_new(engine, &engine->tie);
+}
+
+/* What a commit applies: the stage's own gradients and those of the copies that are kept here. */
+static int make_shadow(struct engine *engine)
+{
+    unsigned unit_count = engine->state->unit_count;
+    int status = shadow_new(engine, &engine->shadow);
+
+    if (status)
+        return status;
+    engine->applied = calloc(unit_count, sizeof(*engine->applied));
+    if (!engine->applied)
+        return -ENOMEM;
+    for (unsigned unit = 0; engine->shadow && unit < unit_count; unit++)
+        engine->applied[unit] = shadow_gradients(engine->shadow)[unit];
+    for (unsigned i = 0; i < engine->unit_count; i++)
+        if (engine->first_unit + i >= engine->trained_from)
+            engine->applied[engine->first_unit + i] = gradients_reduced(engine->gradients)[i];
+    return 0;
+}
+
+static int make_stage(struct engine *engine, struct error *error)
+{
+    struct stage_options options = {
+        .kernel = engine->state->kernel,
+        .device = engine->state->device,
+        .spec = &engine->state->model,
+        .first_unit = engine->first_unit,
+        .unit_count = engine->unit_count,
+        .batch = engine->state->spec->train.micro_batch,
+        .slots = schedule_slots(&engine->position),
+        .recompute = memory_recompute(engine->plan),
+    };
+    size_t size_bytes = stage_memory_bytes(&options);
+
+    if (size_bytes == SIZE_MAX || arena_take(engine->state->arena, size_bytes, &options.memory))
+        return error_set(error, -ENOMEM, "no %zu MiB of the device for activations",
+                         size_bytes >> 20);
+    return stage_new(&options, &engine->stage, error);
+}
+
+static int begin_arena(struct engine *engine, struct error *error)
+{
+    const struct memory_need need =
+        memory_need(engine->state, engine->plan, engine->rank, reduction_on_device(engine));
+    size_t size_bytes = memory_arena_bytes(&need);
+
+    return size_bytes == SIZE_MAX
+               ? error_set(error, -ENOMEM, "no device has what a generation needs")
+               : arena_begin(engine->state->arena, size_bytes, error);
+}
+
+int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,
+               unsigned rank, const struct routes *routes, struct engine **ret_engine,
+               struct error *error)
+{
+    struct engine *engine = calloc(1, sizeof(*engine));
+    int status;
+
+    if (!engine)
+        return error_set(error, -ENOMEM, "no memory for a generation");
+    *engine = (struct engine){.state = state,
+                              .dataset = dataset,
+                              .plan = plan,
+                              .rank = rank,
+                              .routes = routes,
+                              .mesh = routes->mesh};
+    place(engine);
+    status = begin_arena(engine, error);
+    if (!status)
+        status = make_stage(engine, error);
+    if (!status)
+        status = gradients_new(state, engine->first_unit, engine->unit_count,
+                               state->spec->train.lanes, engine->lanes, &engine->gradients, error);
+    if (!status && (status = make_buffers(engine)) == 0 && (status = make_links(engine)) == 0)
+        status = make_shadow(engine);
+    if (!status)
+        status = squares_new(state, &engine->squares);
+    if (!status)
+        status = state_check_new(state, &engine->check);
+    if (status) {
+        engine_free(engine);
+        return error && error->code
+                   ? status
+                   : error_set(error, status, "no memory for the buffers of a generation");
+    }
+    *ret_engine = engine;
+    return 0;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (!engine)
+        return;
+    if (engine->departures)
+        departures_drop(engine->departures);
+    pipeline_close(engine);
+    reduction_free(engine->reduction);
+    tie_free(engine->tie);
+    shadow_free(engine->shadow);
+    departures_free(engine->departures);
+    squares_free(engine->squares);
+    state_check_free(engine->check);
+    free(engine->weights);
+    free(engine->tokens);
+    free(engine->targets);
+    free(engine->applied);
+    gradients_free(engine->gradients);
+    stage_free(engine->stage);
+    arena_end(engine->state->arena);
+    pinned_turn(engine->state->pinned);
+    free(engine);
+}
+
+/* Of tokens that count. Where none does, every loss and every gradient is 0 whatever the scale. */
+static float loss_scale(const struct engine *engine, uint64_t step)
+{
+    uint64_t counted = job_dataset_counted(engine->state->spec, engine->dataset, step);
+
+    return counted > 0 ? (float)(1.0 / (double)counted) : 0.0f;
+}
+
+static void begin_record(struct engine *engine)
+{
+    struct state *state = engine->state;
+    uint64_t step = state->applied_step + 1;
+
+    state->holds = false;
+    step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
+    state->hold.evaluated = engine_evaluates(state->spec, step);
+    engine->loss_scale = loss_scale(engine, step);
+}
+
+static int links_broke(const struct engine *engine, int status, struct error *error)
+{
+    struct mesh_fault fault;
+
+    mesh_fault(engine->mesh, &fault);
+    return error_set(error, status, "step %llu: the links of generation %llu broke%s%s",
+                     (unsigned long long)engine->state->hold.step,
+                     (unsigned long long)engine->plan->generation, fault.failed ? ": " : "",
+                     fault.failed ? fault.text : "");
+}
+
+int engine_compute(struct engine *engine, struct error *error)
+{
+    struct mesh_statistics before, after;
+    uint64_t began_ns = clock_monotonic_ns();
+    int status;
+
+    mesh_statistics(engine->mesh, &before);
+    begin_record(engine);
+    status = reduction_expect(engine->reduction);
+    if (!status)
+        status = shadow_begin(engine->shadow);
+    if (!status)
+        status = pipeline_run(engine);
+    if (!status)
+        status = reduction_finish(engine->reduction);
+    if (!status)
+        status = tie_exchange(engine->tie);
+    if (!status)
+        status = shadow_reduced(engine->shadow);
+    if (!status)
+        status = shadow_await(engine->shadow);
+    if (status)
+        return links_broke(engine, status, error);
+    squares_record(engine->squares, engine->plan, engine->rank, engine->applied,
+                   &engine->state->hold);
+    state_check_run(engine->check, engine->plan, engine->rank,
+                    snapshot_due(engine->state->spec, engine->state->applied_step));
+    status = engine->state->kernel->synchronize(engine->state->device, error);
+    if (status)
+        return status;
+    engine->state->holds = true;
+    mesh_statistics(engine->mesh, &after);
+    engine->timing.wait_ns = after.wait_ns - before.wait_ns;
+    engine->timing.compute_ns = clock_monotonic_ns() - began_ns - engine->timing.wait_ns;
+    return 0;
+}
+
+int engine_evaluate(struct engine *engine, struct error *error)
+{
+    struct state *state = engine->state;
+
+    state->holds = false;
+    step_record_init(&state->hold, state->applied_step + 1, 0, state->spec->train.lanes);
+    state->hold.evaluated = true;
+    int status = pipeline_evaluate(engine);
+    return status ? error_set(error, status,
+                              "the links of generation %llu broke while the model was evaluated",
+                              (unsigned long long)engine->plan->generation)
+                  : state->kernel->synchronize(state->device, error);
+}
+
+void engine_apply(struct engine *engine, const struct step_record *record)
+{
+    state_apply(engine->state, record, engine->applied);
+}
+
+void engine_drop_others(struct engine *engine)
+{
+    for (unsigned unit = 0; unit < engine->state->unit_count; unit++)
+        if (!plan_keeps(engine->plan, engine->rank, unit))
+            state_drop_unit(engine->state, unit);
+}

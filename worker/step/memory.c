@@ -1,0 +1,152 @@
+#include "worker/step/memory.h"
+
+#include <errno.h>
+
+#include "comm/reduce/lane_tree.h"
+#include "elastic/plan/one_f_one_b.h"
+#include "worker/step/gradients.h"
+#include "worker/step/reduction.h"
+
+/* A worker that is new learns from its givers what is frozen; the plan knows it, or less of it. */
+static unsigned frozen_units(const struct state *state, const struct plan *plan)
+{
+    return model_frozen_units(&state->model, MAX(state->freeze.frozen_layers, plan->frozen_layers));
+}
+
+/* Beside the parameters a unit has weights where activations are not f32, and moments when it is
+ * trained. */
+static size_t unit_state_bytes(const struct state *state, const struct plan *plan, unsigned unit)
+{
+    size_t count = state->units[unit].layout.count, activation = state->kernel->activation_size;
+    size_t arrays = unit >= frozen_units(state, plan) ? 3 : 1;
+
+    return count * (arrays * sizeof(float) + (activation == sizeof(float) ? 0 : activation));
+}
+
+static size_t new_state_bytes(const struct state *state, const struct plan *plan, unsigned rank)
+{
+    size_t sum = 0;
+
+    for (unsigned unit = 0; unit < state->unit_count; unit++)
+        if (plan_keeps(plan, rank, unit) && !state->units[unit].held &&
+            !state->units[unit].reserved)
+            sum += unit_state_bytes(state, plan, unit);
+    return sum;
+}
+
+/* Gradient buffers of the trained units: a stack for those of the own stage, one for the others. */
+static size_t gradients_bytes(const struct state *state, const struct plan *plan, unsigned rank)
+{
+    unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
+    unsigned first_lane = plan->replica_first_lane[replica];
+    struct tree_span lanes = {first_lane, plan->replica_first_lane[replica + 1] - first_lane};
+    size_t depth = gradients_depth(state->spec->train.lanes, lanes), sum = 0;
+
+    for (unsigned unit = frozen_units(state, plan); unit < state->unit_count; unit++) {
+        bool own =
+            unit >= plan->stage_first_unit[stage] && unit < plan->stage_first_unit[stage + 1];
+        if (plan_keeps(plan, rank, unit))
+            sum += arena_part_bytes(state->units[unit].layout.count * sizeof(float)) *
+                   (own ? depth : 1);
+    }
+    return sum;
+}
+
+/* The other end's gradient of a tied table, where that end is on another stage. */
+static size_t tie_bytes(const struct state *state, const struct plan *plan, unsigned rank)
+{
+    unsigned stage = rank % plan->stage_count;
+    bool an_end = stage == 0 || stage == plan->stage_count - 1;
+
+    return plan->stage_count > 1 && an_end && state->model.tied && !frozen_units(state, plan)
+               ? arena_part_bytes(state->units[0].layout.tensors[0].count * sizeof(float))
+               : 0;
+}
+
+enum stage_recompute memory_recompute(const struct plan *plan)
+{
+    static const enum stage_recompute recomputations[] = {
+        [PLAN_RECOMPUTE_NONE] = STAGE_KEEP_ALL,
+        [PLAN_RECOMPUTE_ATTENTION] = STAGE_RECOMPUTE_ATTENTION,
+        [PLAN_RECOMPUTE_FULL] = STAGE_RECOMPUTE_ALL,
+    };
+
+    return recomputations[plan->recompute];
+}
+
+static size_t activations_bytes(const struct state *state, const struct plan *plan, unsigned rank)
+{
+    unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
+    unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
+    const struct schedule_position position = {
+        .stage = stage,
+        .stage_count = plan->stage_count,
+        .micro_batch_count = lanes * state->spec->train.micro_batches_per_lane,
+        .backward = plan->stage_first_unit[stage + 1] > frozen_units(state, plan),
+    };
+    const struct stage_options options = {
+        .kernel = state->kernel,
+        .device = state->device,
+        .spec = &state->model,
+        .first_unit = plan->stage_first_unit[stage],
+        .unit_count = plan->stage_first_unit[stage + 1] - plan->stage_first_unit[stage],
+        .batch = state->spec->train.micro_batch,
+        .slots = schedule_slots(&position),
+        .recompute = memory_recompute(plan),
+    };
+
+    return arena_part_bytes(stage_memory_bytes(&options));
+}
+
+struct memory_need memory_need(const struct state *state, const struct plan *plan, unsigned rank,
+                               bool sums_on_device)
+{
+    return (struct memory_need){
+        .state_bytes = new_state_bytes(state, plan, rank),
+        .gradient_bytes = gradients_bytes(state, plan, rank) + tie_bytes(state, plan, rank),
+        .activation_bytes = activations_bytes(state, plan, rank),
+        .reduction_bytes =
+            sums_on_device ? reduction_room_bytes(state, plan, rank, frozen_units(state, plan)) : 0,
+    };
+}
+
+/* SIZE_MAX where it would be more. */
+static size_t add_bytes(size_t a, size_t b)
+{
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+size_t memory_arena_bytes(const struct memory_need *need)
+{
+    return add_bytes(add_bytes(need->gradient_bytes, need->activation_bytes),
+                     need->reduction_bytes);
+}
+
+int memory_check(const struct state *state, const struct memory_need *need, struct error *error)
+{
+    const double mib = 1 << 20;
+    size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX, needed_bytes;
+
+    state->kernel->memory(state->device, &free_bytes, &total_bytes);
+    free_bytes = add_bytes(free_bytes, arena_held_bytes(state->arena));
+    needed_bytes = add_bytes(need->state_bytes, memory_arena_bytes(need));
+    if (needed_bytes <= free_bytes && needed_bytes < SIZE_MAX)
+        return 0;
+    return error_set(error, -ENOMEM,
+                     "the device has %.0f MiB free of %.0f MiB, but this worker's part needs %.0f "
+                     "MiB more for parameters and optimizer, %.0f MiB for gradients, %.0f MiB for "
+                     "activations and %.0f MiB for sums of other replicas: give the job more or "
+                     "larger devices, or a smaller train.micro_batch",
+                     (double)free_bytes / mib, (double)total_bytes / mib,
+                     (double)need->state_bytes / mib, (double)need->gradient_bytes / mib,
+                     (double)need->activation_bytes / mib, (double)need->reduction_bytes / mib);
+}
+
+void memory_make_room(struct state *state, const struct memory_need *need)
+{
+    size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX;
+
+    state->kernel->memory(state->device, &free_bytes, &total_bytes);
+    if (memory_arena_bytes(need) > arena_room_bytes(state->arena) || need->state_bytes > free_bytes)
+        arena_drop(state->arena);
+}

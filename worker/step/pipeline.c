@@ -1,0 +1,299 @@
+#include "worker/step/pipeline.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "worker/step/job_dataset.h"
+#include "worker/step/reduction.h"
+#include "worker/step/shadow.h"
+#include "worker/device/tags.h"
+
+/* Which lane and which of its micro-batches the replica's index-th one is. */
+struct micro_batch {
+    unsigned lane, index_in_lane;
+    bool first_of_lane, last_of_lane;
+};
+
+static struct micro_batch micro_batch_at(const struct engine *engine, unsigned index)
+{
+    unsigned per_lane = engine->state->spec->train.micro_batches_per_lane;
+    struct micro_batch batch = {.lane = engine->lanes.first + index / per_lane,
+                                .index_in_lane = index % per_lane};
+
+    batch.first_of_lane = batch.index_in_lane == 0;
+    batch.last_of_lane = batch.index_in_lane == per_lane - 1;
+    return batch;
+}
+
+static bool first_stage(const struct engine *engine)
+{
+    return engine->stage_index == 0;
+}
+
+static bool last_stage(const struct engine *engine)
+{
+    return engine->stage_index == engine->plan->stage_count - 1;
+}
+
+/*
+ * Into one of the @count passages of a direction. Where the device waits and not the host, the host
+ * is ahead by one message of each direction and no further: so what a failure leaves undone, and
+ * what the device's queues have to hold, is little.
+ */
+static int receive(struct passage *direction, unsigned count, unsigned index, uint64_t tag)
+{
+    int status = 0;
+
+    for (unsigned i = 0; i < count && !status; i++)
+        status = passage_complete(&direction[i]);
+    if (!status)
+        status = passage_receive(&direction[index], tag);
+    return status ? status : passage_land(&direction[index]);
+}
+
+static void load_training_samples(struct engine *engine, unsigned index)
+{
+    const struct job_spec *spec = engine->state->spec;
+    struct micro_batch batch = micro_batch_at(engine, index);
+    uint64_t per_step = (uint64_t)spec->train.lanes * spec->train.micro_batches_per_lane;
+    uint64_t position = (engine->state->hold.step - 1) * per_step +
+                        (uint64_t)batch.lane * spec->train.micro_batches_per_lane +
+                        batch.index_in_lane;
+
+    dataset_train_batch(engine->dataset, position * spec->train.micro_batch,
+                        spec->train.micro_batch, engine->tokens, engine->targets);
+}
+
+/* One forward through the stage, its input from the stage before and its output to the one after.
+ */
+static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
+{
+    int status = passage_reuse(&engine->outputs[slot]);
+
+    if (!status && !first_stage(engine))
+        status = receive(engine->inputs, schedule_slots(&engine->position), slot, tag);
+    if (status)
+        return status;
+    carrier_guard(engine->routes->guard);
+    stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
+                  engine->loss_scale);
+    if (!first_stage(engine))
+        passage_used(&engine->inputs[slot]);
+    status = carrier_unguard(engine->routes->guard);
+    if (status)
+        return status;
+    return last_stage(engine) ? 0 : passage_send(&engine->outputs[slot], tag);
+}
+
+/* Of the last stage. Reading it waits for the device, which may be waiting for its input. */
+static int read_loss(struct engine *engine, unsigned slot, double *ret_loss)
+{
+    int status = passage_complete(&engine->inputs[slot]);
+
+    if (status)
+        return status;
+    carrier_guard(engine->routes->guard);
+    *ret_loss = stage_loss_sum(engine->stage, slot);
+    return carrier_unguard(engine->routes->guard);
+}
+
+/* Lane losses start unknown on every stage; the last stage knows those of its own lanes. */
+static void add_loss(double *lane_loss, double loss, bool first)
+{
+    *lane_loss = step_record_known(first ? loss : *lane_loss + loss);
+}
+
+/* Lane l measures the validation micro-batches l, l + lanes, l + 2 * lanes, ... in that order. */
+static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
+{
+    const struct job_spec *spec = engine->state->spec;
+    double *lane_loss = &engine->state->hold.lane_validation_losses[lane];
+
+    if (last_stage(engine))
+        *lane_loss = 0;
+    unsigned count = job_dataset_validation_batches(spec, engine->dataset);
+    for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
+        unsigned slot = *turn % schedule_slots(&engine->position);
+        dataset_validation_batch(engine->dataset, (uint64_t)batch * spec->train.micro_batch,
+                                 spec->train.micro_batch, engine->tokens, engine->targets);
+        double loss = 0;
+        int status =
+            forward(engine, slot, tag_make(TAG_VALIDATION, engine->state->hold.step, *turn), false);
+        if (!status && last_stage(engine))
+            status = read_loss(engine, slot, &loss);
+        if (status)
+            return status;
+        if (last_stage(engine))
+            add_loss(lane_loss, loss, false);
+    }
+    return 0;
+}
+
+static int evaluate(struct engine *engine)
+{
+    unsigned turn = 0;
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < engine->lanes.count; i++)
+        status = evaluate_lane(engine, engine->lanes.first + i, &turn);
+    return status;
+}
+
+static int train_forward(struct engine *engine, const struct schedule_operation *operation)
+{
+    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    double loss = 0;
+    int status;
+
+    if (first_stage(engine) || last_stage(engine))
+        load_training_samples(engine, operation->micro_batch);
+    status = forward(engine, operation->slot,
+                     tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
+                     engine->position.backward);
+    if (status || !last_stage(engine))
+        return status;
+    status = read_loss(engine, operation->slot, &loss);
+    if (!status)
+        add_loss(&engine->state->hold.lane_losses[batch.lane], loss, batch.first_of_lane);
+    return status;
+}
+
+static int backward_unit(struct engine *engine, const struct schedule_operation *operation,
+                         unsigned unit)
+{
+    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    float *gradient = gradients_buffer(engine->gradients, unit, batch.lane, batch.first_of_lane);
+
+    carrier_guard(engine->routes->guard);
+    stage_backward_unit(engine->stage, operation->slot, unit,
+                        engine->weights[unit - engine->first_unit], gradient,
+                        unit > engine->trained_from);
+    if (batch.last_of_lane)
+        gradients_lane_done(engine->gradients, unit, batch.lane);
+    int status = carrier_unguard(engine->routes->guard);
+    if (status || operation->micro_batch < engine->micro_batch_count - 1)
+        return status;
+    status = reduction_begin(engine->reduction, unit);
+    return status ? status : shadow_unit_passed(engine->shadow, unit);
+}
+
+static int train_backward(struct engine *engine, const struct schedule_operation *operation)
+{
+    uint64_t tag = tag_make(TAG_GRADIENT, engine->state->hold.step, operation->micro_batch);
+    unsigned lowest = MAX(engine->first_unit, engine->trained_from);
+    int status = 0;
+
+    if (!last_stage(engine))
+        status = receive(&engine->output_gradient, 1, 0, tag);
+    if (!status)
+        status = passage_reuse(&engine->input_gradient); /* the buffer that is written below */
+    for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;) {
+        status = backward_unit(engine, operation, unit);
+        if (!status)
+            status = departures_poll(engine->departures);
+    }
+    if (!last_stage(engine))
+        passage_used(&engine->output_gradient);
+    if (!first_stage(engine))
+        passage_used(&engine->inputs[operation->slot]);
+    if (status || engine->first_unit <= engine->trained_from)
+        return status;
+    return passage_send(&engine->input_gradient, tag);
+}
+
+static uint64_t waited_ns(const struct engine *engine)
+{
+    struct mesh_statistics statistics;
+
+    mesh_statistics(engine->mesh, &statistics);
+    return statistics.wait_ns;
+}
+
+/* Nothing is believed of a step before every message of it was moved. */
+static int complete_all(struct engine *engine)
+{
+    int status = passage_complete(&engine->input_gradient);
+
+    for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++) {
+        status = passage_complete(&engine->outputs[slot]);
+        if (!status)
+            status = passage_complete(&engine->inputs[slot]);
+    }
+    return status ? status : passage_complete(&engine->output_gradient);
+}
+
+int pipeline_run(struct engine *engine)
+{
+    unsigned count = schedule_operation_count(&engine->position);
+    int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
+    uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
+
+    for (unsigned i = 0; !status && i < count; i++) {
+        struct schedule_operation operation = schedule_operation(&engine->position, i);
+        status = operation.backward ? train_backward(engine, &operation)
+                                    : train_forward(engine, &operation);
+    }
+    engine->timing.busy_ns =
+        clock_monotonic_ns() - began_ns - (waited_ns(engine) - waited_before_ns);
+    return status ? status : complete_all(engine);
+}
+
+int pipeline_evaluate(struct engine *engine)
+{
+    int status = evaluate(engine);
+
+    return status ? status : complete_all(engine);
+}
+
+static int make_passage(struct engine *engine, struct passage *passage, enum route route,
+                        void *buffer, unsigned peer)
+{
+    const struct passage_options options = {
+        .pinned = engine->state->pinned,
+        .carrier = engine->routes->carriers[route],
+        .departures = engine->departures,
+        .peer = peer,
+        .buffer = buffer,
+        .size_bytes = stage_boundary_bytes(engine->stage),
+    };
+
+    return passage_init(passage, &options);
+}
+
+int pipeline_open(struct engine *engine)
+{
+    unsigned slots = schedule_slots(&engine->position), before = engine->rank - 1;
+    int status = 0;
+
+    engine->inputs = calloc(slots, sizeof(*engine->inputs));
+    engine->outputs = calloc(slots, sizeof(*engine->outputs));
+    if (!engine->inputs || !engine->outputs)
+        return -ENOMEM;
+    for (unsigned i = 0; i < slots && !status && !first_stage(engine); i++)
+        status = make_passage(engine, &engine->inputs[i], ROUTE_FORWARD_IN,
+                              stage_input(engine->stage, i), before);
+    for (unsigned i = 0; i < slots && !status && !last_stage(engine); i++)
+        status = make_passage(engine, &engine->outputs[i], ROUTE_FORWARD_OUT,
+                              stage_output(engine->stage, i), engine->rank + 1);
+    if (!status && !last_stage(engine))
+        status = make_passage(engine, &engine->output_gradient, ROUTE_BACKWARD_IN,
+                              stage_output_gradient(engine->stage), engine->rank + 1);
+    if (!status && !first_stage(engine))
+        status = make_passage(engine, &engine->input_gradient, ROUTE_BACKWARD_OUT,
+                              stage_input_gradient(engine->stage), before);
+    return status;
+}
+
+void pipeline_close(struct engine *engine)
+{
+    unsigned slots = schedule_slots(&engine->position);
+
+    for (unsigned i = 0; engine->inputs && i < slots; i++)
+        passage_close(&engine->inputs[i]);
+    for (unsigned i = 0; engine->outputs && i < slots; i++)
+        passage_close(&engine->outputs[i]);
+    passage_close(&engine->output_gradient);
+    passage_close(&engine->input_gradient);
+    free(engine->inputs);
+    free(engine->outputs);
+}

@@ -1,0 +1,151 @@
+#include "worker/step/tied_embedding.h"
+
+#include <errno.h>
+
+#include "worker/device/tags.h"
+
+struct tie {
+    const struct engine *engine; /* borrowed */
+    float *theirs; /* the other end's gradient, in the arena; NULL when both ends are here */
+    struct passage send, receive;
+};
+
+static bool has_embedding(const struct engine *engine)
+{
+    return engine->first_unit == 0;
+}
+
+static bool has_head(const struct engine *engine)
+{
+    return engine->first_unit + engine->unit_count == engine->state->unit_count;
+}
+
+static bool needed(const struct engine *engine)
+{
+    return state_tied(engine->state) && (has_embedding(engine) || has_head(engine));
+}
+
+static const struct unit_tensor *table_of(const struct engine *engine, unsigned unit)
+{
+    const struct unit_layout *layout = &engine->state->units[unit].layout;
+
+    if (unit == 0)
+        return &layout->tensors[0];
+    for (unsigned i = 0; i < layout->tensor_count; i++)
+        if (layout->tensors[i].mirror)
+            return &layout->tensors[i];
+    assert(false && "a tied head without a mirror");
+    return NULL;
+}
+
+static float *table_gradient(const struct engine *engine, unsigned unit)
+{
+    return gradients_reduced(engine->gradients)[unit - engine->first_unit] +
+           table_of(engine, unit)->offset;
+}
+
+static bool both_ends(const struct engine *engine)
+{
+    return has_embedding(engine) && has_head(engine);
+}
+
+/* The end that is on this stage, when the other one is elsewhere. */
+static unsigned own_unit(const struct engine *engine)
+{
+    return has_head(engine) ? engine->state->unit_count - 1 : 0;
+}
+
+static int open_passages(struct tie *tie)
+{
+    const struct engine *engine = tie->engine;
+    unsigned other_stage = has_head(engine) ? 0 : engine->plan->stage_count - 1;
+    struct passage_options options = {
+        .pinned = engine->state->pinned,
+        .carrier = engine->routes->over_mesh,
+        .departures = engine->departures,
+        .peer = plan_rank(engine->plan, engine->replica, other_stage),
+        .size_bytes = table_of(engine, own_unit(engine))->count * sizeof(float),
+    };
+    int status = arena_take(engine->state->arena, options.size_bytes, (void **)&tie->theirs);
+
+    options.buffer = tie->theirs;
+    if (!status)
+        status = passage_init(&tie->receive, &options);
+    options.buffer = table_gradient(engine, own_unit(engine));
+    return status ? status : passage_init(&tie->send, &options);
+}
+
+int tie_new(struct engine *engine, struct tie **ret_tie)
+{
+    struct tie *tie;
+    int status = 0;
+
+    *ret_tie = NULL;
+    if (!needed(engine))
+        return 0;
+    tie = calloc(1, sizeof(*tie));
+    if (!tie)
+        return -ENOMEM;
+    tie->engine = engine;
+    if (!both_ends(engine))
+        status = open_passages(tie);
+    if (status)
+        tie_free(tie);
+    else
+        *ret_tie = tie;
+    return status;
+}
+
+void tie_free(struct tie *tie)
+{
+    if (!tie)
+        return;
+    passage_close(&tie->send);
+    passage_close(&tie->receive);
+    free(tie);
+}
+
+static int tie_local(const struct engine *engine)
+{
+    const struct state *state = engine->state;
+    unsigned head = state->unit_count - 1;
+    size_t count = table_of(engine, 0)->count;
+
+    state->kernel->tree_add(state->device, table_gradient(engine, 0), table_gradient(engine, 0),
+                            table_gradient(engine, head), count);
+    state->kernel->copy(state->device, table_gradient(engine, head), table_gradient(engine, 0),
+                        count * sizeof(float));
+    return 0;
+}
+
+static int tie_remote(struct tie *tie)
+{
+    const struct engine *engine = tie->engine;
+    const struct state *state = engine->state;
+    size_t count = table_of(engine, own_unit(engine))->count;
+    uint64_t tag = tag_make(TAG_TIE, state->hold.step, 0);
+    float *mine = table_gradient(engine, own_unit(engine));
+    int status = passage_receive(&tie->receive, tag);
+
+    if (!status)
+        status = passage_send(&tie->send, tag);
+    if (!status)
+        status = passage_complete(&tie->send);
+    if (!status)
+        status = passage_land(&tie->receive);
+    if (status)
+        return status;
+    if (has_head(engine))
+        state->kernel->tree_add(state->device, mine, tie->theirs, mine, count);
+    else
+        state->kernel->tree_add(state->device, mine, mine, tie->theirs, count);
+    passage_used(&tie->receive);
+    return 0;
+}
+
+int tie_exchange(struct tie *tie)
+{
+    if (!tie)
+        return 0;
+    return both_ends(tie->engine) ? tie_local(tie->engine) : tie_remote(tie);
+}
