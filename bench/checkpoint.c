@@ -28,8 +28,8 @@
 #include "bench/fio.h"
 #include "bench/peer.h"
 #include "bench/usage.h"
-#include "checkpoint/io/io.h"
 #include "checkpoint/format/manifest.h"
+#include "checkpoint/io/io.h"
 #include "checkpoint/read/reader.h"
 #include "worker/state/restore.h"
 

@@ -37,8 +37,8 @@
 #include "elastic/job/job_spec.h"
 #include "membership/etcd/etcd.h"
 #include "membership/kv/keys.h"
-#include "membership/transport/poll_loop.h"
 #include "membership/kv/records.h"
+#include "membership/transport/poll_loop.h"
 
 #define PROCESSES   5
 #define ALONE       2 /* processes with one node each: n0000 and n0001 */

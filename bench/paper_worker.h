@@ -1,7 +1,7 @@
 /*
  * A worker on paper: says at once what a firn-worker would say to its firnd when it starts, is
- * prepared, switches, and loses a link. It stands in for daemon/jobs/worker_process.c in the program
- * that links it.
+ * prepared, switches, and loses a link. It stands in for daemon/jobs/worker_process.c in the
+ * program that links it.
  */
 #pragma once
 

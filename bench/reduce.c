@@ -1,6 +1,6 @@
 /*
- * The cost of exactness: the reduction along the lane tree (comm/reduce/reduce.h) beside a plain ring
- * all-reduce that adds in whatever order the ring gives, over the same links, with the same
+ * The cost of exactness: the reduction along the lane tree (comm/reduce/reduce.h) beside a plain
+ * ring all-reduce that adds in whatever order the ring gives, over the same links, with the same
  * additions, in the same rounds.
  *
  * The replicas are threads of this process with a mesh each, over 127.0.0.1. Both send the same
@@ -282,7 +282,8 @@ static void measure_world(struct measure *measure, unsigned replicas, unsigned l
     measure_samples(measure, key, &world.exact);
 }
 
-/* What the tags of frames cost (comm/mesh/frame_seal.h): the same reduction with either kind, in turns. */
+/* What the tags of frames cost (comm/mesh/frame_seal.h): the same reduction with either kind, in
+ * turns. */
 static void measure_seals(struct measure *measure, unsigned rounds)
 {
     static struct world world;

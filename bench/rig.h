@@ -8,9 +8,9 @@
 #pragma once
 
 #include "bench/scratch.h"
+#include "worker/checkpoint/snapshot.h"
 #include "worker/step/engine.h"
 #include "worker/step/step_commit.h"
-#include "worker/checkpoint/snapshot.h"
 
 struct rig {
     struct job_spec spec;

@@ -5,12 +5,12 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/checkpoint/upload.h"
 #include "daemon/jobs/earlier_report.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
-#include "daemon/leader/leading.h"
 #include "daemon/jobs/slot_service.h"
-#include "daemon/checkpoint/upload.h"
+#include "daemon/leader/leading.h"
 
 static void set_draining(struct daemon *daemon, bool draining, uint64_t deadline_unix_ns,
                          const char *why)

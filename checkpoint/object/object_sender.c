@@ -6,7 +6,7 @@
 #include "base/hash.h"
 
 #define FROZEN_WORD                                                                                \
-    "model-frozen-" /* checkpoint/write/share_file.h: files of units that never change                   \
+    "model-frozen-" /* checkpoint/write/share_file.h: files of units that never change             \
                      */
 
 struct file {

@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "checkpoint/format/model_files.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/model_files.h"
 #include "checkpoint/io/io_steps.h"
 #include "checkpoint/read/reader_open.h"
 #include "checkpoint/write/retain.h"

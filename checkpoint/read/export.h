@@ -10,8 +10,8 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
-#include "checkpoint/read/reader.h"
 #include "checkpoint/format/safetensors.h"
+#include "checkpoint/read/reader.h"
 
 struct checkpoint_export {
     const char *from;                       /* the folder of one checkpoint */

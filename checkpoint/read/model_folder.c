@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "checkpoint/read/model_index.h"
 #include "checkpoint/format/safetensors.h"
+#include "checkpoint/read/model_index.h"
 
 #define CONFIG_NAME "config.json"
 #define INDEX_NAME  "model.safetensors.index.json"

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "checkpoint/replicate/copy_steps.h"
 #include "checkpoint/read/reader_open.h"
 #include "checkpoint/read/reader_state.h"
+#include "checkpoint/replicate/copy_steps.h"
 
 const char *checkpoint_copy_at(const struct manifest_file *file,
                                const struct checkpoint_remote *remote, unsigned index)

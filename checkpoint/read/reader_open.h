@@ -1,8 +1,8 @@
 /* Opening the files of a checkpoint whose manifest has been loaded. */
 #pragma once
 
-#include "checkpoint/read/reader_state.h"
 #include "checkpoint/format/safetensors.h"
+#include "checkpoint/read/reader_state.h"
 
 /** reader_open_files() - open and check all files, sort the tensors; what is open stays for
  * checkpoint_close() */

@@ -13,9 +13,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "checkpoint/replicate/copy_steps.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/replicate/copy_steps.h"
 #include "checkpoint/write/retain.h"
 
 static int fail(struct error *error, int code, const char *action, const char *path)

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/replicate/copy_steps.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/replicate/copy_steps.h"
 
 struct copying {
     const struct checkpoint_local *local;

@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "checkpoint/replicate/copy_steps.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/safetensors.h"
+#include "checkpoint/replicate/copy_steps.h"
 
 #define CHUNK_TRIES 3
 #define REST_MAX_NS (NS_PER_SECOND / 4)

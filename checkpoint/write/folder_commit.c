@@ -12,9 +12,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "checkpoint/replicate/copy_steps.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/replicate/copy_steps.h"
 #include "checkpoint/write/writer.h"
 
 #define INDEX_NAME  "model.safetensors.index.json"

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
-#include "checkpoint/write/retain.h"
 #include "checkpoint/write/io_tuning.h"
+#include "checkpoint/write/retain.h"
 
 #define OWNER_BYTES_MAX 4096
 

@@ -12,8 +12,8 @@
 
 #include "base/checked.h"
 #include "checkpoint/format/folder.h"
-#include "checkpoint/write/share_file.h"
 #include "checkpoint/format/tensor_name.h"
+#include "checkpoint/write/share_file.h"
 
 static int check_tensor(const struct checkpoint_tensor *tensor)
 {

@@ -11,9 +11,9 @@
  * 1>-of-<world>.safetensors (five digits each, the names that Hugging Face uses; none for a share
  * without such tensors) in <folder>/step-<10 digits>.g<generation>.part/, so that a late worker of
  * an older generation can never touch what a newer one writes. Each is written as
- * checkpoint/format/safetensors.h says: space reserved, O_DIRECT data, ftruncate to the exact length,
- * header block last, fdatasync; then the folder is synced. The share's own manifest part is handed
- * back; the coordinator (worker rank 0) merges parts, adds spec and state, seals, and calls
+ * checkpoint/format/safetensors.h says: space reserved, O_DIRECT data, ftruncate to the exact
+ * length, header block last, fdatasync; then the folder is synced. The share's own manifest part is
+ * handed back; the coordinator (worker rank 0) merges parts, adds spec and state, seals, and calls
  * checkpoint_commit().
  *
  * The parameters of a frozen unit go into a file of their own, model-frozen-<unit>.safetensors, so
@@ -28,8 +28,8 @@
  */
 #pragma once
 
-#include "checkpoint/io/io.h"
 #include "checkpoint/format/manifest.h"
+#include "checkpoint/io/io.h"
 
 struct checkpoint_home;
 struct checkpoint_writer;
@@ -144,13 +144,13 @@ int checkpoint_find_equal(const char *folder, const struct manifest *manifest, c
  * checkpoint_retain() - what may go, now that @step is committed
  *
  * Of the complete checkpoints up to @step the newest @keep (at least one) stay, and all pinned ones
- * and the newest that is verified on top of them (folder_marks.h), and @spared (0: none), whose record
- * stays: what was verified since it was decided is another one. Those after @step are of an earlier
- * life of the job, which went back: they stay until it has come so far again. .damaged folders go
- * with the last checkpoint as old as they are, .part folders of steps up to @step are removed:
- * whoever still writes them is too late. What is removed is renamed to .gone first, durably, so a
- * crash never leaves half a checkpoint; leftovers of such a crash are swept too. A step folder
- * whose manifest does not load is left for a person to look at.
+ * and the newest that is verified on top of them (folder_marks.h), and @spared (0: none), whose
+ * record stays: what was verified since it was decided is another one. Those after @step are of an
+ * earlier life of the job, which went back: they stay until it has come so far again. .damaged
+ * folders go with the last checkpoint as old as they are, .part folders of steps up to @step are
+ * removed: whoever still writes them is too late. What is removed is renamed to .gone first,
+ * durably, so a crash never leaves half a checkpoint; leftovers of such a crash are swept too. A
+ * step folder whose manifest does not load is left for a person to look at.
  */
 int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, uint64_t spared,
                       struct error *error) CHECK_RESULT;

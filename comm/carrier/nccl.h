@@ -1,14 +1,14 @@
 /*
  * Moving GPU buffers between the workers of one generation with NCCL: sends and receives, nothing
- * that computes. The additions of a reduction are ours, in tree order (comm/reduce/lane_tree.h), so the numbers
- * do not depend on what NCCL would choose.
+ * that computes. The additions of a reduction are ours, in tree order (comm/reduce/lane_tree.h), so
+ * the numbers do not depend on what NCCL would choose.
  *
  * The library is opened at run time: one binary serves machines with it and without. A generation
  * has a clique: a handful of communicators (one a group of ranks), all non-blocking, made anew each
  * time. A thread watches them; the first fault, a peer that is known to be lost (@lost), or
- * nccl_abort() ends the whole clique as a group (comm/carrier/nccl_watch.h). Nothing here waits without a
- * deadline, and whoever is told of a failure is told when the abort is over: then NCCL moves
- * nothing any more. Where even the abort hangs the process has to end: @hopeless is called.
+ * nccl_abort() ends the whole clique as a group (comm/carrier/nccl_watch.h). Nothing here waits
+ * without a deadline, and whoever is told of a failure is told when the abort is over: then NCCL
+ * moves nothing any more. Where even the abort hangs the process has to end: @hopeless is called.
  *
  * One thread joins, exchanges and waits; any may abort. What a CUDA stream and device memory are is
  * not known here: pointers are passed through.

@@ -9,8 +9,8 @@
  * straight to its destination, with the staging buffer behind it for what follows, in one call.
  *
  * Once both sides know each other (stream_seal()) every header, and every payload that is not
- * empty, is followed by its tag (comm/mesh/frame_seal.h). Nothing is done about a header before its tag is
- * right; a segment counts when its own is.
+ * empty, is followed by its tag (comm/mesh/frame_seal.h). Nothing is done about a header before its
+ * tag is right; a segment counts when its own is.
  *
  * Invariants: at most one message is open in each direction; the destination of an open message is
  * written only inside stream_receive(). Frames are sealed in the order in which they leave: small
@@ -26,8 +26,8 @@
 #include "base/bytes.h"
 #include "base/compiler.h"
 #include "comm/mesh/frame.h"
-#include "comm/mesh/link.h"
 #include "comm/mesh/frame_seal.h"
+#include "comm/mesh/link.h"
 
 #define STREAM_STAGING_BYTES (16 * 1024)
 

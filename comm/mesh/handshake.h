@@ -11,8 +11,8 @@
  * ranks and both challenges. Fresh challenges of both sides keep out replays, the direction keeps
  * out reflections. The acceptor says nothing that depends on the key before the connector has
  * proved itself. What follows on the connection is sealed with keys of this transcript, one for
- * each direction (comm/mesh/frame_seal.h). It is not encrypted: the network between the nodes may read the
- * data, but cannot change it unnoticed.
+ * each direction (comm/mesh/frame_seal.h). It is not encrypted: the network between the nodes may
+ * read the data, but cannot change it unnoticed.
  *
  * HELLO and CHALLENGE say in their tag whether checksums will do instead of authentication. They do
  * where both ends are set so, and what is agreed on is part of the transcript: whoever sits on the
@@ -33,8 +33,8 @@
 #include "base/compiler.h"
 #include "base/name.h"
 #include "comm/mesh/frame.h"
-#include "comm/mesh/mesh.h"
 #include "comm/mesh/frame_seal.h"
+#include "comm/mesh/mesh.h"
 
 #define HANDSHAKE_CHALLENGE_SIZE 32
 

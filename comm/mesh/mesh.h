@@ -71,8 +71,8 @@ struct mesh_options {
                                       of their own; 0: 256 MiB */
     uint64_t connect_deadline_ns;  /* monotonic: all links up by then, or -ETIMEDOUT naming who is
                                       missing; sooner when a host is unreached */
-    bool checksums;                /* will do for links to peers of the same mind (comm/mesh/frame_seal.h) */
-    bool patient; /* hosts that are unreached do not end it: they may come to be reached */
+    bool checksums; /* will do for links to peers of the same mind (comm/mesh/frame_seal.h) */
+    bool patient;   /* hosts that are unreached do not end it: they may come to be reached */
     struct mesh_unreached *unreached; /* filled when opening fails; NULL: nobody asks */
 };
 

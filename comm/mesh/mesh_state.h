@@ -20,14 +20,14 @@
 #include <sys/epoll.h>
 #include <sys/queue.h>
 
+#include "comm/mesh/failure_detector.h"
+#include "comm/mesh/frame_stream.h"
 #include "comm/mesh/handshake.h"
 #include "comm/mesh/inbox.h"
 #include "comm/mesh/link.h"
 #include "comm/mesh/mesh.h"
 #include "comm/mesh/request.h"
-#include "comm/mesh/frame_stream.h"
 #include "comm/mesh/tcp.h"
-#include "comm/mesh/failure_detector.h"
 
 #define MESH_UNEXPECTED_MAX_BYTES (256ull << 20) /* unless the options say otherwise */
 #define MESH_COPIED_MAX_BYTES     (64ull << 20)  /* of all sends without a handle */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "comm/mesh/mesh.h"
 #include "comm/mesh/frame_stream.h"
+#include "comm/mesh/mesh.h"
 
 struct message;
 struct peer;

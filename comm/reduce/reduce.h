@@ -1,12 +1,12 @@
 /*
  * Exact reduce-scatter and all-gather across the replicas of one stage.
  *
- * Each replica arrives with one f32 buffer per maximal subtree of its lanes (comm/reduce/lane_tree.h). An array
- * of `count` elements is cut into as many shards as there are replicas; the owner of a shard
- * receives everybody's subtree sums of it, finishes the tree, and sends the result to all. The work
- * is cut into buckets (one a unit), posted as soon as backward has finished that unit, and finished
- * later, so transfers overlap the rest of backward. The sum is the same to the bit for every
- * replica count.
+ * Each replica arrives with one f32 buffer per maximal subtree of its lanes
+ * (comm/reduce/lane_tree.h). An array of `count` elements is cut into as many shards as there are
+ * replicas; the owner of a shard receives everybody's subtree sums of it, finishes the tree, and
+ * sends the result to all. The work is cut into buckets (one a unit), posted as soon as backward
+ * has finished that unit, and finished later, so transfers overlap the rest of backward. The sum is
+ * the same to the bit for every replica count.
  *
  * What moves the sums is a carrier, in the memory that the carrier moves; the additions go through
  * a function (the kernel's tree_add), so that GPU buffers are added where they lie. With one

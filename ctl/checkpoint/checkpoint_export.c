@@ -7,10 +7,10 @@
 #include "base/size_words.h"
 #include "checkpoint/read/export.h"
 #include "ctl/checkpoint/checkpoint_find.h"
+#include "ctl/checkpoint/record_change.h"
 #include "ctl/command/commands.h"
 #include "ctl/view/format.h"
 #include "ctl/view/meter.h"
-#include "ctl/checkpoint/record_change.h"
 
 static int take_dtype(const struct arguments *arguments, enum safetensors_dtype *ret_dtype,
                       struct error *error)

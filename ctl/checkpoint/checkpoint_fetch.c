@@ -10,10 +10,10 @@
 #include "checkpoint/object/object_fetch.h"
 #include "checkpoint/object/object_s3.h"
 #include "ctl/cluster/cluster.h"
+#include "ctl/cluster/cluster_client.h"
 #include "ctl/command/commands.h"
 #include "ctl/view/format.h"
 #include "ctl/view/meter.h"
-#include "ctl/cluster/cluster_client.h"
 
 struct wanted {
     char bucket[NAME_SIZE];

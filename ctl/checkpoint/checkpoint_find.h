@@ -4,8 +4,8 @@
 
 #include "checkpoint/read/reader.h"
 #include "checkpoint/remote/remote.h"
-#include "ctl/command/arguments.h"
 #include "ctl/cluster/cluster.h"
+#include "ctl/command/arguments.h"
 #include "membership/kv/records.h"
 
 struct checkpoint_place {

@@ -10,10 +10,10 @@
 #include "checkpoint/read/reader.h"
 #include "ctl/checkpoint/checkpoint_find.h"
 #include "ctl/checkpoint/checkpoint_left.h"
-#include "ctl/cluster/cluster.h"
-#include "ctl/command/commands.h"
 #include "ctl/checkpoint/record_change.h"
+#include "ctl/cluster/cluster.h"
 #include "ctl/cluster/cluster_client.h"
+#include "ctl/command/commands.h"
 
 /* With copies the record is what decides: each node's firnd goes by it. */
 static void set_pin(struct checkpoint_record *record, const void *pinned)

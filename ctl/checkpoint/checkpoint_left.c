@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "checkpoint/write/folder_owner.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/write/folder_owner.h"
 #include "ctl/command/commands.h"
 #include "ctl/view/output.h"
 #include "ctl/view/text_table.h"

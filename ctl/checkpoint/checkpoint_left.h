@@ -1,8 +1,8 @@
 /* Checkpoints by where they lie, for those whose job is removed: etcd knows nothing of them. */
 #pragma once
 
-#include "ctl/command/arguments.h"
 #include "ctl/cluster/cluster.h"
+#include "ctl/command/arguments.h"
 
 /** checkpoint_left_list() - `checkpoint list PATH`: the folder of a job's checkpoints, or all those
  * in the folder PATH */

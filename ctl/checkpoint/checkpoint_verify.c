@@ -13,12 +13,12 @@
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/verify_copies.h"
 #include "ctl/checkpoint/checkpoint_find.h"
-#include "ctl/command/commands.h"
 #include "ctl/checkpoint/copies_words.h"
+#include "ctl/checkpoint/record_change.h"
+#include "ctl/command/commands.h"
 #include "ctl/view/format.h"
 #include "ctl/view/meter.h"
 #include "ctl/view/output.h"
-#include "ctl/checkpoint/record_change.h"
 
 static int report_good(const struct arguments *arguments, const struct checkpoint_place *place,
                        const struct meter *meter, struct error *error)

@@ -1,8 +1,8 @@
 /* Changing the record of one checkpoint, unless somebody else changes it at the same moment. */
 #pragma once
 
-#include "ctl/command/arguments.h"
 #include "ctl/checkpoint/checkpoint_find.h"
+#include "ctl/command/arguments.h"
 
 /**
  * record_change() - read the record of @place, which was found by a job's name, change it, write it

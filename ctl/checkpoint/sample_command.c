@@ -15,9 +15,9 @@
 
 #include "checkpoint/read/source_text.h"
 #include "ctl/checkpoint/checkpoint_find.h"
+#include "ctl/checkpoint/record_change.h"
 #include "ctl/command/commands.h"
 #include "ctl/local/program_path.h"
-#include "ctl/checkpoint/record_change.h"
 
 #define WORDS_MAX 22
 

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "ctl/view/format.h"
 #include "ctl/cluster/remembered.h"
+#include "ctl/view/format.h"
 #include "elastic/job/edit_distance.h"
 
 #define REMEMBER_NS     (10 * NS_PER_SECOND)

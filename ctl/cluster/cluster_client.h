@@ -12,8 +12,8 @@
 #include "base/name.h"
 #include "ctl/command/arguments.h"
 #include "membership/etcd/etcd.h"
-#include "membership/transport/http.h"
 #include "membership/kv/keys.h"
+#include "membership/transport/http.h"
 #include "membership/transport/poll_loop.h"
 
 #define STORE_ENDPOINTS_SIZE  1024
@@ -31,9 +31,9 @@ struct store {
     char token_file[STORE_PATH_SIZE]; /* of the token that nodes are shown; "": none */
     uint64_t timeout_ns;              /* of one call */
     bool quiet;                       /* does not say that it is waiting */
-    bool asks_nodes;                  /* the command can do without etcd (ctl/cluster/remembered.h) */
-    bool away;                        /* it does so now, and has said so */
-    uint64_t saved_ns;                /* when what etcd says was kept last; monotonic */
+    bool asks_nodes;   /* the command can do without etcd (ctl/cluster/remembered.h) */
+    bool away;         /* it does so now, and has said so */
+    uint64_t saved_ns; /* when what etcd says was kept last; monotonic */
 };
 
 /** store_open() - by flags and environment; asks nothing yet. Return: 0; COMMAND_USAGE: they do not

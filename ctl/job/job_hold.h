@@ -1,6 +1,6 @@
 /*
- * A job that is on one node alone holds when that node is cut off from etcd (daemon/jobs/fencing.h).
- * etcd cannot tell, so the node is asked, where this machine reaches it.
+ * A job that is on one node alone holds when that node is cut off from etcd
+ * (daemon/jobs/fencing.h). etcd cannot tell, so the node is asked, where this machine reaches it.
  */
 #pragma once
 

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/http_url.h"
 #include "ctl/cluster/cluster.h"
-#include "ctl/command/commands.h"
 #include "ctl/cluster/fetch.h"
+#include "ctl/command/commands.h"
 #include "ctl/view/terminal.h"
 
 #define BYTES_DEFAULT 16384

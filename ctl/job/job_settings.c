@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "ctl/yaml/yaml_tree.h"
+#include "elastic/job/edit_distance.h"
 #include "elastic/job/job_schema.h"
 #include "elastic/job/job_value.h"
-#include "elastic/job/edit_distance.h"
 
 #define KEY_SIZE 128
 

@@ -19,8 +19,8 @@
 #include "ctl/job/job_settings.h"
 #include "ctl/job/job_warnings.h"
 #include "ctl/job/job_wish.h"
-#include "ctl/view/output.h"
 #include "ctl/report/watch.h"
+#include "ctl/view/output.h"
 
 /* What a submission is made of. */
 struct submission {

@@ -1,8 +1,8 @@
 /* Changing what a job is asked for, jobs/<job>/desired, without losing another person's change. */
 #pragma once
 
-#include "ctl/command/arguments.h"
 #include "ctl/cluster/cluster_client.h"
+#include "ctl/command/arguments.h"
 #include "elastic/job/job_spec.h"
 #include "membership/kv/records.h"
 

@@ -11,11 +11,11 @@
 #include "base/json.h"
 #include "base/plural.h"
 #include "ctl/command/commands.h"
-#include "ctl/view/format.h"
 #include "ctl/local/local_ports.h"
 #include "ctl/local/local_start.h"
 #include "ctl/local/local_stop.h"
 #include "ctl/local/local_workers.h"
+#include "ctl/view/format.h"
 #include "ctl/view/text_table.h"
 
 #define TIMEOUT_S       60

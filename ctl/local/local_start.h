@@ -1,8 +1,8 @@
 /* Starting a local cluster's processes, and waiting until they are of use. */
 #pragma once
 
-#include "ctl/local/local_state.h"
 #include "ctl/cluster/cluster_client.h"
+#include "ctl/local/local_state.h"
 
 /** local_endpoints() - "http://127.0.0.1:<port>" */
 const char *local_endpoints(const struct local_cluster *cluster, char text[64]);

@@ -11,9 +11,9 @@
 #include "ctl/cluster/collector.h"
 #include "ctl/command/commands.h"
 #include "ctl/report/curve.h"
+#include "ctl/report/report_facts.h"
 #include "ctl/view/format.h"
 #include "ctl/view/output.h"
-#include "ctl/report/report_facts.h"
 #include "ctl/view/terminal.h"
 #include "ctl/view/text_table.h"
 

@@ -7,14 +7,14 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "ctl/command/commands.h"
-#include "ctl/view/format.h"
 #include "ctl/cluster/layout.h"
+#include "ctl/cluster/worker_list.h"
+#include "ctl/command/commands.h"
+#include "ctl/report/watch.h"
+#include "ctl/view/format.h"
 #include "ctl/view/output.h"
 #include "ctl/view/terminal.h"
 #include "ctl/view/text_table.h"
-#include "ctl/report/watch.h"
-#include "ctl/cluster/worker_list.h"
 
 #define PERIOD_NS    NS_PER_SECOND
 #define KEY_NS       (NS_PER_SECOND / 10) /* between two looks at the keyboard */

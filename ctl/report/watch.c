@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "ctl/cluster/collector.h"
+#include "ctl/cluster/layout.h"
 #include "ctl/command/commands.h"
 #include "ctl/view/format.h"
-#include "ctl/cluster/layout.h"
 #include "ctl/view/terminal.h"
 
 #define LIVE_PERIOD_NS  (250 * NS_PER_MS)

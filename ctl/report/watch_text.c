@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/view/format.h"
 #include "ctl/cluster/layout.h"
-#include "ctl/view/terminal.h"
 #include "ctl/report/watch.h"
+#include "ctl/view/format.h"
+#include "ctl/view/terminal.h"
 
 #define NUMBERS_SIZE 256
 

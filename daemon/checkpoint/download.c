@@ -13,8 +13,8 @@
 #include "checkpoint/object/object_task.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/retain.h"
-#include "daemon/core/events.h"
 #include "daemon/checkpoint/download_choice.h"
+#include "daemon/core/events.h"
 #include "daemon/jobs/job.h"
 #include "elastic/copies/copies.h"
 

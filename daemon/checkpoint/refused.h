@@ -4,16 +4,16 @@
  *
  * What is refused is a record, by its mod revision, not a step: a run that has gone back to an
  * older checkpoint writes the later ones again, records them anew, and may go on from them.
- * Damage is noted in the record, too (daemon/leader/leading.c), for everybody and for the next leader;
- * what was merely out of reach for too long the next leader finds out for itself.
+ * Damage is noted in the record, too (daemon/leader/leading.c), for everybody and for the next
+ * leader; what was merely out of reach for too long the next leader finds out for itself.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "elastic/plan/plan.h"
 #include "elastic/messages/report.h"
+#include "elastic/plan/plan.h"
 
 #define REFUSED_MAX 64 /* the oldest is forgotten */
 

@@ -10,16 +10,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "checkpoint/replicate/copy_steps.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/read/scrub.h"
+#include "checkpoint/replicate/copy_steps.h"
+#include "daemon/checkpoint/scrubbing_choice.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/peers.h"
-#include "daemon/checkpoint/scrubbing_choice.h"
 
 #define LOOK_NS     (4 * NS_PER_SECOND) /* each look decodes the records of all jobs */
 #define POLL_NS     (NS_PER_SECOND / 2)

@@ -2,15 +2,15 @@
  * Reading checkpoints back while jobs train on.
  *
  * Disks forget, and nobody notices before a job has to go back. So each checkpoint is read once
- * after it was recorded and every week from then on (daemon/checkpoint/scrubbing_choice.h), one at a time, on
- * a thread of its own, past the page cache, at 64 MiB/s, or so fast that it takes half of the time
- * between two checkpoints.
+ * after it was recorded and every week from then on (daemon/checkpoint/scrubbing_choice.h), one at
+ * a time, on a thread of its own, past the page cache, at 64 MiB/s, or so fast that it takes half
+ * of the time between two checkpoints.
  *
- * What is good is marked as verified (checkpoint/format/folder_marks.h), and retention never removes the newest
- * that has the mark: before an older one goes, a newer one has been read back. What is not good is
- * noted in its record, and nothing counts on it any more; the writers link none of its files, so
- * what rotted is written anew from memory. With copies the file goes, and a good copy of another
- * node takes its place.
+ * What is good is marked as verified (checkpoint/format/folder_marks.h), and retention never
+ * removes the newest that has the mark: before an older one goes, a newer one has been read back.
+ * What is not good is noted in its record, and nothing counts on it any more; the writers link none
+ * of its files, so what rotted is written anew from memory. With copies the file goes, and a good
+ * copy of another node takes its place.
  */
 #pragma once
 

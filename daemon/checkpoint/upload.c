@@ -14,10 +14,10 @@
 #include "checkpoint/object/object_settings.h"
 #include "checkpoint/object/object_task.h"
 #include "checkpoint/read/reader.h"
+#include "daemon/checkpoint/upload_choice.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/peers.h"
-#include "daemon/checkpoint/upload_choice.h"
 
 #define LOOK_NS        NS_PER_SECOND
 #define RETRY_AWAY_NS  (15 * NS_PER_SECOND) /* the store did not answer */

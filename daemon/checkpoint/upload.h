@@ -1,8 +1,8 @@
 /*
  * Committed checkpoints on their way into the object store.
  *
- * One at a time, on a thread of its own (checkpoint/object/object_task.h), so training, commits and this
- * daemon's loop never wait for the store. Of each job that names a bucket the newest recorded
+ * One at a time, on a thread of its own (checkpoint/object/object_task.h), so training, commits and
+ * this daemon's loop never wait for the store. Of each job that names a bucket the newest recorded
  * checkpoint is sent; what a newer one has overtaken before it began is left out, so a store that
  * is too slow gets fewer checkpoints and never falls behind. The node that recorded a checkpoint
  * sends it; when that node is gone, whoever leads does, where it reaches the files. With copies

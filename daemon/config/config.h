@@ -37,7 +37,8 @@ struct config {
                                         elsewhere */
     char run_dir[CONFIG_TEXT_SIZE];  /* sockets of workers */
     char checkpoint_dir[CONFIG_TEXT_SIZE];
-    char object_store[CONFIG_TEXT_SIZE]; /* checkpoint/object/object_settings.h; empty: there is none */
+    char object_store[CONFIG_TEXT_SIZE]; /* checkpoint/object/object_settings.h; empty: there is
+                                            none */
     char worker[CONFIG_TEXT_SIZE];       /* the firn-worker program */
     enum config_device device;
     unsigned slots, threads;

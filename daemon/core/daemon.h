@@ -1,7 +1,7 @@
 /*
  * firnd: one a node. It keeps the node registered, runs the node's part in every job
- * (daemon/jobs/job.h), and, while it leads, plans them all (daemon/leader/leading.h). One thread, one sd-event
- * loop.
+ * (daemon/jobs/job.h), and, while it leads, plans them all (daemon/leader/leading.h). One thread,
+ * one sd-event loop.
  *
  * Everything is driven by the mirror of the cluster's keys: a change marks the daemon dirty, and
  * once per turn of the loop jobs and plans are brought in line with it (daemon/reconcile.h). What
@@ -13,12 +13,12 @@
 #include "daemon/core/event_loop.h"
 #include "daemon/core/mirror.h"
 #include "daemon/core/outbox.h"
-#include "membership/kv/election.h"
 #include "membership/etcd/etcd.h"
-#include "membership/transport/http_token.h"
+#include "membership/kv/election.h"
 #include "membership/kv/keys.h"
 #include "membership/kv/records.h"
 #include "membership/kv/registry.h"
+#include "membership/transport/http_token.h"
 
 struct inventory;
 struct job;

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "daemon/core/mirror.h"
-#include "elastic/plan/plan.h"
 #include "elastic/messages/report.h"
+#include "elastic/plan/plan.h"
 #include "membership/kv/records.h"
 
 /** meaning_of_plan() - the plan at @entry

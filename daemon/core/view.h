@@ -1,11 +1,11 @@
 /*
- * A job's view for the leader, taken from the mirror (elastic/leader/leader.h says what it means). It is
- * valid until the mirror changes.
+ * A job's view for the leader, taken from the mirror (elastic/leader/leader.h says what it means).
+ * It is valid until the mirror changes.
  */
 #pragma once
 
-#include "daemon/core/mirror.h"
 #include "daemon/checkpoint/refused.h"
+#include "daemon/core/mirror.h"
 #include "elastic/leader/leader.h"
 #include "membership/kv/records.h"
 

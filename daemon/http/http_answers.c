@@ -42,7 +42,8 @@ static json_t *job_names(const struct daemon *daemon, bool (*is_meant)(const str
     return names;
 }
 
-/* Neighbours of this node ask that when they do not reach etcd themselves (daemon/jobs/fencing.h). */
+/* Neighbours of this node ask that when they do not reach etcd themselves (daemon/jobs/fencing.h).
+ */
 static const char *lease_word(const struct daemon *daemon)
 {
     const struct registry *registry = daemon->registry;

@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/config/http_host.h"
+#include "daemon/config/node_address.h"
 #include "daemon/http/checkpoint_files.h"
-#include "daemon/http/prometheus.h"
 #include "daemon/http/file_reader.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/http_guard.h"
-#include "daemon/config/http_host.h"
-#include "daemon/config/node_address.h"
+#include "daemon/http/prometheus.h"
 
 /* Connections that are refused, or dismissed and not gone yet, are beyond those that are served. */
 static const struct http_guard_limits limits = {

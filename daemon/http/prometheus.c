@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "daemon/checkpoint/scrubbing.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
-#include "daemon/checkpoint/scrubbing.h"
 
 #define LABELS_SIZE 256
 

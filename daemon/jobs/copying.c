@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "checkpoint/replicate/copy_steps.h"
 #include "daemon/core/checkpoint_entry.h"
-#include "daemon/jobs/copying_choice.h"
 #include "daemon/core/events.h"
+#include "daemon/jobs/copying_choice.h"
 #include "daemon/jobs/peers.h"
 
 #define LOOK_NS  NS_PER_SECOND

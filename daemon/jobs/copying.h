@@ -3,9 +3,9 @@
  * left: of the newest one, and of pinned ones. In the background, on a thread of its own that rests
  * as long as it works (checkpoint/replicate/copy_steps.h); training never waits for it.
  *
- * Each node finds out for itself what is its to copy (daemon/jobs/copying_choice.h), waits a while in
- * case the plan changes again, copies, and notes in the commit record what it has. Two nodes that
- * note at once are no harm: the one that comes too late looks again.
+ * Each node finds out for itself what is its to copy (daemon/jobs/copying_choice.h), waits a while
+ * in case the plan changes again, copies, and notes in the commit record what it has. Two nodes
+ * that note at once are no harm: the one that comes too late looks again.
  */
 #pragma once
 

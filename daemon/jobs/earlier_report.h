@@ -1,7 +1,7 @@
 /*
  * What an earlier firnd of this node said about the plan in force of a job: the agent must know it
- * before it starts workers (elastic/agent/agent.h, AGENT_REPORTED). Only a leader's mirror has reports,
- * so this node's own is read from etcd, and put into the mirror, before the job is opened.
+ * before it starts workers (elastic/agent/agent.h, AGENT_REPORTED). Only a leader's mirror has
+ * reports, so this node's own is read from etcd, and put into the mirror, before the job is opened.
  */
 #pragma once
 

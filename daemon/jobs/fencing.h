@@ -4,8 +4,8 @@
  * A generation that spans nodes cannot commit without them, so links fence it. One that is on this
  * node alone could: it would go on beside the one that another node began when this one's lease had
  * run out. So before that can be, this node's firnd tells rank 0 to hold before its next commit,
- * unless etcd is away for others as well (elastic/agent/isolation.h). When the lease is renewed and the
- * same plan is read from etcd, training goes on.
+ * unless etcd is away for others as well (elastic/agent/isolation.h). When the lease is renewed and
+ * the same plan is read from etcd, training goes on.
  *
  * Invariant: once the lease may have run out, a generation that was held goes on only after that
  * reading. A firnd that is new knows nothing of what the one before ordered: whoever connects to it

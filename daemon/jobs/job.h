@@ -1,6 +1,6 @@
 /*
- * This node's part in one job: its worker processes, what the agent (elastic/agent/agent.h) says to do
- * with them, and what they say in return.
+ * This node's part in one job: its worker processes, what the agent (elastic/agent/agent.h) says to
+ * do with them, and what they say in return.
  */
 #pragma once
 

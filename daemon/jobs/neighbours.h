@@ -4,7 +4,8 @@
  * Who they are is read from etcd now and then, less often the more there are, and remembered for
  * when etcd does not answer. A round asks a few of them over HTTP, the next round others. Those who
  * were registered earlier and are not any more stay remembered while there is room, also by the
- * next firnd (daemon/jobs/neighbours_file.h), and fill rounds for which there are not enough others.
+ * next firnd (daemon/jobs/neighbours_file.h), and fill rounds for which there are not enough
+ * others.
  */
 #pragma once
 

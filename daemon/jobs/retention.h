@@ -3,13 +3,13 @@
  * record any more, whether the node still takes part in the job or not. On a thread of its own,
  * because removing large files takes long.
  *
- * In a folder that all nodes share the workers do it (worker/checkpoint/retention.h). What they leave behind,
- * such as checkpoints that were made while etcd was away, goes when the plan has no workers any
- * more (the job is over or paused): the node that has recorded the newest checkpoint removes it.
- * The plan says so and not the job's state, because only the leader follows states.
+ * In a folder that all nodes share the workers do it (worker/checkpoint/retention.h). What they
+ * leave behind, such as checkpoints that were made while etcd was away, goes when the plan has no
+ * workers any more (the job is over or paused): the node that has recorded the newest checkpoint
+ * removes it. The plan says so and not the job's state, because only the leader follows states.
  *
- * The records decide (checkpoint_record.c deletes those that need not stay, firnctl those that a person
- * wants gone), so no record ever promises files that are not there.
+ * The records decide (checkpoint_record.c deletes those that need not stay, firnctl those that a
+ * person wants gone), so no record ever promises files that are not there.
  */
 #pragma once
 

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/core/daemon.h"
-#include "daemon/node/inventory.h"
 #include "daemon/jobs/job.h"
+#include "daemon/node/inventory.h"
 #include "elastic/agent/slot_backoff.h"
 #include "membership/transport/timer.h"
 

@@ -1,8 +1,8 @@
 /*
  * Which slots of this node are out of service, and how they come back: those whose workers died
- * again and again by themselves, after a pause (elastic/agent/slot_backoff.h); all of them when an operator
- * says so (`firnctl node resume`). The reasons stand in the node's record, for the leader and for
- * people; jobs' agents are told when a slot may have workers again.
+ * again and again by themselves, after a pause (elastic/agent/slot_backoff.h); all of them when an
+ * operator says so (`firnctl node resume`). The reasons stand in the node's record, for the leader
+ * and for people; jobs' agents are told when a slot may have workers again.
  *
  * GPUs that are broken: daemon/node/inventory.h.
  */

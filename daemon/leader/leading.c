@@ -11,11 +11,11 @@
 #include "base/log.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
+#include "daemon/checkpoint/download.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/events.h"
-#include "daemon/checkpoint/download.h"
-#include "daemon/leader/queueing.h"
 #include "daemon/core/view.h"
+#include "daemon/leader/queueing.h"
 
 #define RETRY_NS            (NS_PER_SECOND / 5)
 #define OLD_GENERATIONS_MAX 4 /* whose reports go with one plan */

@@ -1,7 +1,7 @@
 /*
- * What only the leader does: build each job's view from the mirror, ask elastic/leader/leader.h what to
- * do, and write the answer in a transaction guarded by leadership and by the plan that the view was
- * made from.
+ * What only the leader does: build each job's view from the mirror, ask elastic/leader/leader.h
+ * what to do, and write the answer in a transaction guarded by leadership and by the plan that the
+ * view was made from.
  */
 #pragma once
 

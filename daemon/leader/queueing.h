@@ -1,6 +1,6 @@
 /*
- * Who is next for free slots: what elastic/leader/slot_queue.h needs to know of every job, taken from the
- * mirror.
+ * Who is next for free slots: what elastic/leader/slot_queue.h needs to know of every job, taken
+ * from the mirror.
  *
  * A job may wait for something else than slots (its checkpoint, a layout that fits no number of
  * slots there is): nobody is to stand behind it, or give way, for nothing. Its leader finds that

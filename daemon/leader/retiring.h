@@ -1,6 +1,6 @@
 /*
- * Jobs that are over leave the cluster's list by themselves (daemon/leader/retiring_choice.h says which):
- * the leader deletes their keys, one job at a time, as `firnctl job remove` does.
+ * Jobs that are over leave the cluster's list by themselves (daemon/leader/retiring_choice.h says
+ * which): the leader deletes their keys, one job at a time, as `firnctl job remove` does.
  *
  * Everything else that decides here goes by monotonic time; days of rest, through which leaders
  * change, can only be told by the time of day. So a leader waits for a while before it believes its

@@ -9,8 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
-#include "daemon/node/numerics_identity.h"
 #include "daemon/node/kept_rates.h"
+#include "daemon/node/numerics_identity.h"
 
 #define FILE_NAME  "cpu-rates"
 #define PATH_SIZE  (CONFIG_TEXT_SIZE + sizeof(FILE_NAME) + 1)

@@ -10,8 +10,8 @@
 #pragma once
 
 #include "daemon/config/config.h"
-#include "membership/transport/loop.h"
 #include "membership/kv/records.h"
+#include "membership/transport/loop.h"
 
 struct cpu_rates;
 
@@ -25,8 +25,9 @@ struct cpu_rates_options {
     void *context;
 };
 
-/** cpu_rates_parse() - read a line of `firn-worker rates cpu:THREADS` (worker/device/slot_benchmark.h)
- * Return: 0; -EINVAL: it is no such line, *@ret_rates is as it was */
+/** cpu_rates_parse() - read a line of `firn-worker rates cpu:THREADS`
+ * (worker/device/slot_benchmark.h) Return: 0; -EINVAL: it is no such line, *@ret_rates is as it was
+ */
 int cpu_rates_parse(const char *line, struct record_rates *ret_rates) CHECK_RESULT;
 
 /** cpu_rates_recall() - read what was measured of such slots before

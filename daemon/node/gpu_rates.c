@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "daemon/node/numerics_identity.h"
 #include "daemon/node/kept_rates.h"
+#include "daemon/node/numerics_identity.h"
 
 #define FILE_NAME   "gpu-rates"
 #define NVLINK_RATE 1.5e11 /* Ampere's and Hopper's, about half in one direction */

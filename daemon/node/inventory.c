@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/node/numerics_identity.h"
-#include "daemon/node/cpu_rates.h"
 #include "daemon/core/daemon.h"
+#include "daemon/node/cpu_rates.h"
 #include "daemon/node/gpu_rates.h"
 #include "daemon/node/gpu_slots.h"
+#include "daemon/node/numerics_identity.h"
 #include "daemon/node/nvml.h"
 #include "daemon/node/worker_version.h"
 

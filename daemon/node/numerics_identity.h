@@ -1,6 +1,7 @@
 /*
  * What this node's slots compute with, as a text that is equal on two nodes where their results
- * are, to the bit: leaders keep the nodes of a job alike by it (elastic/leader/leader_compatibility.c).
+ * are, to the bit: leaders keep the nodes of a job alike by it
+ * (elastic/leader/leader_compatibility.c).
  */
 #pragma once
 

@@ -5,11 +5,11 @@
  * node's disk is full or broken its share fails, and the checkpoint with it, though others could
  * write the same bits.
  *
- * Design: who could not write says so in the commit (worker/step/step_commit.h), so all ranks hear it in
- * the same step, and come to the same answer by themselves: it sits out the next checkpoint, then
- * is tried again, and sits out twice as many each time that it fails again. What it would have
- * written is divided among the other replicas of its stage (worker/checkpoint/share_tensors.h). With copies it
- * is the whole node that sits out, for its part is its disk's.
+ * Design: who could not write says so in the commit (worker/step/step_commit.h), so all ranks hear
+ * it in the same step, and come to the same answer by themselves: it sits out the next checkpoint,
+ * then is tried again, and sits out twice as many each time that it fails again. What it would have
+ * written is divided among the other replicas of its stage (worker/checkpoint/share_tensors.h).
+ * With copies it is the whole node that sits out, for its part is its disk's.
  *
  * Invariants: every stage keeps a writer, and rank 0, which commits, writes. Where that cannot be
  * nobody sits out: the checkpoint is given up, with an alarm, until the disk is mended. Pure, and

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/job/job_schema.h"
 #include "elastic/job/edit_distance.h"
+#include "elastic/job/job_schema.h"
 
 #define WORD_SIZE 64
 

@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_slow.h"
 #include "elastic/leader/leader_supersede.h"

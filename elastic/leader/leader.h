@@ -20,11 +20,11 @@
 #pragma once
 
 #include "elastic/copies/copies.h"
-#include "elastic/planner/planner.h"
-#include "elastic/plan/protocol.h"
 #include "elastic/leader/slot_queue.h"
-#include "elastic/recovery/recovery.h"
 #include "elastic/messages/straggler.h"
+#include "elastic/plan/protocol.h"
+#include "elastic/planner/planner.h"
+#include "elastic/recovery/recovery.h"
 
 #define LEADER_NODES_MAX 4096
 

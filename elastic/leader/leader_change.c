@@ -16,11 +16,11 @@
 
 #include "base/plural.h"
 #include "base/size_words.h"
-#include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_pair_loss.h"
 #include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_slow.h"
-#include "elastic/leader/leader_pair_loss.h"
 #include "elastic/leader/leader_supersede.h"
 #include "elastic/plan/plan_words.h"
 #include "elastic/planner/shadow_stages.h"

@@ -2,8 +2,8 @@
  * Whether the plan in force has failed: somebody whom it needs is lost or stuck, or it never came
  * up in its time.
  */
-#include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_pair_loss.h"
+#include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_supersede.h"
 
 bool leader_start_timed_out(const struct leader_context *context)

@@ -1,8 +1,8 @@
 /* What the leader's files share: slots to plan with, and the two ways to a new plan. */
 #pragma once
 
-#include "elastic/leader/netsplit_graph.h"
 #include "elastic/leader/leader_roster.h"
+#include "elastic/leader/netsplit_graph.h"
 #include "elastic/leader/preemption.h"
 #include "elastic/recovery/state_moves.h"
 

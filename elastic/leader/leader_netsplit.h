@@ -13,8 +13,8 @@
  * started anew begin with a clean slate.
  *
  * This is remembered by the leader alone, for a leader that is new has only to try once more than
- * the one before; where that one had made a patient plan (elastic/leader/leader_pair_loss.h), not even
- * that. At most LEADER_CUTS_MAX pairs are remembered, and cuts among CUT_NODES_MAX nodes are
+ * the one before; where that one had made a patient plan (elastic/leader/leader_pair_loss.h), not
+ * even that. At most LEADER_CUTS_MAX pairs are remembered, and cuts among CUT_NODES_MAX nodes are
  * weighed at a time: where more is cut, it takes more generations until all is found.
  */
 #pragma once

@@ -2,9 +2,10 @@
  * Two nodes that have lost each other, and neither can be done without. Private to the leader.
  *
  * Each has state that nobody else has, or without either the other slots are not enough. Then the
- * same layout is planned again, as a patient plan (elastic/plan/plan.h): its workers go on trying to
- * make their links for as long as a generation may take to begin, so training goes on in the moment
- * when the pair finds each other, and only one generation in twenty time-outs is spent on waiting.
+ * same layout is planned again, as a patient plan (elastic/plan/plan.h): its workers go on trying
+ * to make their links for as long as a generation may take to begin, so training goes on in the
+ * moment when the pair finds each other, and only one generation in twenty time-outs is spent on
+ * waiting.
  *
  * That the job waits costs time; so does going back to the newest checkpoint without one of the
  * two, and it costs nothing else, for the steps come out the same. Nobody knows how long the

@@ -3,8 +3,9 @@
  * tenth of a second counts.
  *
  * Design: wait until everybody of the plan has been heard of since the failure: stuck with its
- * state, or gone (elastic/leader/leader_survivors.h), but not for ever (elastic/leader/leader_patience.h). Then
- * recovery_decide() over what was heard, and a plan from it.
+ * state, or gone (elastic/leader/leader_survivors.h), but not for ever
+ * (elastic/leader/leader_patience.h). Then recovery_decide() over what was heard, and a plan from
+ * it.
  *
  * Invariant: whoever is not heard of in time has no rank and no move in the new plan. Should it
  * live, its generation is refused by the others, and its own daemon makes it step aside.
@@ -15,10 +16,10 @@
 
 #include "base/plural.h"
 #include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_pair_loss.h"
 #include "elastic/leader/leader_patience.h"
 #include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_retry.h"
-#include "elastic/leader/leader_pair_loss.h"
 
 /* "b/1, c/0 and 2 more": who is not coming along. */
 static void name_lost(const struct leader_context *context, char *text, size_t size)

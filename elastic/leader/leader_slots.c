@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/plural.h"
-#include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_slow.h"
 #include "elastic/planner/shadow_stages.h"

@@ -2,9 +2,9 @@
  * Slots that compute slower than their peers: what the leader knows of them, and for how long.
  * Private to the leader: leader.h says what it is for.
  *
- * Rank 0 of the plan in force says who is slow and by how much (elastic/messages/straggler.h). The leader
- * tells the planner, which finds what is best: another slot, fewer lanes, or none for the slow one;
- * the change is then one as for any other better layout. Plans carry what is known on
+ * Rank 0 of the plan in force says who is slow and by how much (elastic/messages/straggler.h). The
+ * leader tells the planner, which finds what is best: another slot, fewer lanes, or none for the
+ * slow one; the change is then one as for any other better layout. Plans carry what is known on
  * (plan->slow), so that it survives the leader.
  *
  * A slot that was left out comes back on probation: after a while the planner is told again that it

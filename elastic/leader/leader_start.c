@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_internal.h"
+#include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_retry.h"
 #include "elastic/plan/plan_words.h"
 

@@ -14,14 +14,14 @@
  *
  * Invariants: nothing is published while anybody has come to the change in force, or while a unit
  * is on nodes alone that are gone. No rank 0 lets a plan begin that follows another generation than
- * its own (worker/session/session.c). So when the first change begins after all, at the last moment, the
- * second one never does, and is superseded in its turn by one that follows the first.
+ * its own (worker/session/session.c). So when the first change begins after all, at the last
+ * moment, the second one never does, and is superseded in its turn by one that follows the first.
  *
  * Where the rank 0 of the running generation is on the node that is gone, nobody would let that
  * plan begin. Then it is one that breaks off: whoever hears of it leaves the running generation at
- * once and says what it holds, as after a failure, which this has become; elastic/leader/leader_recover.c
- * goes on from there. Every unit is on a node that hears, so no step is lost; one is computed
- * twice.
+ * once and says what it holds, as after a failure, which this has become;
+ * elastic/leader/leader_recover.c goes on from there. Every unit is on a node that hears, so no
+ * step is lost; one is computed twice.
  */
 #include "elastic/leader/leader_supersede.h"
 

@@ -7,9 +7,9 @@
 
 #include "base/bytes.h"
 #include "elastic/copies/copies.h"
-#include "elastic/plan/plan.h"
 #include "elastic/messages/report.h"
 #include "elastic/messages/straggler.h"
+#include "elastic/plan/plan.h"
 
 #define CONTROL_MESSAGE_MAX (16u << 20)
 #define CONTROL_TEXT_SIZE   512
@@ -36,10 +36,10 @@ struct control_progress {
     double loss, grad_norm, validation_loss; /* NaN when unknown */
     double step_seconds, tokens_per_second;
     double compute_seconds,
-        wait_seconds;       /* own work and waiting for others, per step: stragglers */
-    double pause_seconds;   /* of the last switch of generation */
-    uint64_t memory_bytes;  /* the most that this generation has taken (worker/state/footprint.h); 0: not
-                               known */
+        wait_seconds;      /* own work and waiting for others, per step: stragglers */
+    double pause_seconds;  /* of the last switch of generation */
+    uint64_t memory_bytes; /* the most that this generation has taken (worker/state/footprint.h); 0:
+                              not known */
     unsigned verdict_count; /* rank 0: on stragglers */
     struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
 };
@@ -50,8 +50,8 @@ struct control_checkpoint {
     char manifest_sha256[65];
     uint64_t size_bytes;
     double stall_seconds, write_seconds;
-    char *shares; /* owned: where its copies lie (elastic/copies/copies.h); NULL: in one folder for all
-                     nodes */
+    char *shares; /* owned: where its copies lie (elastic/copies/copies.h); NULL: in one folder for
+                     all nodes */
     uint64_t kept_from;   /* in firnd's answer: checkpoints before this step have no record any more
                              and may be removed; 0: nothing is said */
     uint64_t spared_step; /* but for this one, whose record stays; 0: none */
@@ -61,7 +61,8 @@ struct control_message {
     enum control_type type;
     struct plan *plan; /* owned by the message */
     struct worker_report status;
-    /* CONTROL_STATUS: what the worker speaks (elastic/plan/protocol.h); written by control_pack() */
+    /* CONTROL_STATUS: what the worker speaks (elastic/plan/protocol.h); written by control_pack()
+     */
     unsigned protocol_oldest, protocol;
     struct control_progress progress;
     struct control_checkpoint checkpoint;

@@ -1,7 +1,7 @@
 /*
  * Who computes slower than its peers: judged by rank 0, from the times that come with every commit
- * (worker/step/step_commit.h). A pure state machine: it knows no clock, and what it says follows from the
- * times alone.
+ * (worker/step/step_commit.h). A pure state machine: it knows no clock, and what it says follows
+ * from the times alone.
  *
  * A time is what a worker computed by itself in a step, divided by the lanes that it carries, so
  * that replicas with more lanes are not taken for slow ones.

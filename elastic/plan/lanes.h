@@ -1,7 +1,7 @@
 /*
  * Which lanes each replica carries: contiguous, sizes that differ by at most one, and cut where the
- * tree of additions (comm/reduce/lane_tree.h) is cut, so that replicas reduce few and large subtrees. Replicas
- * of unlike speeds get lanes by their speed instead.
+ * tree of additions (comm/reduce/lane_tree.h) is cut, so that replicas reduce few and large
+ * subtrees. Replicas of unlike speeds get lanes by their speed instead.
  */
 #pragma once
 

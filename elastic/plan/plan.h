@@ -7,7 +7,8 @@
  * `planned`) and leaves; that is how a job is paused and cancelled.
  *
  * Shadows: a stage whose replicas are all on one node may have a worker of another node that keeps
- * a copy of its state beside its own, so that no node's loss takes the only one (worker/step/shadow.h).
+ * a copy of its state beside its own, so that no node's loss takes the only one
+ * (worker/step/shadow.h).
  */
 #pragma once
 
@@ -69,8 +70,8 @@ struct plan_store {
 };
 
 /*
- * A slot that was found slower than its peers (elastic/leader/leader_slow.h), in the plan or left out of
- * it. Plans carry this on, so that the next leader knows it, too.
+ * A slot that was found slower than its peers (elastic/leader/leader_slow.h), in the plan or left
+ * out of it. Plans carry this on, so that the next leader knows it, too.
  */
 struct plan_slow {
     char node[NAME_SIZE];
@@ -146,8 +147,9 @@ struct plan {
 
     double predicted_step_seconds; /* what the planner expects */
 
-    /* Nodes of it have lost each other and none can be done without (elastic/leader/leader_netsplit.h): silent
-     * hosts are waited for as long as anybody else, for the pair may find each other. */
+    /* Nodes of it have lost each other and none can be done without
+     * (elastic/leader/leader_netsplit.h): silent hosts are waited for as long as anybody else, for
+     * the pair may find each other. */
     bool patient;
 
     unsigned slow_count;

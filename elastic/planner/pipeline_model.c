@@ -3,8 +3,8 @@
  * and has milliseconds for all of them.
  *
  * Design: an operation begins when its stage is free and its input has arrived. 1F1B
- * (elastic/plan/one_f_one_b.h) makes the trained stages a systolic array. Let a stage be a stages before
- * the last one, and give its operations ticks:
+ * (elastic/plan/one_f_one_b.h) makes the trained stages a systolic array. Let a stage be a stages
+ * before the last one, and give its operations ticks:
  *
  *     forward of micro-batch m     2m - a - 1
  *     backward of micro-batch m    2m + a

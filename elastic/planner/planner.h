@@ -52,7 +52,8 @@ struct planner_input {
     double link_bytes_per_second, link_latency_seconds;
     double updated_bytes_second;             /* elastic/planner/slot_rates.h; 0: a CPU slot's */
     unsigned stages_wanted, replicas_wanted; /* 0: free; else only this K or R */
-    size_t process_bytes; /* elastic/planner/process_memory.h; 0: the slots' memory is the devices' own */
+    size_t process_bytes; /* elastic/planner/process_memory.h; 0: the slots' memory is the devices'
+                             own */
 };
 
 struct planner_choice {

@@ -93,8 +93,8 @@ static double activation_bytes(const struct job_spec *spec, unsigned unit, doubl
     return tokens * (size * (2 * width + widths.wide + widths.mixed) + norm + words * heads);
 }
 
-/* model/net/stage.c: two buffers that backward works in, the gradients of the stream that comes and of
- * the one that goes, and where heads have norms what these make of a sublayer's rows. */
+/* model/net/stage.c: two buffers that backward works in, the gradients of the stream that comes and
+ * of the one that goes, and where heads have norms what these make of a sublayer's rows. */
 static double scratch_bytes(const struct job_spec *spec, double tokens, double size)
 {
     double width = spec->model.width;

@@ -16,7 +16,8 @@
 
 #include "elastic/job/job_spec.h"
 
-/* Staging of checkpoints: the small one where the whole state fits into it (worker/checkpoint/snapshot.c). */
+/* Staging of checkpoints: the small one where the whole state fits into it
+ * (worker/checkpoint/snapshot.c). */
 #define PROCESS_STAGING_BYTES       ((size_t)64 << 20)
 #define PROCESS_SMALL_STAGING_BYTES ((size_t)16 << 20)
 

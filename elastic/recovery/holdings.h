@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "elastic/plan/plan.h"
 #include "elastic/messages/report.h"
+#include "elastic/plan/plan.h"
 
 /**
  * holdings_describe() - the unit ranges of @report, which has none yet

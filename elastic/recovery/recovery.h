@@ -1,7 +1,8 @@
 /*
  * What survives a failure: a pure function over the reports of the survivors. Nobody applies a step
- * before everybody holds its reduced gradients (worker/step/step_commit.h), so each survivor is BEFORE the
- * step in flight, at HOLD, or has APPLIED it, and never are some BEFORE and others APPLIED:
+ * before everybody holds its reduced gradients (worker/step/step_commit.h), so each survivor is
+ * BEFORE the step in flight, at HOLD, or has APPLIED it, and never are some BEFORE and others
+ * APPLIED:
  *
  *     every stage has a survivor, all at HOLD or APPLIED   the step stands: all apply it
  *     every stage has a survivor, one of them is BEFORE    the step is replayed in the next
@@ -10,8 +11,8 @@
  */
 #pragma once
 
-#include "elastic/plan/plan.h"
 #include "elastic/messages/report.h"
+#include "elastic/plan/plan.h"
 
 enum recovery_kind {
     RECOVERY_STANDS, /* everybody holds or has applied step `step`: all apply it, then go on */

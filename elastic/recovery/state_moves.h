@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "elastic/plan/plan.h"
 #include "elastic/messages/report.h"
+#include "elastic/plan/plan.h"
 
 struct transfer_range {
     unsigned first, count;

@@ -1,7 +1,8 @@
 /*
- * Who is wrong where replicas hold different gradients, parameters or moments (worker/step/dispute.h).
- * Of each unit the value of more than half of those who hold it is right, and whoever has another
- * one is accused; where no value of any unit in dispute has so many, all who hold such a unit are.
+ * Who is wrong where replicas hold different gradients, parameters or moments
+ * (worker/step/dispute.h). Of each unit the value of more than half of those who hold it is right,
+ * and whoever has another one is accused; where no value of any unit in dispute has so many, all
+ * who hold such a unit are.
  */
 #pragma once
 

@@ -15,9 +15,9 @@
  *
  * Times. A member that does not even greet is left to the next one after a moment (reach), as that
  * costs nobody anything; the last one gets all the time there is. A member that has fallen silent
- * is left within the patience (membership/etcd/answer_timeout.h), sooner where there are others. One that is
- * alive and slow is given the patience where there are others to ask; the only one is waited for
- * as long as patience goes at all, for asking it again would only make it slower.
+ * is left within the patience (membership/etcd/answer_timeout.h), sooner where there are others.
+ * One that is alive and slow is given the patience where there are others to ask; the only one is
+ * waited for as long as patience goes at all, for asking it again would only make it slower.
  */
 #include "membership/etcd/etcd.h"
 

@@ -5,8 +5,9 @@
  * Several endpoints: requests go to the current one and fail over in turn; a watch that breaks
  * resumes at the revision after the last seen, and re-reads everything after a compaction. TLS with
  * client certificates; user and password (token renewed when it expires). Every request has a
- * deadline, which grows while answers stay away (membership/etcd/answer_timeout.h); of a lone member it is
- * always the longest, 32 times request_timeout_ns, and only its silence ends a request sooner.
+ * deadline, which grows while answers stay away (membership/etcd/answer_timeout.h); of a lone
+ * member it is always the longest, 32 times request_timeout_ns, and only its silence ends a request
+ * sooner.
  */
 #pragma once
 
@@ -14,8 +15,8 @@
 #include "membership/transport/loop.h"
 
 struct etcd_options {
-    const char *endpoints;                             /* as membership/etcd/endpoints.h reads them */
-    const char *user, *password;                       /* NULL: none */
+    const char *endpoints;       /* as membership/etcd/endpoints.h reads them */
+    const char *user, *password; /* NULL: none */
     const char *ca_file, *certificate_file, *key_file; /* NULL: none */
     uint64_t request_timeout_ns;                       /* of one attempt, at first; 0: 2 s */
 };

@@ -4,13 +4,13 @@
  */
 #pragma once
 
-#include "membership/transport/timer.h"
+#include "membership/etcd/answer_timeout.h"
 #include "membership/etcd/endpoints.h"
 #include "membership/etcd/etcd.h"
 #include "membership/etcd/etcd_codec.h"
 #include "membership/etcd/etcd_failure.h"
 #include "membership/etcd/grpc.h"
-#include "membership/etcd/answer_timeout.h"
+#include "membership/transport/timer.h"
 
 #define ETCD_URL_SIZE         288
 #define ETCD_ANSWER_BYTES_MAX (64u << 20)

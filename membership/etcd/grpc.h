@@ -1,6 +1,6 @@
 /*
- * gRPC calls over HTTP/2 (grpc.io, "gRPC over HTTP2"; membership/transport/http2.h) on the caller's loop: one
- * message for one, or a stream of messages both ways.
+ * gRPC calls over HTTP/2 (grpc.io, "gRPC over HTTP2"; membership/transport/http2.h) on the caller's
+ * loop: one message for one, or a stream of messages both ways.
  *
  * A call is a POST whose body and answer are messages, each with five bytes before it: whether it
  * is compressed (never) and its length. What became of it is in a trailer, `grpc-status`, behind

@@ -31,9 +31,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/name.h"
-#include "membership/transport/timer.h"
-#include "membership/transport/backoff.h"
 #include "membership/kv/keys.h"
+#include "membership/transport/backoff.h"
+#include "membership/transport/timer.h"
 
 #define RETRY_MIN_NS (250 * NS_PER_MS)
 #define RETRY_MAX_NS (1 * NS_PER_SECOND)

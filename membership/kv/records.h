@@ -95,7 +95,8 @@ struct progress_record {
     uint64_t checkpoint_step;
     char alarm[RECORD_TEXT_SIZE];
     uint64_t unix_ns;
-    /* Workers of the generation whose speed is not what the plan knows (elastic/messages/straggler.h). */
+    /* Workers of the generation whose speed is not what the plan knows
+     * (elastic/messages/straggler.h). */
     unsigned straggler_count;
     struct {
         unsigned rank;
@@ -110,8 +111,8 @@ struct checkpoint_record {
     char manifest_sha256[RECORD_DIGEST_SIZE];
     double stall_seconds, write_seconds;
     char node[NAME_SIZE]; /* whose firnd recorded it */
-    /* Of a checkpoint with copies: its places as elastic/copies/copies.h has them, owned by the record;
-     * NULL: it lies in one folder that all nodes share, at `path`. */
+    /* Of a checkpoint with copies: its places as elastic/copies/copies.h has them, owned by the
+     * record; NULL: it lies in one folder that all nodes share, at `path`. */
     char *shares;
     bool pinned; /* of a checkpoint with copies */
     /* What was found wrong with it, by a leader, a worker or firnctl; "": nothing. It stays in the

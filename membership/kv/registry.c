@@ -11,8 +11,8 @@
  *   both               -> registered; keep the lease alive every third of its time
  *
  * Any failure only means that a fact is not known any more: it is reported, and the loop goes on
- * after a while (membership/transport/backoff.h). So a write whose outcome is unknown needs no case of its
- * own: reading shows it.
+ * after a while (membership/transport/backoff.h). So a write whose outcome is unknown needs no case
+ * of its own: reading shows it.
  *
  * Invariant: every write of the key is guarded by its absence or by a revision at which it was
  * ours, so two daemons with one name can never both hold it.
@@ -27,9 +27,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/name.h"
-#include "membership/transport/timer.h"
-#include "membership/transport/backoff.h"
 #include "membership/kv/keys.h"
+#include "membership/transport/backoff.h"
+#include "membership/transport/timer.h"
 
 #define RETRY_MIN_NS    (500 * NS_PER_MS) /* etcd is away */
 #define RETRY_MAX_NS    (2 * NS_PER_SECOND)

@@ -52,8 +52,8 @@ int http_client_new(const struct loop *loop, struct http_client **ret_client) CH
  * allowed */
 void http_client_free(struct http_client *client);
 /**
- * http_client_set_token() - show the cluster's token (membership/transport/http_token.h) with every request
- * from now on; those of this client go to firnds only
+ * http_client_set_token() - show the cluster's token (membership/transport/http_token.h) with every
+ * request from now on; those of this client go to firnds only
  * @token: copied; "": none
  */
 void http_client_set_token(struct http_client *client, const char *token);

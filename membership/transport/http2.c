@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "membership/transport/timer.h"
 #include "membership/transport/http2_connection.h"
+#include "membership/transport/timer.h"
 
 #define ORIGIN_SIZE 288
 #define PROTOCOL    "h2"

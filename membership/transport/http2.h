@@ -26,8 +26,8 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "membership/transport/loop.h"
 #include "membership/transport/byte_stream.h"
+#include "membership/transport/loop.h"
 
 struct http2_client;
 struct http2_request;

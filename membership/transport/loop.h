@@ -1,6 +1,7 @@
 /*
  * The few things membership needs from an event loop, as a table, so that firnd can lend its
- * sd-event loop, firnctl a small poll loop (membership/transport/poll_loop.h) and the simulator its own.
+ * sd-event loop, firnctl a small poll loop (membership/transport/poll_loop.h) and the simulator its
+ * own.
  */
 #pragma once
 

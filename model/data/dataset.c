@@ -1,6 +1,7 @@
 /*
  * Samples: which tokens each one is, which are held out, in which order an epoch visits the rest.
- * Where the tokens lie is model/data/token_row.h's concern, which of them count model/data/loss_mask.h's.
+ * Where the tokens lie is model/data/token_row.h's concern, which of them count
+ * model/data/loss_mask.h's.
  */
 #include "model/data/dataset.h"
 
@@ -10,8 +11,8 @@
 #include "base/philox.h"
 #include "model/data/data_digests.h"
 #include "model/data/loss_mask.h"
-#include "model/net/streams.h"
 #include "model/data/token_row.h"
+#include "model/net/streams.h"
 
 /* Tokens that samples are cut from, and which of them count. */
 struct text {

@@ -2,15 +2,16 @@
  * The samples of a job. The data is one long row of tokens (files in sorted order, one after
  * another), memory-mapped where possible; sample i is tokens [i*T, i*T + T] (T inputs and their T
  * targets, shifted by one). The last `validation` share of the samples is held out. Where masks say
- * so (model/data/loss_mask.h), a token is read but does not count in the loss: as a target it is -1.
+ * so (model/data/loss_mask.h), a token is read but does not count in the loss: as a target it is
+ * -1.
  *
  * Order: epoch e visits every training sample once, in the order of philox_permute() keyed by
  * (seed, e). Which samples a micro-batch gets is a function of its global sample index alone.
  *
  * Which files paths name, and what globs match, says base/file_list.h: sorted by path over all of
  * @paths, none twice. Up to TOKEN_ROW_MEMORY_MAX the tokens are copied when the data set is opened;
- * above it files are mapped and must not shrink while the job runs (model/data/token_row.h); then they
- * must not change while they are read either, and a node need read them only once
+ * above it files are mapped and must not shrink while the job runs (model/data/token_row.h); then
+ * they must not change while they are read either, and a node need read them only once
  * (model/data/data_digests.h).
  *
  * A share above 0 holds out at least one sample, and training keeps at least one. Once open, a data

@@ -3,7 +3,8 @@
  * each of two calls (one message for one, and a stream) ends at most once, with a reason, and what
  * it brings is within its bounds. The first byte says where the rest is cut in two.
  *
- * The bytes come from here instead of membership/transport/byte_stream.c, which the linker does not take.
+ * The bytes come from here instead of membership/transport/byte_stream.c, which the linker does not
+ * take.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/mesh/frame_stream.h"
 #include "comm/mesh/handshake.h"
 #include "comm/mesh/inbox.h"
-#include "comm/mesh/frame_stream.h"
 
 #define WINDOW_BYTES 65536
 

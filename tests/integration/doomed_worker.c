@@ -29,14 +29,14 @@
 #include <unistd.h>
 
 #include "checkpoint/write/writer.h"
-#include "worker/step/engine.h"
-#include "worker/state/handover.h"
-#include "worker/state/restore.h"
-#include "worker/checkpoint/snapshot.h"
 #include "worker/checkpoint/replication.h"
-#include "worker/step/gradient_norm.h"
+#include "worker/checkpoint/snapshot.h"
 #include "worker/device/tags.h"
 #include "worker/session/trainer.h"
+#include "worker/state/handover.h"
+#include "worker/state/restore.h"
+#include "worker/step/engine.h"
+#include "worker/step/gradient_norm.h"
 
 #define PATH_SIZE (OPTIONS_PATH_SIZE + 32)
 

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "elastic/recovery/recovery.h"
 #include "elastic/planner/shadow_stages.h"
+#include "elastic/recovery/recovery.h"
 #include "elastic/recovery/state_moves.h"
 #include "integration/worker_crew.h"
 

@@ -14,7 +14,18 @@ FORMATTER = "clang-format-14"
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
 
-# A folder may include itself and these; tests may include anything, and nobody includes tests.
+# A room may include itself, the rooms named before it in its folder, and the folders below; the
+# files beside the rooms may include them all. Tests may include anything, and nobody includes tests.
+ROOMS = {
+    "model": ("net", "data"),
+    "comm": ("mesh", "carrier", "reduce"),
+    "checkpoint": ("io", "format", "remote", "read", "write", "replicate", "object"),
+    "membership": ("transport", "kv", "etcd"),
+    "elastic": ("job", "step", "plan", "planner", "copies", "messages", "recovery", "leader", "agent"),
+    "worker": ("device", "state", "step", "metrics", "checkpoint", "session"),
+    "daemon": ("config", "core", "node", "jobs", "checkpoint", "leader", "http"),
+    "ctl": ("command", "view", "yaml", "cluster", "local", "report", "checkpoint", "job"),
+}
 MAY_INCLUDE = {
     "base": (),
     "kernels": ("base",),
@@ -29,6 +40,7 @@ MAY_INCLUDE = {
     "bench": ("base", "kernels", "model", "comm", "checkpoint", "membership", "elastic", "worker",
               "daemon", "ctl"),
 }
+ROOM_CONCEPTS_MAX = 25
 
 # Where time may pass without a condition, and why. Everything else waits for what it needs.
 MAY_SLEEP = {
@@ -106,6 +118,28 @@ def dependency(file):
             yield number, "nothing outside tests/ includes tests/"
         elif target != file.folder and target not in MAY_INCLUDE.get(file.folder, ()):
             yield number, f"{file.folder}/ does not include {target}/"
+        elif target == file.folder and not may_see_room(file.path, included):
+            yield number, f"{os.path.dirname(file.path)}/ does not include {os.path.dirname(included)}/"
+
+
+def may_see_room(path, included):
+    """Rooms of one folder see those before them in ROOMS; files beside the rooms see all."""
+    rooms = ROOMS.get(path.split("/", maxsplit=1)[0], ())
+    room, other = path.split("/")[1], included.split("/")[1]
+    if room == other or room not in rooms:
+        return True
+    return other in rooms and rooms.index(other) < rooms.index(room)
+
+
+def crowded_room(file):
+    """A room shows its design while a reader can keep its concepts in mind."""
+    folder = os.path.dirname(file.path)
+    names = os.listdir(os.path.join(file.root, folder))
+    stems = sorted({os.path.splitext(name)[0] for name in names if name.endswith(C_FILES)})
+    if not file.is_c() or file.folder not in ROOMS or stems[0] != os.path.splitext(os.path.basename(file.path))[0]:
+        return
+    if len(stems) > ROOM_CONCEPTS_MAX:
+        yield 1, f"{folder}/ has {len(stems)} concepts; {ROOM_CONCEPTS_MAX} are the most"
 
 
 def own_header_first(file):
@@ -209,7 +243,7 @@ def libm(file):
                            "same bits everywhere (base/logarithm.h)")
 
 
-RULES = (dependency, own_header_first, pragma_once, file_length, function_length, marks,
+RULES = (dependency, crowded_room, own_header_first, pragma_once, file_length, function_length, marks,
          machine_path, sleeping, ending, libm)
 
 

@@ -1,6 +1,6 @@
 /*
- * Replicas that hold different things: worker/state/state_digest.c, what worker/step/step_commit.c makes of it and
- * worker/step/dispute.c, point by point. Who is wrong is decided by the real code.
+ * Replicas that hold different things: worker/state/state_digest.c, what worker/step/step_commit.c
+ * makes of it and worker/step/dispute.c, point by point. Who is wrong is decided by the real code.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /*
- * Links between workers, as comm/mesh/mesh.h promises them: one mesh a generation and worker, made when
- * both ends open the same generation with the same key; messages of a link in order; whoever finds
- * a peer gone or silent for failure_timeout fails its whole mesh and tells the others with FAULT,
- * so a break spreads; BYE from one that closes in health.
+ * Links between workers, as comm/mesh/mesh.h promises them: one mesh a generation and worker, made
+ * when both ends open the same generation with the same key; messages of a link in order; whoever
+ * finds a peer gone or silent for failure_timeout fails its whole mesh and tells the others with
+ * FAULT, so a break spreads; BYE from one that closes in health.
  */
 #pragma once
 
-#include "elastic/plan/plan.h"
 #include "elastic/copies/checkpoint_writers.h"
+#include "elastic/plan/plan.h"
 #include "sim/sim_network.h"
 #include "sim/sim_state.h"
 

@@ -1,6 +1,6 @@
 /*
- * firnd's view of a worker process (daemon/jobs/worker_process.h), on simulated ones. A new firnd finds
- * what an old one has left, if its socket is there.
+ * firnd's view of a worker process (daemon/jobs/worker_process.h), on simulated ones. A new firnd
+ * finds what an old one has left, if its socket is there.
  */
 #pragma once
 

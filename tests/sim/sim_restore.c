@@ -1,6 +1,6 @@
 /*
- * State from a checkpoint or from the seed: worker/state/restore.c, and what worker/session/generation.c and
- * trainer.c make of it.
+ * State from a checkpoint or from the seed: worker/state/restore.c, and what
+ * worker/session/generation.c and trainer.c make of it.
  */
 #include <errno.h>
 #include <stdlib.h>

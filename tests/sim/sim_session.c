@@ -1,5 +1,6 @@
 /*
- * The step loop and the end of a stay: worker/session/session.c and worker/session/final_checkpoint.c, point by point.
+ * The step loop and the end of a stay: worker/session/session.c and
+ * worker/session/final_checkpoint.c, point by point.
  */
 #include <errno.h>
 #include <string.h>
@@ -418,7 +419,8 @@ static void send_down(struct sim_worker *worker)
                       &worker->round.down);
 }
 
-/* worker/session/session.c's settle_into_generation(): now nobody needs what the generation before left. */
+/* worker/session/session.c's settle_into_generation(): now nobody needs what the generation before
+ * left. */
 static void settle_in(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;

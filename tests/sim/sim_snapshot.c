@@ -1,7 +1,7 @@
 /*
- * Checkpoints as worker/checkpoint/snapshot.c makes them: shares are written while training goes on, rank 0
- * commits when all are durable, and firnd is told when the folder is there. With copies the nodes
- * do that together (sim_spread.h).
+ * Checkpoints as worker/checkpoint/snapshot.c makes them: shares are written while training goes
+ * on, rank 0 commits when all are durable, and firnd is told when the folder is there. With copies
+ * the nodes do that together (sim_spread.h).
  */
 #include <errno.h>
 #include <stdio.h>

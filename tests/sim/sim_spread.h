@@ -1,7 +1,8 @@
 /*
- * Making a checkpoint with copies: what worker/checkpoint/checkpoint_commit.c does on rank 0 and worker/checkpoint/copy_keeper.c on the
- * lowest rank of every other node, each on a thread beside its worker's steps. Nodes read each
- * other's notes through their daemons, now and then, until they say what is waited for.
+ * Making a checkpoint with copies: what worker/checkpoint/checkpoint_commit.c does on rank 0 and
+ * worker/checkpoint/copy_keeper.c on the lowest rank of every other node, each on a thread beside
+ * its worker's steps. Nodes read each other's notes through their daemons, now and then, until they
+ * say what is waited for.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * A worker process, as the files that worker/session/trainer.h lists make it, without threads: the main
- * thread's place in the code is a `point`, and every wait is a return. What the control thread does
- * at once (obey STOP, break off for an unplanned plan) happens when the order arrives; everything
- * else when the main thread next looks at its mailbox.
+ * A worker process, as the files that worker/session/trainer.h lists make it, without threads: the
+ * main thread's place in the code is a `point`, and every wait is a return. What the control thread
+ * does at once (obey STOP, break off for an unplanned plan) happens when the order arrives;
+ * everything else when the main thread next looks at its mailbox.
  */
 #pragma once
 

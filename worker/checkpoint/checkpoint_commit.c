@@ -11,13 +11,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "checkpoint/format/model_files.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/model_files.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/writer.h"
-#include "worker/metrics/history.h"
 #include "worker/checkpoint/part_file.h"
 #include "worker/checkpoint/source_files.h"
+#include "worker/metrics/history.h"
 
 /* How long the other nodes' keepers may take: long enough for a slow network, not for ever. */
 #define KEEPERS_NS          (60 * NS_PER_SECOND)

@@ -2,8 +2,9 @@
  * Rank 0 makes a checkpoint of everybody's shares, on a thread of its own: it merges their parts,
  * writes the manifest, and gives the folder its final name. Recording it in etcd is its firnd's.
  *
- * With copies (worker/checkpoint/replication.h) it also fetches the copies that its own node keeps, waits for the
- * other nodes' keepers, notes who has what, and is the last to give its folder the final name.
+ * With copies (worker/checkpoint/replication.h) it also fetches the copies that its own node keeps,
+ * waits for the other nodes' keepers, notes who has what, and is the last to give its folder the
+ * final name.
  */
 #pragma once
 
@@ -17,9 +18,10 @@ struct commit;
 
 struct commit_options {
     const struct io *io;
-    const char *folder;       /* the job's; copied */
-    const char *metrics_path; /* taken along up to the step (worker/metrics/history.h); "": none; copied */
-    const char *restored;     /* the checkpoint that this worker began with; "": none; copied */
+    const char *folder; /* the job's; copied */
+    const char
+        *metrics_path; /* taken along up to the step (worker/metrics/history.h); "": none; copied */
+    const char *restored;        /* the checkpoint that this worker began with; "": none; copied */
     const struct job_spec *spec; /* borrowed until it has started */
     uint64_t step, generation;
     unsigned world, tensor_count;

@@ -1,5 +1,6 @@
 /*
- * A checkpoint with copies, as one node takes part in it (checkpoint/replicate/copy_steps.h says the steps).
+ * A checkpoint with copies, as one node takes part in it (checkpoint/replicate/copy_steps.h says
+ * the steps).
  *
  * Nodes need no messages for it: what one has to say it writes into its own part folder, and
  * whoever waits for it looks there through that node's firnd. A file says one thing and is replaced

@@ -3,10 +3,10 @@
  * in memory of a device.
  *
  * At a boundary the copy queue begins to bring the share's tensors into pinned memory, beside the
- * next step's computations; the optimizer waits for the queue, the writer (checkpoint/write/writer.h)
- * begins when all is there and may take its time. Copies are cut into pieces, so that what the
- * links need gets its turn on the same engine. The memory is as large as the share, taken once a
- * generation.
+ * next step's computations; the optimizer waits for the queue, the writer
+ * (checkpoint/write/writer.h) begins when all is there and may take its time. Copies are cut into
+ * pieces, so that what the links need gets its turn on the same engine. The memory is as large as
+ * the share, taken once a generation.
  */
 #pragma once
 

@@ -19,9 +19,8 @@ struct share_tensors {
 
 /**
  * share_tensors_of() - those of @rank, whose stage is held, and who writes
- * @left_out: by rank, who writes nothing; not all replicas of a stage (elastic/copies/checkpoint_writers.h). NULL:
- * nobody
- * Return: 0; -ENOMEM
+ * @left_out: by rank, who writes nothing; not all replicas of a stage
+ * (elastic/copies/checkpoint_writers.h). NULL: nobody Return: 0; -ENOMEM
  */
 int share_tensors_of(const struct state *state, const struct plan *plan, unsigned rank,
                      const bool *left_out, struct share_tensors *ret_tensors) CHECK_RESULT;

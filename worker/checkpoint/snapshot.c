@@ -8,20 +8,20 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "checkpoint/write/folder_home.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/write/folder_home.h"
 #include "checkpoint/write/io_tuning.h"
 #include "checkpoint/write/writable.h"
 #include "checkpoint/write/writer.h"
 #include "elastic/job/huggingface.h"
 #include "elastic/planner/process_memory.h"
-#include "worker/state/canonical.h"
 #include "worker/checkpoint/checkpoint_commit.h"
 #include "worker/checkpoint/copy_keeper.h"
 #include "worker/checkpoint/part_file.h"
 #include "worker/checkpoint/retention.h"
 #include "worker/checkpoint/share_copy.h"
 #include "worker/checkpoint/share_tensors.h"
+#include "worker/state/canonical.h"
 
 #define SMALL_BLOCK_BYTES                                                                          \
     (PROCESS_SMALL_STAGING_BYTES / 16) /* as many blocks as the large one has */

@@ -105,8 +105,9 @@ void snapshot_forget(struct snapshot *snapshot);
 void snapshot_forget_abandoned(struct snapshot *snapshot);
 
 /** snapshot_commit() - shares of @durable_step are durable on all ranks: if that is news, rank 0
- * starts the commit, and with copies the other nodes' keepers their part (worker/checkpoint/copy_keeper.h). One
- * that fails takes all shares with it: the step counts as failed then. */
+ * starts the commit, and with copies the other nodes' keepers their part
+ * (worker/checkpoint/copy_keeper.h). One that fails takes all shares with it: the step counts as
+ * failed then. */
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step);
 
 /** snapshot_abandon() - some rank's share of @failed_step failed: rank 0, with copies everybody,

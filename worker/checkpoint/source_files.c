@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "checkpoint/format/model_files.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/model_files.h"
 #include "elastic/job/huggingface.h"
 
 /* What @config says of the model must be what the job has computed: the folder may have changed.

@@ -1,4 +1,5 @@
-/* One queue of a device as a carrier wants it (struct carrier_device of comm/carrier/carrier_nccl.h). */
+/* One queue of a device as a carrier wants it (struct carrier_device of
+ * comm/carrier/carrier_nccl.h). */
 #pragma once
 
 #include "comm/carrier/carrier_nccl.h"

@@ -1,6 +1,7 @@
 /*
- * What carries the tensors of a generation to and from this worker: one carrier (comm/carrier/carrier.h) a
- * route. They live as long as the links of the generation; engines come and go on them.
+ * What carries the tensors of a generation to and from this worker: one carrier
+ * (comm/carrier/carrier.h) a route. They live as long as the links of the generation; engines come
+ * and go on them.
  *
  * A route is one way between two stages or the reduction of one stage, so that what is posted on
  * each is in one order on both sides: a stage posts micro-batches forward in their order and

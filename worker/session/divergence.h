@@ -4,9 +4,9 @@
  * It is decided from the step's complete record, which is the same at every worker and on every
  * layout, and before anything of it is applied: so no parameter ever takes in what is no number,
  * and the run is as exact as any. With `stop` it ends, but not before all units of the state were
- * compared (worker/state/state_digest.h): a wrong bit in one replica may look the same. A checkpoint is
- * committed with a later step's commit, so with `stop` none is left of the boundary from which no
- * step could be computed, unless workers left the job just there.
+ * compared (worker/state/state_digest.h): a wrong bit in one replica may look the same. A
+ * checkpoint is committed with a later step's commit, so with `stop` none is left of the boundary
+ * from which no step could be computed, unless workers left the job just there.
  */
 #pragma once
 

@@ -18,8 +18,8 @@
 #include "base/log.h"
 #include "worker/session/commands.h"
 #include "worker/session/session.h"
-#include "worker/state/state_digest.h"
 #include "worker/session/status_report.h"
+#include "worker/state/state_digest.h"
 
 #define RETRY_NS (2 * NS_PER_SECOND)
 #define ROUND_NS (NS_PER_SECOND / 20) /* from one round to the next while rank 0 commits */

@@ -8,16 +8,16 @@
 
 #include "base/clock.h"
 #include "checkpoint/read/reader.h"
-#include "elastic/recovery/holdings.h"
 #include "elastic/planner/process_memory.h"
 #include "elastic/planner/start_time.h"
-#include "worker/state/handover.h"
-#include "worker/step/memory.h"
+#include "elastic/recovery/holdings.h"
+#include "worker/checkpoint/replication.h"
 #include "worker/session/commands.h"
+#include "worker/session/metrics_writer.h"
+#include "worker/state/handover.h"
 #include "worker/state/pretrained.h"
 #include "worker/state/restore.h"
-#include "worker/session/metrics_writer.h"
-#include "worker/checkpoint/replication.h"
+#include "worker/step/memory.h"
 
 /* ---- leaving the one before ---- */
 

@@ -8,12 +8,12 @@
  */
 #include <errno.h>
 
-#include "worker/step/job_dataset.h"
 #include "worker/session/commands.h"
 #include "worker/session/metrics_writer.h"
 #include "worker/session/session.h"
-#include "worker/state/state_digest.h"
 #include "worker/session/status_report.h"
+#include "worker/state/state_digest.h"
+#include "worker/step/job_dataset.h"
 
 /* A round without a step: what all ranks know of @record. */
 static int merge(struct trainer *trainer, const struct step_record *record,

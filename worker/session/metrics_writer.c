@@ -6,11 +6,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "worker/session/generation.h"
-#include "worker/metrics/history.h"
-#include "worker/step/job_dataset.h"
 #include "worker/device/tags.h"
+#include "worker/metrics/history.h"
+#include "worker/session/generation.h"
 #include "worker/session/status_report.h"
+#include "worker/step/job_dataset.h"
 
 bool scribe_waits(const struct trainer *trainer)
 {

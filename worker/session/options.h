@@ -23,8 +23,9 @@ struct worker_options {
     char spec_path[OPTIONS_PATH_SIZE];      /* the job as JSON */
     char job_dir[OPTIONS_PATH_SIZE];        /* this node's folder of the job: metrics */
     char checkpoint_dir[OPTIONS_PATH_SIZE]; /* the job's checkpoint folder */
-    char digests_dir[OPTIONS_PATH_SIZE];    /* what this node knows of data (model/data/data_digests.h);
-                                               "": nothing is kept */
+    char
+        digests_dir[OPTIONS_PATH_SIZE]; /* what this node knows of data (model/data/data_digests.h);
+                                           "": nothing is kept */
     uint64_t failure_timeout_ns;
     bool link_checksums; /* will do for links (comm/mesh/frame_seal.h) */
 };

@@ -4,11 +4,12 @@
  * Problem: pages that the process has never touched arrive at a few hundred megabytes a second on
  * some machines, and a GPU stands still while it allocates. A worker that took its memory after the
  * switch stopped the training of all others for seconds. Design: on PREPARE a fresh worker, which
- * has nothing else to do, takes what worker/step/memory.h counts for its rank. The switch then finds it.
+ * has nothing else to do, takes what worker/step/memory.h counts for its rank. The switch then
+ * finds it.
  *
  * The time it takes grows with the size of the state, as the time that the leader allows does
- * (elastic/planner/start_time.h). A reservation is a convenience: where it fails nothing is kept, and the
- * generation itself says what is missing.
+ * (elastic/planner/start_time.h). A reservation is a convenience: where it fails nothing is kept,
+ * and the generation itself says what is missing.
  */
 #pragma once
 

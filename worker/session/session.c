@@ -11,13 +11,13 @@
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
 #include "elastic/plan/plan_words.h"
+#include "worker/session/commands.h"
 #include "worker/session/data_agreement.h"
 #include "worker/session/generation.h"
-#include "worker/state/handover.h"
-#include "worker/session/commands.h"
 #include "worker/session/metrics_writer.h"
-#include "worker/state/state_digest.h"
 #include "worker/session/status_report.h"
+#include "worker/state/handover.h"
+#include "worker/state/state_digest.h"
 
 /* ---- opening ---- */
 

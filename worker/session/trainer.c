@@ -16,13 +16,13 @@
 #include "base/log.h"
 #include "base/size_words.h"
 #include "checkpoint/read/reader.h"
-#include "worker/session/generation.h"
-#include "worker/state/handover.h"
-#include "worker/step/job_dataset.h"
 #include "worker/session/commands.h"
+#include "worker/session/generation.h"
 #include "worker/session/metrics_writer.h"
 #include "worker/session/session.h"
 #include "worker/session/status_report.h"
+#include "worker/state/handover.h"
+#include "worker/step/job_dataset.h"
 
 #define SPEC_FILE_MAX ((size_t)1 << 20)
 #define TELL_TIMEOUTS 2u /* failure_timeouts between two words on how far the data is read */

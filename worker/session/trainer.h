@@ -4,15 +4,14 @@
  *
  *     trainer.c     start and end, and from generation to generation
  *     generation.c  into one: its state, its links; and out of it
- *     session.c     inside one: step after step; final_checkpoint.c: the checkpoint at the end of a stay
- *     commands.c      what firnd says
- *     status_report.c     what firnd is told
- *     metrics_writer.c      the metrics of the node
+ *     session.c     inside one: step after step; final_checkpoint.c: the checkpoint at the end of a
+ * stay commands.c      what firnd says status_report.c     what firnd is told metrics_writer.c the
+ * metrics of the node
  *
  * Two threads matter here. The main thread trains; it looks for messages at step boundaries and
- * while it waits. The control thread (worker/session/control_server.h) calls orders_observe() the moment a
- * message arrives: an order that cannot wait for a boundary (stop, a plan after a failure) breaks
- * the links, so that the main thread comes back from whatever it waits for.
+ * while it waits. The control thread (worker/session/control_server.h) calls orders_observe() the
+ * moment a message arrives: an order that cannot wait for a boundary (stop, a plan after a failure)
+ * breaks the links, so that the main thread comes back from whatever it waits for.
  *
  * How a generation ends for a worker:
  *
@@ -27,16 +26,16 @@
 
 #include <pthread.h>
 
-#include "worker/session/alarms.h"
+#include "worker/checkpoint/snapshot.h"
 #include "worker/device/numerics_log.h"
+#include "worker/metrics/metrics.h"
+#include "worker/session/alarms.h"
 #include "worker/session/control_server.h"
 #include "worker/session/divergence.h"
+#include "worker/session/options.h"
+#include "worker/state/footprint.h"
 #include "worker/step/engine.h"
 #include "worker/step/step_commit.h"
-#include "worker/state/footprint.h"
-#include "worker/metrics/metrics.h"
-#include "worker/session/options.h"
-#include "worker/checkpoint/snapshot.h"
 
 /* What one worker process has. */
 struct trainer {

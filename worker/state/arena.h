@@ -10,8 +10,9 @@
  *
  * Fresh pages of the host cost as much as computing on them for a while, so memory of the host is
  * held as well; but the pages beyond the need go back to the system, for it is everybody's, and a
- * plan has counted no more (elastic/planner/process_memory.h). Under the address sanitizer each part of it
- * is an allocation of its own, whose ends are watched. So is a part that was not counted.
+ * plan has counted no more (elastic/planner/process_memory.h). Under the address sanitizer each
+ * part of it is an allocation of its own, whose ends are watched. So is a part that was not
+ * counted.
  */
 #pragma once
 

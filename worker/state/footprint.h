@@ -1,7 +1,7 @@
 /*
  * What this worker has taken at most since its generation has settled, as plans count it
- * (elastic/planner/process_memory.h): on a CPU slot the resident memory of the process, on a device what of
- * the device's memory went since it was opened. Training data is left out.
+ * (elastic/planner/process_memory.h): on a CPU slot the resident memory of the process, on a device
+ * what of the device's memory went since it was opened. Training data is left out.
  *
  * The kernel keeps a process's peak for its whole life, and a generation takes over from the one
  * before with the memory of both. So the peak is begun anew when what came from before is dropped.

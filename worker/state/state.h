@@ -4,8 +4,8 @@
  *
  * Between steps all held units are at `applied_step`. `holds` says that the reduced gradients of
  * step applied_step + 1 are complete for the units of the current stage and for those whose shadow
- * this worker is (HOLD in elastic/recovery/recovery.h); they lie in the engine that made them, which lives
- * until they are applied or thrown away.
+ * this worker is (HOLD in elastic/recovery/recovery.h); they lie in the engine that made them,
+ * which lives until they are applied or thrown away.
  */
 #pragma once
 
@@ -13,16 +13,16 @@
 #include "elastic/step/step_record.h"
 #include "kernels/kernel.h"
 #include "model/net/unit.h"
-#include "worker/state/arena.h"
 #include "worker/device/pinned.h"
+#include "worker/state/arena.h"
 
 struct state_unit {
     struct unit_layout layout;
     bool held;
     bool reserved;     /* not held: the memory is there already, zeroed */
     float *parameters; /* device, layout.count */
-    void *weights; /* the parameters in the type of the activations (model/net/stage.h); the same memory
-                      where that is f32 */
+    void *weights; /* the parameters in the type of the activations (model/net/stage.h); the same
+                      memory where that is f32 */
     float *first_moment, *second_moment; /* NULL when the unit is frozen */
 };
 

@@ -5,10 +5,11 @@
  * the square sums and the digests that every commit carries; who is wrong is not.
  *
  * Design: a commit in dispute is none. Its root tells all, and then all claims (rank, unit, bits of
- * the square sum or the digest) go up the tree of ranks, and one verdict down (elastic/step/dispute_verdict.h).
- * Whoever is wrong goes: its slot is out of service, and the others go on. Without a majority
- * nobody can tell; if it comes out so again, all who hold that unit go. Nobody goes before all know
- * the verdict: who has only seen links break would not know why.
+ * the square sum or the digest) go up the tree of ranks, and one verdict down
+ * (elastic/step/dispute_verdict.h). Whoever is wrong goes: its slot is out of service, and the
+ * others go on. Without a majority nobody can tell; if it comes out so again, all who hold that
+ * unit go. Nobody goes before all know the verdict: who has only seen links break would not know
+ * why.
  *
  * Gradients: whatever the verdict, and also without one, nobody holds the step any more: it is
  * computed anew from the state before it, that nobody has left. What replicas differ in must not
@@ -16,10 +17,10 @@
  *
  * State: it is older than the step, and since it is there the gradients of all were made with it,
  * so nobody's state is right any more. All let go of theirs, whatever the verdict, and the job goes
- * back to the newest checkpoint, whose state all held alike (worker/state/state_digest.h). A majority that
- * got its state from the one who is wrong accuses the one who is right: that costs a slot, no bit.
- * Who was not told, for links broke meanwhile, reports its state as good; but one word of those who
- * know is enough for the leader to count on none (CAUSE_STATE_DISPUTED).
+ * back to the newest checkpoint, whose state all held alike (worker/state/state_digest.h). A
+ * majority that got its state from the one who is wrong accuses the one who is right: that costs a
+ * slot, no bit. Who was not told, for links broke meanwhile, reports its state as good; but one
+ * word of those who know is enough for the leader to count on none (CAUSE_STATE_DISPUTED).
  *
  * Not seen: what all replicas have alike, and what nobody else holds.
  */
@@ -27,8 +28,8 @@
 
 #include "elastic/plan/plan.h"
 #include "elastic/step/dispute_verdict.h"
-#include "worker/step/tree_exchange.h"
 #include "worker/state/state_digest.h"
+#include "worker/step/tree_exchange.h"
 
 /* The worse one last: where both are, state is what the dispute is about. */
 enum dispute_about { DISPUTE_NOTHING, DISPUTE_GRADIENTS, DISPUTE_STATE };

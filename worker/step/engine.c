@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "worker/checkpoint/snapshot.h"
+#include "worker/state/state_digest.h"
+#include "worker/step/gradient_norm.h"
 #include "worker/step/job_dataset.h"
 #include "worker/step/memory.h"
 #include "worker/step/pipeline.h"
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
-#include "worker/checkpoint/snapshot.h"
-#include "worker/step/gradient_norm.h"
-#include "worker/state/state_digest.h"
 #include "worker/step/tied_embedding.h"
 
 bool engine_evaluates(const struct job_spec *spec, uint64_t step)

@@ -8,14 +8,14 @@
  */
 #pragma once
 
-#include "elastic/plan/plan.h"
 #include "elastic/plan/one_f_one_b.h"
+#include "elastic/plan/plan.h"
 #include "model/data/dataset.h"
 #include "model/net/stage.h"
-#include "worker/step/gradients.h"
-#include "worker/device/tensor_channel.h"
 #include "worker/device/routes.h"
+#include "worker/device/tensor_channel.h"
 #include "worker/state/state.h"
+#include "worker/step/gradients.h"
 
 struct reduction;
 struct shadow;

@@ -3,8 +3,8 @@
  *
  * A lane accumulates its micro-batches into the buffer on top of a stack; when it is done, equal
  * neighbours of the tree are merged, like the carries of a binary counter. What is left at the end
- * are the maximal subtrees of this replica's lanes, left to right: what comm/reduce/reduce.h wants. The
- * stack is log2(lanes held) + 1 buffers deep for aligned ranges, whatever the number of lanes.
+ * are the maximal subtrees of this replica's lanes, left to right: what comm/reduce/reduce.h wants.
+ * The stack is log2(lanes held) + 1 buffers deep for aligned ranges, whatever the number of lanes.
  */
 #pragma once
 

@@ -6,8 +6,8 @@
  * last generation stay until the first commit), and of the arena gradient buffers, activations of
  * the micro-batches in flight, gradients of copies of other stages, and where sums across replicas
  * are made on the device room for what the others send. Before a generation has agreed on its
- * routes (worker/device/routes.h) that room is counted if it may come to that; the engine, afterwards,
- * takes no more than was counted.
+ * routes (worker/device/routes.h) that room is counted if it may come to that; the engine,
+ * afterwards, takes no more than was counted.
  */
 #pragma once
 

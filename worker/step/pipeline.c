@@ -3,10 +3,10 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "worker/device/tags.h"
 #include "worker/step/job_dataset.h"
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
-#include "worker/device/tags.h"
 
 /* Which lane and which of its micro-batches the replica's index-th one is. */
 struct micro_batch {

@@ -1,6 +1,6 @@
 /*
- * The forwards and backwards of one step on this stage, in the order of elastic/plan/one_f_one_b.h, with
- * their transfers; evaluation before them when the step measures it.
+ * The forwards and backwards of one step on this stage, in the order of elastic/plan/one_f_one_b.h,
+ * with their transfers; evaluation before them when the step measures it.
  *
  * When the last lane's last micro-batch has passed a unit on its way back, that unit's gradients
  * start to travel to the other replicas while backward goes on below.

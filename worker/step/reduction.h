@@ -1,6 +1,6 @@
 /*
- * The sums of one stage across its replicas (comm/reduce/reduce.h), a unit at a time: begun as soon as
- * backward has passed the unit, finished at the end of the step.
+ * The sums of one stage across its replicas (comm/reduce/reduce.h), a unit at a time: begun as soon
+ * as backward has passed the unit, finished at the end of the step.
  *
  * Gradients lie on the device, and the sums are made there where the carrier can move that memory.
  * Else each unit has host copies of its subtrees, the sums are made on these, and what is complete

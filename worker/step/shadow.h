@@ -2,9 +2,9 @@
  * Shadows: a copy of a stage's state on another node that stays equal to the bit, so that a stage
  * whose replicas are all on one node survives the loss of that node.
  *
- * Who: the plan says which worker shadows which stage (elastic/planner/shadow_stages.h decides). The stage's
- * worker of replica 0 feeds it. A shadow is a worker of the job with a stage of its own: it has a
- * rank in the commit tree, and that is what the protocol rests on.
+ * Who: the plan says which worker shadows which stage (elastic/planner/shadow_stages.h decides).
+ * The stage's worker of replica 0 feeds it. A shadow is a worker of the job with a stage of its
+ * own: it has a rank in the commit tree, and that is what the protocol rests on.
  *
  * The protocol.
  *   1. When a generation begins the shadow gets parameters and moments of the stage's units as any
@@ -17,8 +17,8 @@
  *   3. The shadow says HOLD(s) only when it has these gradients too. So the complete record, which
  *      is COMMIT(s), proves that every stage's gradients are held twice; the feeding worker waits
  *      for nothing. The shadow puts the units' square sums, computed from what it received, into
- *      its own record: records that differ end the job (worker/step/step_commit.c), so each step checks
- *      that the two copies will be equal; and after a failure the step can stand without the
+ *      its own record: records that differ end the job (worker/step/step_commit.c), so each step
+ * checks that the two copies will be equal; and after a failure the step can stand without the
  *      stage's worker.
  *   4. On COMMIT(s) both apply the same optimizer code to the same gradients with the same
  *      committed norm. Freezing is a function of the committed record, so both stop at the same
@@ -26,8 +26,8 @@
  *
  * Why not one step later, hidden behind the next forward: if the stage's worker dies when others
  * have applied s and the shadow has no gradients of s, nobody can bring the stage to s, and the
- * others cannot go back. With HOLD by the shadow the table of elastic/recovery/recovery.h holds with
- * "survivor" read as worker or shadow, for each moment of death: before all hold: nobody has
+ * others cannot go back. With HOLD by the shadow the table of elastic/recovery/recovery.h holds
+ * with "survivor" read as worker or shadow, for each moment of death: before all hold: nobody has
  * applied, s is replayed from the shadow's copy at s - 1; all hold, or some have applied: the
  * shadow holds, and applies by the plan's commit.
  *

@@ -3,9 +3,9 @@
  * record comes down. A rank sends up only when it holds its stage's reduced gradients
  * and its children have sent theirs, so the record that comes down proves that all hold.
  *
- * Replicas of a stage must know the same of it, and hold the same (worker/state/state_digest.h). Where two
- * ranks differ nobody commits: all learn so from the root, and who is wrong is another question
- * (worker/step/dispute.h).
+ * Replicas of a stage must know the same of it, and hold the same (worker/state/state_digest.h).
+ * Where two ranks differ nobody commits: all learn so from the root, and who is wrong is another
+ * question (worker/step/dispute.h).
  *
  * Small facts ride along: how far checkpoints are durable, whether all ranks read the same data,
  * and downwards the root's decision to switch to another generation after this step. So do the
@@ -15,12 +15,12 @@
 #pragma once
 
 #include "comm/mesh/mesh.h"
+#include "elastic/copies/checkpoint_writers.h"
+#include "elastic/messages/straggler.h"
 #include "elastic/plan/plan.h"
 #include "elastic/step/step_record.h"
-#include "elastic/messages/straggler.h"
-#include "elastic/copies/checkpoint_writers.h"
-#include "worker/step/dispute.h"
 #include "worker/state/state_digest.h"
+#include "worker/step/dispute.h"
 
 /*
  * Who has the plan that comes next. A rank without it cannot follow a switch: its firnd is away, so

@@ -1,8 +1,8 @@
 /*
  * The kernel's calls about files below one folder, failing on demand or recorded: this program's
  * own open, pwrite, fsync, rename, ... which go to the kernel themselves. Linked statically, so
- * code that does not go through the table of checkpoint/io/io.h meets them too. Other files, sockets
- * and terminals are left alone.
+ * code that does not go through the table of checkpoint/io/io.h meets them too. Other files,
+ * sockets and terminals are left alone.
  */
 #pragma once
 

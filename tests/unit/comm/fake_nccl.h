@@ -1,6 +1,6 @@
 /*
- * NCCL without GPUs: the calls that comm/carrier/nccl.c looks for (fake_nccl.c). A test finds what it
- * pretends under the name `fake_nccl`.
+ * NCCL without GPUs: the calls that comm/carrier/nccl.c looks for (fake_nccl.c). A test finds what
+ * it pretends under the name `fake_nccl`.
  *
  * Ranks are threads of one process, device memory is memory of the host. What matters of NCCL is
  * kept: a stream carries out one group after the other, a group ends when all of its moves have met

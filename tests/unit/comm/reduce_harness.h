@@ -7,8 +7,8 @@
 #include "unit/comm/mesh_harness.h"
 
 #include "base/philox.h"
-#include "comm/reduce/reduce.h"
 #include "comm/reduce/lane_tree.h"
+#include "comm/reduce/reduce.h"
 
 #define MEMBERS_MAX 12
 #define LANES_MAX   13

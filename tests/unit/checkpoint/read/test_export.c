@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "checkpoint/read/export.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/read/export.h"
 #include "unit/checkpoint/sample.h"
 
 #define STEP 3

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "checkpoint/read/export.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
-#include "checkpoint/read/load.h"
 #include "checkpoint/format/safetensors.h"
+#include "checkpoint/read/export.h"
+#include "checkpoint/read/load.h"
 #include "unit/checkpoint/file_calls.h"
 #include "unit/checkpoint/sample.h"
 #include "unit/checkpoint/store_trip.h"

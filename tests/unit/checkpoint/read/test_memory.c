@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "checkpoint/read/export.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
+#include "checkpoint/read/export.h"
 #include "checkpoint/read/load.h"
 #include "unit/checkpoint/fault_memory.h"
 #include "unit/checkpoint/sample.h"

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "checkpoint/read/export.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/read/export.h"
 #include "checkpoint/read/verify_copies.h"
 #include "unit/checkpoint/fault_memory.h"
 #include "unit/checkpoint/two_nodes.h"

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "checkpoint/read/export.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/read/export.h"
 #include "unit/checkpoint/fault_io.h"
 #include "unit/checkpoint/two_nodes.h"
 

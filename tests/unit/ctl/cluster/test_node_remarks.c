@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "ctl/view/format.h"
 #include "ctl/cluster/node_remarks.h"
+#include "ctl/view/format.h"
 
 #define NODES 3
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "ctl/view/format.h"
 #include "ctl/job/plan_slots.h"
+#include "ctl/view/format.h"
 #include "ctl/view/terminal.h"
 #include "ctl/view/text_table.h"
 

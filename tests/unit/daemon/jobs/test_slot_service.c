@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "daemon/core/daemon.h"
-#include "daemon/node/inventory.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/slot_service.h"
+#include "daemon/node/inventory.h"
 #include "elastic/agent/slot_backoff.h"
 #include "unit/daemon/keys.h"
 

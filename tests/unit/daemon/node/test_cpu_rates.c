@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "daemon/node/cpu_rates.h"
 #include "daemon/core/event_loop.h"
+#include "daemon/node/cpu_rates.h"
 
 #define ARITHMETIC "OpenBLAS 0.3.21 SkylakeX, kernels 2, 3 threads"
 #define TURN_US    (10 * 1000 * 1000) /* a turn of the loop that brings nothing fails the test */

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/node/link_ports.h"
 #include "daemon/config/node_address.h"
+#include "daemon/node/link_ports.h"
 
 static char folder[] = "/tmp/firn-test-ports-XXXXXX";
 static struct config config;

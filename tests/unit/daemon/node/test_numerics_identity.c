@@ -13,8 +13,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "daemon/node/numerics_identity.h"
 #include "daemon/node/inventory.h"
+#include "daemon/node/numerics_identity.h"
 #include "daemon/node/worker_version.h"
 #include "elastic/plan/protocol.h"
 

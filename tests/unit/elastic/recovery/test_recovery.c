@@ -1,6 +1,6 @@
 /*
- * Recovery against an independent reading of the table in elastic/recovery/recovery.h, over every small
- * world: stages x replicas, every subset of survivors, every combination of BEFORE, HOLD and
+ * Recovery against an independent reading of the table in elastic/recovery/recovery.h, over every
+ * small world: stages x replicas, every subset of survivors, every combination of BEFORE, HOLD and
  * APPLIED that the protocol allows.
  */
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "membership/transport/timer.h"
 #include "membership/transport/poll_loop.h"
+#include "membership/transport/timer.h"
 
 #define SOON (clock_monotonic_ns() + 10 * NS_PER_SECOND)
 

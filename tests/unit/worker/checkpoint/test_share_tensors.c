@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "elastic/plan/plan.h"
-#include "worker/state/canonical.h"
 #include "worker/checkpoint/share_tensors.h"
+#include "worker/state/canonical.h"
 
 #define TENSORS_MAX 256
 

@@ -5,8 +5,8 @@
 #include "unit/comm/mesh_harness.h"
 
 #include "unit/worker/ranked_plan.h"
-#include "worker/step/dispute.h"
 #include "worker/state/state.h"
+#include "worker/step/dispute.h"
 
 #define RANKS 11 /* two levels below the root */
 #define UNITS 4

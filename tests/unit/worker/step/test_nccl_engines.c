@@ -12,8 +12,8 @@
 #include "base/hash.h"
 #include "unit/comm/fake_nccl_fixture.h"
 #include "worker/step/engine.h"
-#include "worker/step/step_commit.h"
 #include "worker/step/job_dataset.h"
+#include "worker/step/step_commit.h"
 
 #define WORKERS  4
 #define STEPS    4
