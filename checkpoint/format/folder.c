@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "checkpoint/format/folder_marks.h"
-#include "checkpoint/read/reader.h"
-#include "checkpoint/write/writer.h"
 
 #define STEPS_MAX 100000 /* folders looked at in one job's folder */
 

@@ -15,7 +15,8 @@
 
 #include "checkpoint/format/manifest.h"
 
-#define FOLDER_PATH_SIZE 1024
+#define CHECKPOINT_FOLDER_MAX 900 /* bytes of a job's checkpoint folder */
+#define FOLDER_PATH_SIZE      1024
 #define FOLDER_FILE_SIZE                                                                           \
     (FOLDER_PATH_SIZE + MANIFEST_FILE_SIZE) /* of a file in a checkpoint's folder */
 
@@ -53,3 +54,14 @@ int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER
                          struct manifest *ret_manifest) CHECK_RESULT;
 /** folder_classify() - what an entry's name says; *ret_step unless FOLDER_OTHER */
 enum folder_kind folder_classify(const char *name, uint64_t *ret_step);
+
+/** checkpoint_list() - complete checkpoints below a job's folder (final name, manifest that loads),
+   newest first; malloc'ed steps; none when the folder is not there */
+int checkpoint_list(const char *folder, uint64_t **ret_steps, size_t *ret_count,
+                    struct error *error) CHECK_RESULT;
+/** checkpoint_path() - <folder>/step-<10 digits> */
+void checkpoint_path(const char *folder, uint64_t step, char ret_path[1024]);
+/** checkpoint_part_path() - <folder>/step-<10 digits>.g<generation>.part, where the shares of a
+   checkpoint lie until it is committed; @folder has at most CHECKPOINT_FOLDER_MAX bytes */
+void checkpoint_part_path(const char *folder, uint64_t step, uint64_t generation,
+                          char ret_path[1024]);

@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "checkpoint/format/folder.h"
-#include "checkpoint/read/reader.h"
-#include "checkpoint/write/retain.h"
+#include "checkpoint/format/folder_remove.h"
 
 static int fail(struct error *error, const char *path)
 {
@@ -169,5 +168,5 @@ int checkpoint_remove(const char *path, bool even_newest, struct error *error)
     int r = checkpoint_removable(path, even_newest, error);
     if (r == 0)
         r = split(path, folder, &step, error);
-    return r != 0 ? r : retain_remove(folder, step, error);
+    return r != 0 ? r : folder_remove_step(folder, step, error);
 }

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
-#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/read/reader_copies.h"
 
 struct object_source {
     char folder[FOLDER_PATH_SIZE], name[64]; /* name: the last word of it, as other nodes know it */

@@ -10,10 +10,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/format/model_files.h"
 #include "checkpoint/io/io_steps.h"
 #include "checkpoint/read/reader_open.h"
-#include "checkpoint/write/retain.h"
 
 #define MODEL_NAME    "model.safetensors"
 #define CONFIG_NAME   "config.json"
@@ -246,7 +246,7 @@ static int write_companions(struct exporting *exporting)
 
 static int write_folder(struct exporting *exporting)
 {
-    int r = retain_remove_folder(exporting->part, exporting->error); /* of an earlier attempt */
+    int r = folder_remove(exporting->part, exporting->error); /* of an earlier attempt */
     if (r != 0)
         return r;
     if (mkdir(exporting->part, 0755) != 0)
@@ -305,7 +305,7 @@ int checkpoint_export(const struct checkpoint_export *export, struct error *erro
     if (r == 0)
         r = publish(&exporting);
     if (r != 0) {
-        int ignored = retain_remove_folder(exporting.part, NULL);
+        int ignored = folder_remove(exporting.part, NULL);
         (void)ignored;
     }
     safetensors_index_done(&exporting.index);

@@ -83,10 +83,3 @@ int checkpoint_verify(struct checkpoint_reader *reader,
  * reach the job's folder at all, and would reach no older checkpoint either.
  */
 bool checkpoint_is_lost(const char *path, int code);
-
-/** checkpoint_list() - complete checkpoints below a job's folder (final name, manifest that loads),
-   newest first; malloc'ed steps; none when the folder is not there */
-int checkpoint_list(const char *folder, uint64_t **ret_steps, size_t *ret_count,
-                    struct error *error) CHECK_RESULT;
-/** checkpoint_path() - <folder>/step-<10 digits> */
-void checkpoint_path(const char *folder, uint64_t step, char ret_path[1024]);

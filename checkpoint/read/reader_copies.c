@@ -5,6 +5,8 @@
  * What is read from elsewhere goes through the same checksums as what is read here, so a node that
  * sends something else costs another try and nothing more.
  */
+#include "checkpoint/read/reader_copies.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +15,6 @@
 #include "base/log.h"
 #include "checkpoint/read/reader_open.h"
 #include "checkpoint/read/reader_state.h"
-#include "checkpoint/replicate/copy_steps.h"
 
 const char *checkpoint_copy_at(const struct manifest_file *file,
                                const struct checkpoint_remote *remote, unsigned index)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "checkpoint/read/reader_copies.h"
 #include "checkpoint/read/reader_state.h"
-#include "checkpoint/replicate/copy_steps.h"
 
 struct verifying {
     const struct checkpoint_reader *reader;

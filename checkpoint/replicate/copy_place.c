@@ -5,6 +5,8 @@
  * The final name is no commit here: it is one folder of several. It only says that everything which
  * the manifest in it places on this node is here and durable.
  */
+#include "checkpoint/replicate/copy_place.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,8 +16,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/read/reader.h"
-#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/receive.h"
 #include "checkpoint/write/retain.h"
 
 static int fail(struct error *error, int code, const char *action, const char *path)
@@ -146,7 +150,7 @@ static int make_room(const struct checkpoint_local *local, const char *path, str
         return error_set(error, -EEXIST,
                          "%s is there already and holds another state; move it away", path);
     log_info("%s is written anew", path);
-    return retain_remove(local->folder, local->step, error);
+    return folder_remove_step(local->folder, local->step, error);
 }
 
 int checkpoint_place(const struct checkpoint_local *local, struct hash128 digest,

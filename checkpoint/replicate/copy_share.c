@@ -6,6 +6,8 @@
  * a rename after it was compared and synced. Of what is there already only files of a wrong size
  * are replaced.
  */
+#include "checkpoint/replicate/copy_share.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,10 @@
 
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
-#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/read/reader_copies.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/copy_place.h"
+#include "checkpoint/replicate/receive.h"
 
 struct copying {
     const struct checkpoint_local *local;

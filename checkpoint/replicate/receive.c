@@ -5,6 +5,8 @@
  * file has been synced before the receiver says that it has it; a share is here whole or not at
  * all.
  */
+#include "checkpoint/replicate/receive.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/safetensors.h"
-#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/remote/local.h"
 
 #define CHUNK_TRIES 3
 #define REST_MAX_NS (NS_PER_SECOND / 4)

@@ -5,6 +5,8 @@
  * is durable before it, the manifest included, and the name itself is durable after the parent's
  * fsync. So a reader finds the final name with everything behind it, or does not find the name.
  */
+#include "checkpoint/write/folder_commit.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
-#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/remote/local.h"
 #include "checkpoint/write/writer.h"
 
 #define INDEX_NAME  "model.safetensors.index.json"

@@ -3,6 +3,8 @@
  * state and every byte of it is good: a run that goes back because its newest checkpoint is damaged
  * comes to that very step again, and must not take the damaged one for its own.
  */
+#include "checkpoint/write/folder_compare.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/retain.h"
 
@@ -46,7 +49,7 @@ static int set_aside(const char *folder, const char *path, struct error *error)
 {
     char aside[FOLDER_FILE_SIZE];
     snprintf(aside, sizeof(aside), "%s.damaged", path);
-    int r = retain_remove_folder(aside, error);
+    int r = folder_remove(aside, error);
     if (r != 0)
         return r;
     if (rename(path, aside) != 0) {

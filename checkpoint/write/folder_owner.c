@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/write/io_tuning.h"
 #include "checkpoint/write/retain.h"
 
@@ -69,10 +70,10 @@ static int purge_entry(const char *folder, const char *name, size_t *count, stru
 
     folder_file_path(folder, name, path);
     if (kind == FOLDER_COMPLETE) {
-        r = retain_remove(folder, step, error);
+        r = folder_remove_step(folder, step, error);
         *count += r == 0;
     } else if (kind != FOLDER_OTHER) {
-        r = retain_remove_folder(path, error);
+        r = folder_remove(path, error);
     }
     return r;
 }

@@ -17,47 +17,13 @@
 #include "base/file.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/read/reader.h"
 
 static int fail(struct error *error, const char *path)
 {
     int code = -errno;
     return error_set(error, code, "removing %s: %s", path, strerror(-code));
-}
-
-/* Checkpoint folders are flat; a folder inside one is not ours and makes rmdir refuse. */
-int retain_remove_folder(const char *path, struct error *error)
-{
-    DIR *directory = opendir(path);
-    if (directory == NULL)
-        return errno == ENOENT ? 0 : fail(error, path);
-    int r = 0;
-    const struct dirent *entry;
-    while (r == 0 && (entry = readdir(directory)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(dirfd(directory), entry->d_name, 0) != 0 && errno != ENOENT)
-            r = fail(error, path);
-    }
-    closedir(directory);
-    if (r == 0 && rmdir(path) != 0 && errno != ENOENT)
-        r = fail(error, path);
-    return r;
-}
-
-int retain_remove(const char *folder, uint64_t step, struct error *error)
-{
-    char path[FOLDER_PATH_SIZE], gone[FOLDER_FILE_SIZE];
-    checkpoint_path(folder, step, path);
-    snprintf(gone, sizeof(gone), "%s.gone", path);
-    /* One may be left by a crash: then this step was written again, and is due again. */
-    int r = retain_remove_folder(gone, error);
-    if (r != 0)
-        return r;
-    if (rename(path, gone) != 0) /* a worker and its firnd may both find it too old */
-        return errno == ENOENT ? 0 : fail(error, path);
-    r = file_sync_directory(folder, error);
-    return r != 0 ? r : retain_remove_folder(gone, error);
 }
 
 static bool is_garbage(const char *name, uint64_t oldest, uint64_t committed)
@@ -80,7 +46,7 @@ static int sweep(const char *folder, uint64_t oldest, uint64_t committed, struct
         if (!is_garbage(entry->d_name, oldest, committed))
             continue;
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        r = retain_remove_folder(path, error);
+        r = folder_remove(path, error);
     }
     closedir(directory);
     return r;
@@ -109,11 +75,11 @@ static int sweep_entry(const struct checkpoint_sweep *sweep, const char *name, s
     snprintf(path, sizeof(path), "%s/%s", sweep->folder, name);
     if (kind == FOLDER_COMPLETE && step < sweep->step && !is_recorded(sweep, step) &&
         !checkpoint_pinned(path))
-        return retain_remove(sweep->folder, step, error);
+        return folder_remove_step(sweep->folder, step, error);
     if (kind == FOLDER_GONE || (kind == FOLDER_DAMAGED && step < sweep->step) ||
         (kind == FOLDER_COPY && !is_recorded(sweep, step)) ||
         (kind == FOLDER_PART && part_generation(name) < sweep->generation))
-        return retain_remove_folder(path, error);
+        return folder_remove(path, error);
     return 0;
 }
 
@@ -140,7 +106,7 @@ int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, s
     if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
     checkpoint_part_path(folder, step, generation, path);
-    return retain_remove_folder(path, error);
+    return folder_remove(path, error);
 }
 
 /* @steps come newest first; *ret_oldest is the last one that stays. */
@@ -155,7 +121,7 @@ static int remove_old(const char *folder, const uint64_t *steps, size_t count,
         if (steps[i] > committed || keep_verdict(rule, path) != KEEP_GOES || steps[i] == spared)
             *ret_oldest = steps[i];
         else
-            r = retain_remove(folder, steps[i], error);
+            r = folder_remove_step(folder, steps[i], error);
     }
     return r;
 }

@@ -42,10 +42,9 @@ struct checkpoint_writer_options {
                             default (4 MiB) */
 };
 
-#define CHECKPOINT_ARENA_MIN  (16u << 20)
-#define CHECKPOINT_FOLDER_MAX 900 /* bytes of a job's checkpoint folder */
-#define CHECKPOINT_WORLD_MAX  99999
-#define CHECKPOINT_UNIT_MAX   99999
+#define CHECKPOINT_ARENA_MIN (16u << 20)
+#define CHECKPOINT_WORLD_MAX 99999
+#define CHECKPOINT_UNIT_MAX  99999
 
 struct checkpoint_tensor {
     char name[128];
@@ -99,81 +98,3 @@ int checkpoint_writer_poll(struct checkpoint_writer *writer, struct manifest *re
 /** checkpoint_writer_wait() - poll that blocks until @deadline_ns (monotonic); -ETIMEDOUT */
 int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_ns,
                            struct manifest *ret_part, struct error *error) CHECK_RESULT;
-
-/** checkpoint_part_path() - <folder>/step-<10 digits>.g<generation>.part, where the shares of a
-   checkpoint lie until it is committed; @folder has at most CHECKPOINT_FOLDER_MAX bytes */
-void checkpoint_part_path(const char *folder, uint64_t step, uint64_t generation,
-                          char ret_path[1024]);
-
-/**
- * checkpoint_commit() - make a complete checkpoint out of its parts' folder
- * @manifest: sealed
- *
- * Checks that every file of the manifest is there with its size (a part folder that is not shared
- * by all nodes shows here), writes model.safetensors.index.json, config.json (@config, Hugging
- * Face's) and manifest.json, which also lists the other two (each fdatasync'ed), fsyncs the folder,
- * renames it to step-N, fsyncs the parent. Afterwards only the etcd record is missing.
- *
- * Return: 0; -EEXIST when step-N is there already; -ENOENT or -EBADMSG for a missing or short file;
- * -ENOSPC, -EIO ... with file and cause. A failure before the rename removes the files of all
- * parts. When only the last fsync fails, step-N is there, complete and valid, but may not survive a
- * power cut.
- */
-int checkpoint_commit(const struct io *io, const char *folder, const struct manifest *manifest,
-                      const json_t *config, char ret_path[1024], char ret_sha256[65],
-                      struct error *error) CHECK_RESULT;
-
-enum { CHECKPOINT_ABSENT = 0, CHECKPOINT_STANDS = 1 };
-
-/**
- * checkpoint_find_equal() - before a commit: is what is to be committed there already?
- * @manifest: sealed
- *
- * A run that went back to an older checkpoint writes the later ones again, with the same bits. One
- * that is there and holds the same state stands for the new one, once every byte of it has been
- * verified. One that turns out damaged, which may be why the run went back, is moved out of the
- * way: renamed to .damaged, durably (an older .damaged of the same step is removed).
- *
- * Return: CHECKPOINT_STANDS: *ret_path, *ret_sha256 are what to record; CHECKPOINT_ABSENT: commit;
- * -EEXIST: another state is there; others: it could not be read, and nothing is known against it.
- */
-int checkpoint_find_equal(const char *folder, const struct manifest *manifest, char ret_path[1024],
-                          char ret_sha256[65], struct error *error) CHECK_RESULT;
-
-/**
- * checkpoint_retain() - what may go, now that @step is committed
- *
- * Of the complete checkpoints up to @step the newest @keep (at least one) stay, and all pinned ones
- * and the newest that is verified on top of them (folder_marks.h), and @spared (0: none), whose
- * record stays: what was verified since it was decided is another one. Those after @step are of an
- * earlier life of the job, which went back: they stay until it has come so far again. .damaged
- * folders go with the last checkpoint as old as they are, .part folders of steps up to @step are
- * removed: whoever still writes them is too late. What is removed is renamed to .gone first,
- * durably, so a crash never leaves half a checkpoint; leftovers of such a crash are swept too. A
- * step folder whose manifest does not load is left for a person to look at.
- */
-int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, uint64_t spared,
-                      struct error *error) CHECK_RESULT;
-
-struct checkpoint_sweep {
-    const char *folder;    /* the job's, of one node */
-    const uint64_t *steps; /* those that are recorded */
-    size_t step_count;
-    uint64_t step;       /* of the record written last */
-    uint64_t generation; /* the oldest whose workers may still be writing */
-};
-
-/**
- * checkpoint_sweep() - the same for a node that has its own part of checkpoints with copies, by the
- * records in etcd
- *
- * Complete checkpoints before @step go when they are not among @steps, and are not pinned by hand;
- * parts go when a generation before @generation has left them. Without a record nothing goes.
- */
-int checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error) CHECK_RESULT;
-
-/** checkpoint_abandon() - remove what all parts of @step and @generation have written: the
-   coordinator's duty when one part failed and the step will not be committed, lest a full disk
-   stays full. 0 when nothing is there */
-int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation,
-                       struct error *error) CHECK_RESULT;

@@ -9,6 +9,7 @@
 #include "base/size_words.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/checkpoint/checkpoint_find.h"
 #include "ctl/checkpoint/checkpoint_left.h"
 #include "ctl/checkpoint/checkpoint_where.h"

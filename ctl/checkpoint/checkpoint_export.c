@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/size_words.h"
 #include "checkpoint/read/export.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/checkpoint/checkpoint_find.h"
 #include "ctl/checkpoint/record_change.h"
 #include "ctl/command/commands.h"

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/cluster/cluster.h"
 
 #define REMOTE_TIMEOUT_NS (2 * NS_PER_SECOND)

@@ -4,6 +4,7 @@
 
 #include "checkpoint/read/reader.h"
 #include "checkpoint/remote/remote.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/cluster/cluster.h"
 #include "ctl/command/arguments.h"
 #include "membership/kv/records.h"

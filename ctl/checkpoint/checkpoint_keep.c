@@ -8,6 +8,7 @@
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/checkpoint/checkpoint_find.h"
 #include "ctl/checkpoint/checkpoint_left.h"
 #include "ctl/checkpoint/record_change.h"

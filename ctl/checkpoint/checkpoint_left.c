@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/folder_owner.h"
 #include "ctl/command/commands.h"

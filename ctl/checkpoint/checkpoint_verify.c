@@ -12,6 +12,7 @@
 #include "base/size_words.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/verify_copies.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/checkpoint/checkpoint_find.h"
 #include "ctl/checkpoint/copies_words.h"
 #include "ctl/checkpoint/record_change.h"

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "checkpoint/format/folder_marks.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/cluster/cluster_client.h"
 
 struct changing {

@@ -1,6 +1,7 @@
 /* Changing the record of one checkpoint, unless somebody else changes it at the same moment. */
 #pragma once
 
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/checkpoint/checkpoint_find.h"
 #include "ctl/command/arguments.h"
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "checkpoint/read/source_text.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/checkpoint/checkpoint_find.h"
 #include "ctl/checkpoint/record_change.h"
 #include "ctl/command/commands.h"

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/replicate/copy_place.h"
 #include "ctl/checkpoint/checkpoint_find.h"
 
 static int hash_manifest(const char *folder, struct checkpoint_record *record, struct error *error)

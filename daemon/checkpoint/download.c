@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/object/object_task.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/retain.h"
@@ -232,7 +234,7 @@ static int set_aside(const struct fetching *fetching, struct error *error)
     if (access(fetching->path, F_OK))
         return 0;
     snprintf(damaged, sizeof(damaged), "%s.damaged", fetching->path);
-    int status = retain_remove_folder(damaged, error);
+    int status = folder_remove(damaged, error);
     if (!status && rename(fetching->path, damaged))
         status = error_set(error, -errno, "renaming %s to %s: %s", fetching->path, damaged,
                            strerror(errno));

@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "daemon/checkpoint/refused.h"
 #include "daemon/core/mirror.h"
+#include "daemon/core/refused.h"
 #include "membership/kv/records.h"
 
 /* What a leader remembers of its tries. */

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/size_words.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/object/object_settings.h"
 #include "checkpoint/object/object_task.h"
 #include "checkpoint/read/reader.h"

@@ -185,17 +185,17 @@ static bool has_left(const struct mirror *mirror, const char *cluster, const cha
 
 static int compare_node(const void *name, const void *node)
 {
-    return strcmp(name, ((const struct leader_node *)node)->name);
+    return strcmp(name, ((const struct member *)node)->name);
 }
 
-struct leader_node *view_find_node(const struct view *view, const char *name)
+struct member *view_find_node(const struct view *view, const char *name)
 {
     return bsearch(name, view->nodes, view->view.node_count, sizeof(*view->nodes), compare_node);
 }
 
-static struct leader_slot *find_slot(const struct view *view, const struct plan_worker *worker)
+static struct member_slot *find_slot(const struct view *view, const struct plan_worker *worker)
 {
-    struct leader_node *node = view_find_node(view, worker->node);
+    struct member *node = view_find_node(view, worker->node);
 
     return node && worker->slot < node->slot_count ? &node->slots[worker->slot] : NULL;
 }
@@ -214,7 +214,7 @@ static void mark_rank_busy(struct view *view, const struct holding *holding, uns
     const struct plan *plan = holding->plan;
     const struct plan_worker *worker = &plan->workers[rank];
     bool leaves = rank >= plan->worker_count;
-    struct leader_slot *slot = find_slot(view, worker);
+    struct member_slot *slot = find_slot(view, worker);
 
     if (!slot ||
         (leaves && has_left(holding->mirror, holding->cluster, holding->job, plan, worker)))
@@ -294,11 +294,11 @@ static uint64_t deadline_here(uint64_t deadline_unix_ns, uint64_t now_ns)
     return now_ns + (deadline_unix_ns > unix_ns ? deadline_unix_ns - unix_ns : 1);
 }
 
-_Static_assert(LEADER_OTHERS_MAX == RECORD_OTHERS_MAX, "leaders hear of every kind of slot");
+_Static_assert(MEMBER_OTHERS_MAX == RECORD_OTHERS_MAX, "leaders hear of every kind of slot");
 
-static void take_node(struct leader_node *node, const char *name, const struct node_record *record)
+static void take_node(struct member *node, const char *name, const struct node_record *record)
 {
-    *node = (struct leader_node){
+    *node = (struct member){
         .link_port = record->link_port,
         .incarnation = record->incarnation,
         .draining = record->draining,
@@ -307,7 +307,7 @@ static void take_node(struct leader_node *node, const char *name, const struct n
     snprintf(node->name, sizeof(node->name), "%s", name);
     snprintf(node->host, sizeof(node->host), "%s", record->host);
     snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", record->arithmetic);
-    for (unsigned i = 0; i < LEADER_OTHERS_MAX; i++)
+    for (unsigned i = 0; i < MEMBER_OTHERS_MAX; i++)
         snprintf(node->other_arithmetic[i], sizeof(node->other_arithmetic[i]), "%s",
                  record->other_arithmetic[i]);
     node->protocol = (struct protocol){.links = record->links,
@@ -323,7 +323,7 @@ static void take_node(struct leader_node *node, const char *name, const struct n
         .link_bytes_per_second = record->rates.link_bytes,
     };
     for (unsigned slot = 0; slot < node->slot_count; slot++)
-        node->slots[slot] = (struct leader_slot){
+        node->slots[slot] = (struct member_slot){
             .index = slot,
             .computes = record->slots[slot].computes,
             .memory_bytes = record->slots[slot].memory_bytes,
@@ -337,7 +337,7 @@ static void take_node(struct leader_node *node, const char *name, const struct n
 
 /* What a node's record says, for as long as it says so. */
 struct known_node {
-    struct leader_node node; /* drain_deadline_ns unused */
+    struct member node; /* drain_deadline_ns unused */
     uint64_t drain_deadline_unix_ns;
 };
 
@@ -376,7 +376,7 @@ static int read_nodes(struct view *view, const struct mirror *mirror, const char
                                              : NULL;
         if (!known)
             continue;
-        struct leader_node *node = &view->nodes[view->view.node_count++];
+        struct member *node = &view->nodes[view->view.node_count++];
         *node = known->node;
         if (node->draining)
             node->drain_deadline_ns =

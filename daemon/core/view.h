@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "daemon/checkpoint/refused.h"
 #include "daemon/core/mirror.h"
+#include "daemon/core/refused.h"
 #include "elastic/leader/leader.h"
 #include "membership/kv/records.h"
 
@@ -15,7 +15,7 @@ struct view {
     struct plan *plan, *next;
     int64_t plan_revision, next_revision; /* mod revisions; 0: absent */
     int64_t checkpoint_revision;          /* of the record of view.checkpoint */
-    struct leader_node *nodes;            /* by name */
+    struct member *nodes;                 /* by name */
     char (*holders)[NAME_SIZE];           /* as view.holders */
     const struct node_report **reports;   /* each borrowed from the mirror */
     char *shares;                         /* of view.checkpoint */
@@ -31,7 +31,7 @@ int view_make(const struct mirror *mirror, const char *cluster, const char *job,
 void view_free(struct view *view);
 
 /** view_find_node() - of that name, by bisection; NULL: it is not registered */
-struct leader_node *view_find_node(const struct view *view, const char *name);
+struct member *view_find_node(const struct view *view, const char *name);
 
 /** view_job_over() - the state says that the job neither runs nor waits to */
 bool view_job_over(const char *state);

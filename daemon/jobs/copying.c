@@ -10,7 +10,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/copy_share.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/copying_choice.h"

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/write/retain.h"
 #include "checkpoint/write/writer.h"
 #include "membership/kv/keys.h"
 

@@ -103,7 +103,7 @@ static void note_workers(const struct view *view, const struct plan *plan, uint6
 {
     for (unsigned rank = 0; plan && rank < plan->worker_count; rank++) {
         const struct plan_worker *worker = &plan->workers[rank];
-        const struct leader_node *node = view_find_node(view, worker->node);
+        const struct member *node = view_find_node(view, worker->node);
         if (node && worker->slot < node->slot_count)
             used[node - view->nodes] |= (uint64_t)1 << worker->slot;
     }
@@ -118,9 +118,9 @@ static int count_slots(const struct view *view, struct queueing *queueing)
     note_workers(view, view->plan, used);
     note_workers(view, view->next, used);
     for (unsigned i = 0; i < view->view.node_count; i++) {
-        const struct leader_node *node = &view->nodes[i];
+        const struct member *node = &view->nodes[i];
         for (unsigned slot = 0; slot < node->slot_count; slot++) {
-            const struct leader_slot *its = &node->slots[slot];
+            const struct member_slot *its = &node->slots[slot];
             if (node->draining || its->bad)
                 continue;
             bool is_used = (its->busy && !its->leaves) || (used[i] >> slot & 1);

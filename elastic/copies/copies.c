@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elastic/leader/leader.h"
+#include "elastic/copies/member.h"
 
 /* ---- the stores of a plan ---- */
 
@@ -26,8 +26,8 @@ int copies_find(const struct plan *plan, const char *node)
     return -1;
 }
 
-static const struct leader_node *find_node(const struct leader_node *nodes, unsigned node_count,
-                                           const char *name)
+static const struct member *find_node(const struct member *nodes, unsigned node_count,
+                                      const char *name)
 {
     for (unsigned i = 0; i < node_count; i++)
         if (strcmp(nodes[i].name, name) == 0)
@@ -35,7 +35,7 @@ static const struct leader_node *find_node(const struct leader_node *nodes, unsi
     return NULL;
 }
 
-static void add_store(struct plan *plan, const char *name, const struct leader_node *node)
+static void add_store(struct plan *plan, const char *name, const struct member *node)
 {
     if (copies_find(plan, name) >= 0)
         return;
@@ -72,8 +72,8 @@ static unsigned count_places(const char *shares)
     return count;
 }
 
-int copies_fill(struct plan *plan, unsigned copies, const char *shares,
-                const struct leader_node *nodes, unsigned node_count)
+int copies_fill(struct plan *plan, unsigned copies, const char *shares, const struct member *nodes,
+                unsigned node_count)
 {
     char name[NAME_SIZE];
     bool last;
@@ -91,7 +91,7 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares,
         add_store(plan, plan->workers[rank].node,
                   find_node(nodes, node_count, plan->workers[rank].node));
     while (next_place(&shares, name, &last) && plan->store_count < PLAN_STORES_MAX) {
-        const struct leader_node *node = find_node(nodes, node_count, name);
+        const struct member *node = find_node(nodes, node_count, name);
         if (node != NULL)
             add_store(plan, name, node);
     }
@@ -198,7 +198,7 @@ unsigned copies_targets(const struct plan *plan, unsigned store,
 
 /* ---- places in commit records ---- */
 
-bool copies_alive(const char *shares, const struct leader_node *nodes, unsigned node_count,
+bool copies_alive(const char *shares, const struct member *nodes, unsigned node_count,
                   char *ret_text, size_t text_size)
 {
     char name[NAME_SIZE], group[2 * COPIES_MAX * NAME_SIZE] = "";

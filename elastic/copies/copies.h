@@ -24,13 +24,13 @@
 #define COPIES_MAX         PLAN_COPIES_MAX
 #define COPIES_SHARES_SIZE (640u << 10) /* the longest text of places, with its zero */
 
-struct leader_node;
+struct member;
 
 /** copies_fill() - give @plan its stores: its workers' nodes (of an empty one its donors'), and
    those of @shares that are among @nodes, which are alive; -ENOMEM (the plan is
    unchanged) */
-int copies_fill(struct plan *plan, unsigned copies, const char *shares,
-                const struct leader_node *nodes, unsigned node_count) CHECK_RESULT;
+int copies_fill(struct plan *plan, unsigned copies, const char *shares, const struct member *nodes,
+                unsigned node_count) CHECK_RESULT;
 
 /** copies_leave_out() - @plan, one's own copy, is for a checkpoint without the nodes of those ranks
  * (elastic/copies/checkpoint_writers.h), which are no stores any more; NULL: none */
@@ -48,7 +48,7 @@ unsigned copies_targets(const struct plan *plan, unsigned store,
 
 /** copies_alive() - whether every share has a place among @nodes; if not, ret_text says which nodes
    have what is missing. No shares: true */
-bool copies_alive(const char *shares, const struct leader_node *nodes, unsigned node_count,
+bool copies_alive(const char *shares, const struct member *nodes, unsigned node_count,
                   char *ret_text, size_t text_size);
 /** copies_unasked() - the nodes of @shares that are no stores of @plan, as a group ("c+d") that
  * copies_alive() understands: true as soon as one of them is there; as many as there is room for */

@@ -56,6 +56,12 @@ uint64_t job_spec_tokens_per_step(const struct job_spec *spec)
            spec->train.micro_batches_per_lane * spec->model.context;
 }
 
+bool job_spec_checkpoint_due(const struct job_spec *spec, uint64_t step)
+{
+    return spec->checkpoint.every > 0 && step % spec->checkpoint.every == 0 &&
+           step != spec->train.steps;
+}
+
 bool job_spec_is_llama(const struct job_spec *spec)
 {
     return strcmp(spec->model.family, "llama") == 0;

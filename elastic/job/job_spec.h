@@ -148,6 +148,10 @@ double job_spec_learning_rate(const struct job_spec *spec, uint64_t step);
 /** job_spec_tokens_per_step() - lanes x micro_batches_per_lane x micro_batch x context */
 uint64_t job_spec_tokens_per_step(const struct job_spec *spec);
 
+/** job_spec_checkpoint_due() - is a checkpoint to be written at the boundary after @step? Not after
+ * the last step, whose checkpoint all ranks write together (final_checkpoint) */
+bool job_spec_checkpoint_due(const struct job_spec *spec, uint64_t step);
+
 /** job_spec_is_llama() - the family; the only other one is gpt2 */
 bool job_spec_is_llama(const struct job_spec *spec);
 

@@ -34,7 +34,7 @@ static const char *refused_by_all(const struct leader_context *context)
 {
     const char *refusal = NULL;
     for (unsigned n = 0; n < context->view->node_count; n++) {
-        const struct leader_node *node = &context->view->nodes[n];
+        const struct member *node = &context->view->nodes[n];
         const char *text = roster_refused(&context->roster, node->name);
         if (text == NULL && !node->draining && node->slot_count > 0)
             return NULL;

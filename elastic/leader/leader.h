@@ -20,6 +20,7 @@
 #pragma once
 
 #include "elastic/copies/copies.h"
+#include "elastic/copies/member.h"
 #include "elastic/leader/slot_queue.h"
 #include "elastic/messages/straggler.h"
 #include "elastic/plan/protocol.h"
@@ -40,38 +41,6 @@ enum job_state {
     JOB_FAILED
 };
 enum job_desired { JOB_DESIRED_RUNNING, JOB_DESIRED_PAUSED, JOB_DESIRED_CANCELLED };
-
-#define LEADER_OTHERS_MAX 3 /* kinds of devices of one node, beside the first */
-
-struct leader_slot {
-    unsigned index;
-    unsigned computes; /* 0: with node.arithmetic, i: other_arithmetic[i - 1]; more: unknown */
-    size_t memory_bytes;
-    double speed;
-    bool gpu;
-    unsigned threads; /* of the host */
-    bool bad, busy;   /* busy: used by another job, */
-    bool leaves;      /* whose worker is on its way out */
-    unsigned holder;  /* that job: leader_view.holders[holder - 1]; 0: none */
-    bool tried_again; /* bad, but for a while only */
-};
-
-struct leader_node {
-    char name[NAME_SIZE];
-    char host[ADDRESS_SIZE];               /* for link addresses: host:(link_port + slot) */
-    char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal where results are, to the bit; "": not known */
-    char other_arithmetic[LEADER_OTHERS_MAX][PLAN_ARITHMETIC_SIZE];
-    struct protocol protocol;
-    char http[ADDRESS_SIZE]; /* of its firnd, which serves files of checkpoints */
-    char domain[NAME_SIZE];  /* empty: one of its own */
-    unsigned link_port;
-    uint64_t incarnation;
-    bool draining;
-    uint64_t drain_deadline_ns; /* when a draining one goes; 0: nobody says */
-    unsigned slot_count;
-    struct slot_measured measured; /* of each of its slots */
-    struct leader_slot slots[REPORT_WORKERS_MAX];
-};
 
 struct leader_checkpoint {
     uint64_t step;       /* 0: none */
@@ -95,8 +64,8 @@ struct leader_view {
     unsigned devices_wanted, stages_wanted, replicas_wanted; /* 0: from the spec / free */
     const struct plan *plan;                                 /* in force; NULL before the first */
     const struct plan *next;                                 /* being prepared; NULL */
-    bool finished;                   /* the job's last step is committed and checkpointed */
-    const struct leader_node *nodes; /* alive (leased) */
+    bool finished;              /* the job's last step is committed and checkpointed */
+    const struct member *nodes; /* alive (leased) */
     unsigned node_count;
     const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
     unsigned holder_count;

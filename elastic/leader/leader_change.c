@@ -332,7 +332,7 @@ static int look_for_better(struct leader_context *context)
 /* What has become of one worker of `next`. */
 enum readiness { READY, NOT_YET, HOPELESS };
 
-static bool slot_in_service(const struct leader_node *node, unsigned slot)
+static bool slot_in_service(const struct member *node, unsigned slot)
 {
     for (unsigned i = 0; i < node->slot_count; i++)
         if (node->slots[i].index == slot)
@@ -352,7 +352,7 @@ static enum readiness readiness_of(const struct leader_context *context, unsigne
 {
     const struct plan *next = context->view->next;
     const struct plan_worker *worker = &next->workers[rank];
-    const struct leader_node *node = roster_node(&context->roster, worker->node);
+    const struct member *node = roster_node(&context->roster, worker->node);
     const struct roster_member *member = roster_find(&context->roster, worker->node, worker->slot);
     if (rank < next->worker_count && (node == NULL || node->draining))
         return HOPELESS;

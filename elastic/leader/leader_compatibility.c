@@ -3,7 +3,7 @@
  * it other bits with every change of layout, and nobody notices. Two whose workers speak different
  * link protocols, as in the midst of an upgrade, wait for each other in vain.
  *
- * Design: every node says what each of its slots computes with (leader_node.arithmetic and, where
+ * Design: every node says what each of its slots computes with (member.arithmetic and, where
  * it has several kinds of devices, other_arithmetic; texts for people that are equal where results
  * are), which link protocol the workers that it starts speak, and which control protocols its firnd
  * does. A job begins on the kind that offers most slots, its plans remember the kind, and slots of
@@ -33,26 +33,26 @@ struct kinds {
     unsigned count;
 };
 
-static const char *computes_with(const struct leader_node *node, const struct leader_slot *slot)
+static const char *computes_with(const struct member *node, const struct member_slot *slot)
 {
     if (slot->computes == 0)
         return node->arithmetic;
-    return slot->computes <= LEADER_OTHERS_MAX ? node->other_arithmetic[slot->computes - 1] : "";
+    return slot->computes <= MEMBER_OTHERS_MAX ? node->other_arithmetic[slot->computes - 1] : "";
 }
 
 /* @arithmetic: NULL: that does not matter */
-static bool computes_alike(const char *arithmetic, const struct leader_node *node,
-                           const struct leader_slot *slot)
+static bool computes_alike(const char *arithmetic, const struct member *node,
+                           const struct member_slot *slot)
 {
     return arithmetic == NULL || strcmp(arithmetic, computes_with(node, slot)) == 0;
 }
 
-static bool understands_us(const struct leader_node *node)
+static bool understands_us(const struct member *node)
 {
     return protocol_meets(node->protocol.control_oldest, node->protocol.control);
 }
 
-static bool in_service(const struct leader_node *node, const struct leader_slot *slot)
+static bool in_service(const struct member *node, const struct member_slot *slot)
 {
     return !node->draining && !slot->bad;
 }
@@ -86,9 +86,9 @@ static bool most_common(const struct leader_view *view, const char *arithmetic,
 {
     struct kinds kinds = {.count = 0};
     for (unsigned n = 0; n < view->node_count; n++) {
-        const struct leader_node *node = &view->nodes[n];
+        const struct member *node = &view->nodes[n];
         for (unsigned i = 0; i < node->slot_count; i++) {
-            const struct leader_slot *slot = &node->slots[i];
+            const struct member_slot *slot = &node->slots[i];
             if (computes_alike(arithmetic, node, slot))
                 count_slot(&kinds,
                            view->spec->elastic.mixed_devices ? "" : computes_with(node, slot),
@@ -109,7 +109,7 @@ static const char *known_arithmetic(const struct leader_context *context)
         return plan->arithmetic;
     for (unsigned rank = 0; plan != NULL && rank < plan->worker_count; rank++) {
         const struct plan_worker *worker = &plan->workers[rank];
-        const struct leader_node *node = roster_node(&context->roster, worker->node);
+        const struct member *node = roster_node(&context->roster, worker->node);
         if (node != NULL && worker->slot < node->slot_count)
             return computes_with(node, &node->slots[worker->slot]);
     }
@@ -134,16 +134,16 @@ struct leader_kind leader_kind(const struct leader_context *context)
     return kind;
 }
 
-bool leader_kind_has(const struct leader_kind *kind, const struct leader_node *node,
-                     const struct leader_slot *slot)
+bool leader_kind_has(const struct leader_kind *kind, const struct member *node,
+                     const struct member_slot *slot)
 {
     return computes_alike(kind->arithmetic, node, slot) && understands_us(node) &&
            kind->links == node->protocol.links;
 }
 
 /* The first slot of @node that computes with something else; NULL: none does. */
-static const struct leader_slot *unlike_slot(const struct leader_kind *kind,
-                                             const struct leader_node *node)
+static const struct member_slot *unlike_slot(const struct leader_kind *kind,
+                                             const struct member *node)
 {
     for (unsigned i = 0; i < node->slot_count; i++)
         if (!computes_alike(kind->arithmetic, node, &node->slots[i]))
@@ -170,8 +170,8 @@ static bool lacks_core(const char *with, const char *wanted, char ret_core[CORE_
     return true;
 }
 
-static void unlike_words(const struct leader_kind *kind, const struct leader_node *node,
-                         const struct leader_slot *slot, char *ret_words, size_t size)
+static void unlike_words(const struct leader_kind *kind, const struct member *node,
+                         const struct member_slot *slot, char *ret_words, size_t size)
 {
     static const char unknown[] = "nobody knows what";
     const char *with = computes_with(node, slot);
@@ -186,8 +186,8 @@ static void unlike_words(const struct leader_kind *kind, const struct leader_nod
              kind->arithmetic[0] != '\0' ? kind->arithmetic : unknown, remedy);
 }
 
-static void links_words(const struct leader_kind *kind, const struct leader_node *node,
-                        char *ret_words, size_t size)
+static void links_words(const struct leader_kind *kind, const struct member *node, char *ret_words,
+                        size_t size)
 {
     if (node->protocol.links == 0)
         snprintf(ret_words, size,
@@ -206,7 +206,7 @@ static void links_words(const struct leader_kind *kind, const struct leader_node
                  node->name, node->protocol.links, kind->links);
 }
 
-static void version_words(const struct leader_kind *kind, const struct leader_node *node,
+static void version_words(const struct leader_kind *kind, const struct member *node,
                           char *ret_words, size_t size)
 {
     ret_words[0] = '\0';
@@ -218,10 +218,10 @@ static void version_words(const struct leader_kind *kind, const struct leader_no
         links_words(kind, node, ret_words, size);
 }
 
-void leader_kind_words(const struct leader_kind *kind, const struct leader_node *node,
-                       char *ret_words, size_t size)
+void leader_kind_words(const struct leader_kind *kind, const struct member *node, char *ret_words,
+                       size_t size)
 {
-    const struct leader_slot *unlike = unlike_slot(kind, node);
+    const struct member_slot *unlike = unlike_slot(kind, node);
     ret_words[0] = '\0';
     if (node->slot_count == 0) /* what it could start does not matter */
         return;
@@ -239,11 +239,11 @@ bool leader_kind_is_over(const struct leader_context *context)
     if (!runs(view->plan) || !most_common(view, kind.arithmetic, &common))
         return false;
     for (unsigned n = 0; n < view->node_count; n++) {
-        const struct leader_node *node = &view->nodes[n];
+        const struct member *node = &view->nodes[n];
         bool serves = understands_us(node) && node->protocol.links == common.links &&
                       roster_refused(&context->roster, node->name) == NULL;
         for (unsigned i = 0; i < node->slot_count; i++) {
-            const struct leader_slot *slot = &node->slots[i];
+            const struct member_slot *slot = &node->slots[i];
             if (!in_service(node, slot))
                 continue;
             if (leader_kind_has(&kind, node, slot))
@@ -254,7 +254,7 @@ bool leader_kind_is_over(const struct leader_context *context)
     return slots >= leader_devices_min(view);
 }
 
-static bool offers_alike(const struct leader_kind *kind, const struct leader_node *node)
+static bool offers_alike(const struct leader_kind *kind, const struct member *node)
 {
     for (unsigned i = 0; i < node->slot_count; i++)
         if (computes_alike(kind->arithmetic, node, &node->slots[i]))

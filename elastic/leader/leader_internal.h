@@ -13,7 +13,7 @@ struct leader_context {
     struct roster roster;
     struct leader_decision *decision;
     struct error *error;
-    const struct leader_node *left_out[CUT_NODES_MAX]; /* of the plan that is being made */
+    const struct member *left_out[CUT_NODES_MAX]; /* of the plan that is being made */
     unsigned left_out_count;
     bool readers_only; /* whoever cannot read the checkpoint is left out anyway */
     unsigned gives;    /* slots that the plan that is being made is to leave to another job */
@@ -29,9 +29,8 @@ struct slot_pool {
 void slot_pool_done(struct slot_pool *pool);
 
 /** slot_pool_add() - @held: units that its worker has, NULL for a fresh process */
-int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
-                  const struct leader_node *node, unsigned slot, uint64_t instance,
-                  const struct transfer_range *held) CHECK_RESULT;
+int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const struct member *node,
+                  unsigned slot, uint64_t instance, const struct transfer_range *held) CHECK_RESULT;
 
 /** slot_pool_add_free() - every slot on which a process may be started now, but for @kept that
  * other jobs are to have (elastic/leader/slot_queue.h) */
@@ -89,12 +88,12 @@ struct leader_kind {
 
 /** leader_kind() - that of the plan in force; where nothing runs, that of most slots */
 struct leader_kind leader_kind(const struct leader_context *context);
-bool leader_kind_has(const struct leader_kind *kind, const struct leader_node *node,
-                     const struct leader_slot *slot);
+bool leader_kind_has(const struct leader_kind *kind, const struct member *node,
+                     const struct member_slot *slot);
 /** leader_kind_words() - why it does not have a slot of @node: "node c computes with ..., this job
  * with ..."; "": it has all */
-void leader_kind_words(const struct leader_kind *kind, const struct leader_node *node,
-                       char *ret_words, size_t size);
+void leader_kind_words(const struct leader_kind *kind, const struct member *node, char *ret_words,
+                       size_t size);
 /** leader_kind_is_over() - no node starts workers that speak with those of the plan in force, and
  * those of another link protocol have slots enough for the job */
 bool leader_kind_is_over(const struct leader_context *context);

@@ -8,7 +8,7 @@
 /* The nodes that the cuts of now are between, ordered by name. */
 struct cut_field {
     struct cut_node nodes[CUT_NODES_MAX];
-    const struct leader_node *who[CUT_NODES_MAX];
+    const struct member *who[CUT_NODES_MAX];
     unsigned count;
 };
 
@@ -28,16 +28,15 @@ static bool is_forgotten(const struct leader_context *context, const struct lead
     return context->view->now_ns >= MAX(cut->seen_ns, cut->until_ns) + term_ns(context, times);
 }
 
-static bool is_between(const struct leader_cut *cut, const struct leader_node *a,
-                       const struct leader_node *b)
+static bool is_between(const struct leader_cut *cut, const struct member *a, const struct member *b)
 {
     return strcmp(cut->nodes[0], a->name) == 0 && cut->incarnations[0] == a->incarnation &&
            strcmp(cut->nodes[1], b->name) == 0 && cut->incarnations[1] == b->incarnation;
 }
 
 /* Its entry, or that of the pair that was seen the longest ago, emptied. */
-static struct leader_cut *entry_of(struct leader_context *context, const struct leader_node *a,
-                                   const struct leader_node *b)
+static struct leader_cut *entry_of(struct leader_context *context, const struct member *a,
+                                   const struct member *b)
 {
     struct leader_cut *cuts = context->memory->cuts, *oldest = &cuts[0];
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
@@ -52,8 +51,8 @@ static struct leader_cut *entry_of(struct leader_context *context, const struct 
     return oldest;
 }
 
-static void note_pair(struct leader_context *context, const struct leader_node *a,
-                      const struct leader_node *b)
+static void note_pair(struct leader_context *context, const struct member *a,
+                      const struct member *b)
 {
     const struct leader_view *view = context->view;
     struct leader_cut *cut =
@@ -69,7 +68,7 @@ static void note_pair(struct leader_context *context, const struct leader_node *
 }
 
 /* Has anything been heard from it since the plan in force was written? Else it may be dead. */
-static bool has_spoken(const struct leader_context *context, const struct leader_node *node)
+static bool has_spoken(const struct leader_context *context, const struct member *node)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
@@ -84,10 +83,9 @@ static void note_report(struct leader_context *context, const struct roster_memb
     const struct plan *plan = context->view->plan;
     for (unsigned i = 0; i < member->report->unreached_count; i++) {
         unsigned rank = member->report->unreached[i];
-        const struct leader_node *other =
-            rank < plan->worker_count + plan->donor_count
-                ? roster_node(&context->roster, plan->workers[rank].node)
-                : NULL;
+        const struct member *other = rank < plan->worker_count + plan->donor_count
+                                         ? roster_node(&context->roster, plan->workers[rank].node)
+                                         : NULL;
         if (other != NULL && other != member->node && has_spoken(context, other))
             note_pair(context, member->node, other);
     }
@@ -106,20 +104,20 @@ void leader_cuts_note(struct leader_context *context)
 
 /* ---- who is left out ---- */
 
-static bool computes(const struct leader_context *context, const struct leader_node *node)
+static bool computes(const struct leader_context *context, const struct member *node)
 {
     const struct plan *plan = context->view->plan;
     int rank = plan != NULL ? plan_find_node(plan, node->name) : -1;
     return rank >= 0 && (unsigned)rank < plan->worker_count;
 }
 
-static bool takes_part(const struct plan *plan, const struct leader_node *node)
+static bool takes_part(const struct plan *plan, const struct member *node)
 {
     return plan_find_node(plan, node->name) >= 0;
 }
 
 /* Its place in the field; CUT_NODES_MAX: there is no more room. */
-static unsigned place_of(struct cut_field *field, const struct leader_node *node)
+static unsigned place_of(struct cut_field *field, const struct member *node)
 {
     unsigned place = 0;
     while (place < field->count && strcmp(field->who[place]->name, node->name) < 0)
@@ -137,7 +135,7 @@ static unsigned place_of(struct cut_field *field, const struct leader_node *node
 
 /* Both ends, if the cut is believed and they are there as they were. */
 static bool find_ends(const struct leader_context *context, const struct leader_cut *cut,
-                      const struct leader_node *ret_ends[2])
+                      const struct member *ret_ends[2])
 {
     if (cut->until_ns <= context->view->now_ns)
         return false;
@@ -152,7 +150,7 @@ static bool find_ends(const struct leader_context *context, const struct leader_
 
 static void list_nodes(struct leader_context *context, struct cut_field *field)
 {
-    const struct leader_node *ends[2];
+    const struct member *ends[2];
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
         const struct leader_cut *cut = &context->memory->cuts[i];
         if (!find_ends(context, cut, ends))
@@ -165,7 +163,7 @@ static void list_nodes(struct leader_context *context, struct cut_field *field)
 
 static void list_cuts(const struct leader_context *context, struct cut_field *field)
 {
-    const struct leader_node *ends[2];
+    const struct member *ends[2];
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
         if (!find_ends(context, &context->memory->cuts[i], ends))
             continue;
@@ -179,7 +177,7 @@ static void list_cuts(const struct leader_context *context, struct cut_field *fi
 
 void leader_cuts_mended(struct leader_context *context)
 {
-    const struct leader_node *ends[2];
+    const struct member *ends[2];
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
         struct leader_cut *cut = &context->memory->cuts[i];
         if (find_ends(context, cut, ends) && computes(context, ends[0]) &&
@@ -230,7 +228,7 @@ void leader_cuts_choose(struct leader_context *context,
 static bool stays(void *context, const char *name)
 {
     const struct leader_context *const *leader = context;
-    const struct leader_node *node = roster_node(&(*leader)->roster, name);
+    const struct member *node = roster_node(&(*leader)->roster, name);
     return node != NULL && !leader_cuts_leave_out(*leader, node);
 }
 
@@ -253,7 +251,7 @@ static bool any_may_go(const struct leader_context *context, const void *argumen
 static void leave_out_readers(struct leader_context *context)
 {
     for (unsigned i = 0; i < context->view->node_count; i++) {
-        const struct leader_node *node = &context->view->nodes[i];
+        const struct member *node = &context->view->nodes[i];
         if (context->left_out_count < CUT_NODES_MAX && leader_readers_lack(context, node) &&
             !leader_cuts_leave_out(context, node))
             context->left_out[context->left_out_count++] = node;
@@ -271,7 +269,7 @@ void leader_cuts_choose_for_checkpoint(struct leader_context *context)
     leave_out_readers(context);
 }
 
-bool leader_cuts_leave_out(const struct leader_context *context, const struct leader_node *node)
+bool leader_cuts_leave_out(const struct leader_context *context, const struct member *node)
 {
     for (unsigned i = 0; i < context->left_out_count; i++)
         if (context->left_out[i] == node)
@@ -288,7 +286,7 @@ bool leader_cuts_give_in(struct leader_context *context)
 
 /* Both ends of a cut that @plan needs; false: there is none. */
 static bool find_parted(const struct leader_context *context, const struct plan *plan,
-                        const struct leader_node *end, const struct leader_node *ret_ends[2])
+                        const struct member *end, const struct member *ret_ends[2])
 {
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++)
         if (find_ends(context, &context->memory->cuts[i], ret_ends) &&
@@ -299,16 +297,16 @@ static bool find_parted(const struct leader_context *context, const struct plan 
 }
 
 bool leader_cuts_parts(const struct leader_context *context, const struct plan *plan,
-                       const struct leader_node *end)
+                       const struct member *end)
 {
-    const struct leader_node *ends[2];
+    const struct member *ends[2];
     return find_parted(context, plan, end, ends);
 }
 
 const char *leader_cuts_parted_words(const struct leader_context *context, const struct plan *plan,
                                      char *ret_words, size_t size)
 {
-    const struct leader_node *ends[2];
+    const struct member *ends[2];
     if (!find_parted(context, plan, NULL, ends))
         return NULL;
     snprintf(ret_words, size,
@@ -322,7 +320,7 @@ const char *leader_cuts_parted_words(const struct leader_context *context, const
 static const struct leader_cut *find_reason(const struct leader_context *context)
 {
     const struct leader_cut *found = NULL;
-    const struct leader_node *ends[2];
+    const struct member *ends[2];
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
         const struct leader_cut *cut = &context->memory->cuts[i];
         if (find_ends(context, cut, ends) && (found == NULL || cut->seen_ns > found->seen_ns) &&
@@ -334,7 +332,7 @@ static const struct leader_cut *find_reason(const struct leader_context *context
 
 const char *leader_cuts_words(const struct leader_context *context, char *ret_words, size_t size)
 {
-    const struct leader_node *ends[2];
+    const struct member *ends[2];
     const struct leader_cut *cut = find_reason(context);
     if (cut == NULL || !find_ends(context, cut, ends))
         return NULL;

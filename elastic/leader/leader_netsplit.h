@@ -46,12 +46,12 @@ void leader_cuts_choose(struct leader_context *context,
 void leader_cuts_choose_for_checkpoint(struct leader_context *context);
 
 /** leader_cuts_leave_out() - is @node left out? Pools of slots ask; false before a choice */
-bool leader_cuts_leave_out(const struct leader_context *context, const struct leader_node *node);
+bool leader_cuts_leave_out(const struct leader_context *context, const struct member *node);
 
 /** leader_cuts_parts() - has @plan workers or donors on two nodes that are believed to have lost
  * each other? @end: one of which is this one; NULL: any */
 bool leader_cuts_parts(const struct leader_context *context, const struct plan *plan,
-                       const struct leader_node *end);
+                       const struct member *end);
 
 /** leader_cuts_give_in() - what is left is not enough: nobody is left out; false: nobody was */
 bool leader_cuts_give_in(struct leader_context *context);

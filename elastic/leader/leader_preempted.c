@@ -26,7 +26,7 @@ static uint64_t time_left(const struct leader_context *context)
 
 static bool stays(const struct leader_context *context, const struct plan_worker *worker)
 {
-    const struct leader_node *node = roster_node(&context->roster, worker->node);
+    const struct member *node = roster_node(&context->roster, worker->node);
     return node != NULL && !node->draining;
 }
 

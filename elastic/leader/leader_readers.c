@@ -5,7 +5,7 @@
 #define LACK_TIMEOUTS 40 /* failure_timeouts that it is believed */
 
 static bool is_about(const struct leader_context *context, const struct leader_reader *reader,
-                     const struct leader_node *node)
+                     const struct member *node)
 {
     return reader->incarnation == node->incarnation && strcmp(reader->node, node->name) == 0 &&
            reader->step == context->view->checkpoint.step;
@@ -13,7 +13,7 @@ static bool is_about(const struct leader_context *context, const struct leader_r
 
 /* Its entry, or that of the one that is forgotten first. */
 static struct leader_reader *entry_of(const struct leader_context *context,
-                                      const struct leader_node *node)
+                                      const struct member *node)
 {
     struct leader_reader *readers = context->memory->readers, *oldest = &readers[0];
     for (unsigned i = 0; i < LEADER_READERS_MAX; i++) {
@@ -46,7 +46,7 @@ void leader_readers_note(struct leader_context *context)
     }
 }
 
-bool leader_readers_lack(const struct leader_context *context, const struct leader_node *node)
+bool leader_readers_lack(const struct leader_context *context, const struct member *node)
 {
     for (unsigned i = 0; i < LEADER_READERS_MAX; i++) {
         const struct leader_reader *reader = &context->memory->readers[i];

@@ -13,4 +13,4 @@
 /** leader_readers_note() - remember what workers of the plan in force say */
 void leader_readers_note(struct leader_context *context);
 /** leader_readers_lack() - could @node not read the view's checkpoint a while ago? */
-bool leader_readers_lack(const struct leader_context *context, const struct leader_node *node);
+bool leader_readers_lack(const struct leader_context *context, const struct member *node);

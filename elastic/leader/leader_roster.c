@@ -26,14 +26,14 @@ static int compare_members(const void *a, const void *b)
 
 static int compare_nodes(const void *a, const void *b)
 {
-    const struct leader_node *const *left = a, *const *right = b;
+    const struct member *const *left = a, *const *right = b;
     return strcmp((*left)->name, (*right)->name);
 }
 
-const struct leader_node *roster_node(const struct roster *roster, const char *name)
+const struct member *roster_node(const struct roster *roster, const char *name)
 {
-    struct leader_node key;
-    const struct leader_node *pointer = &key, **found;
+    struct member key;
+    const struct member *pointer = &key, **found;
     snprintf(key.name, sizeof(key.name), "%s", name);
     found =
         bsearch(&pointer, roster->nodes, roster->view->node_count, sizeof(*found), compare_nodes);
@@ -169,14 +169,14 @@ int roster_init(struct roster *roster, const struct leader_view *view)
             room += view->reports[r]->worker_count;
     }
     roster->members = calloc(room, sizeof(*roster->members));
-    roster->nodes = calloc((size_t)view->node_count + 1, sizeof(const struct leader_node *));
+    roster->nodes = calloc((size_t)view->node_count + 1, sizeof(const struct member *));
     if (roster->members == NULL || roster->nodes == NULL) {
         roster_done(roster);
         return -ENOMEM;
     }
     for (unsigned i = 0; i < view->node_count; i++)
         roster->nodes[i] = &view->nodes[i];
-    qsort(roster->nodes, view->node_count, sizeof(const struct leader_node *), compare_nodes);
+    qsort(roster->nodes, view->node_count, sizeof(const struct member *), compare_nodes);
     if (view->plan != NULL) {
         roster->count = list_members(view, roster->members);
         summarize(roster);

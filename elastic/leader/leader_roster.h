@@ -21,7 +21,7 @@ struct roster_member {
     const char *node_name;
     unsigned slot;
     int rank;                           /* in the plan in force; -1: none */
-    const struct leader_node *node;     /* NULL: its lease is gone */
+    const struct member *node;          /* NULL: its lease is gone */
     const struct worker_report *report; /* NULL when silent */
     enum seat seat;
 };
@@ -30,8 +30,8 @@ struct roster {
     const struct leader_view *view;
     struct roster_member *members; /* ordered by (node, slot) */
     unsigned count;
-    const struct leader_node **nodes; /* ordered by name */
-    bool all_running;                 /* every worker rank is; false when there are none */
+    const struct member **nodes; /* ordered by name */
+    bool all_running;            /* every worker rank is; false when there are none */
     bool any_running;
     bool never_started; /* a worker was lost before it joined, so the plan cannot have committed */
 };
@@ -44,7 +44,7 @@ void roster_done(struct roster *roster);
 /** roster_find(), roster_node() - the member on @slot of @node, the node of @name; NULL: none */
 const struct roster_member *roster_find(const struct roster *roster, const char *node,
                                         unsigned slot);
-const struct leader_node *roster_node(const struct roster *roster, const char *name);
+const struct member *roster_node(const struct roster *roster, const char *name);
 
 /** roster_is_worker() - has a rank that computes, not one that only hands over */
 bool roster_is_worker(const struct roster *roster, const struct roster_member *member);

@@ -22,9 +22,8 @@ void slot_pool_done(struct slot_pool *pool)
     *pool = (struct slot_pool){0};
 }
 
-int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
-                  const struct leader_node *node, unsigned slot, uint64_t instance,
-                  const struct transfer_range *held)
+int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const struct member *node,
+                  unsigned slot, uint64_t instance, const struct transfer_range *held)
 {
     if (pool->count == pool->room) {
         unsigned room = pool->room == 0 ? 32 : 2 * pool->room;
@@ -60,7 +59,7 @@ int slot_pool_add(struct leader_context *context, struct slot_pool *pool,
 }
 
 static struct leader_avoided *find_avoided(const struct leader_context *context,
-                                           const struct leader_node *node, unsigned slot)
+                                           const struct member *node, unsigned slot)
 {
     for (unsigned i = 0; i < LEADER_AVOIDED_MAX; i++) {
         struct leader_avoided *avoided = &context->memory->avoided[i];
@@ -72,8 +71,7 @@ static struct leader_avoided *find_avoided(const struct leader_context *context,
 }
 
 /* Whoever finds a slot avoided is called again when it no more is. */
-static bool is_avoided(struct leader_context *context, const struct leader_node *node,
-                       unsigned slot)
+static bool is_avoided(struct leader_context *context, const struct member *node, unsigned slot)
 {
     const struct leader_avoided *avoided = find_avoided(context, node, slot);
 
@@ -104,7 +102,7 @@ void leader_avoid(struct leader_context *context, const char *node_name, unsigne
 {
     struct leader_memory *memory = context->memory;
     uint64_t now_ns = context->view->now_ns, timeout_ns = context->view->failure_timeout_ns;
-    const struct leader_node *node = roster_node(&context->roster, node_name);
+    const struct member *node = roster_node(&context->roster, node_name);
     if (node == NULL || is_avoided(context, node, slot))
         return;
     struct leader_avoided *avoided = find_avoided(context, node, slot);
@@ -128,12 +126,12 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool, u
     struct leader_kind kind = leader_kind(context);
     unsigned before = pool->count;
     for (unsigned n = 0; n < context->view->node_count; n++) {
-        const struct leader_node *node = &context->view->nodes[n];
+        const struct member *node = &context->view->nodes[n];
         if (node->draining || roster_refused(&context->roster, node->name) != NULL ||
             leader_cuts_leave_out(context, node))
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
-            const struct leader_slot *slot = &node->slots[i];
+            const struct member_slot *slot = &node->slots[i];
             if (slot->bad || slot->busy || !leader_kind_has(&kind, node, slot) ||
                 !is_vacant(context, node->name, slot->index) ||
                 is_avoided(context, node, slot->index))
@@ -312,7 +310,7 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
 
 /* Why it gives the job no slot, or fewer than it has; "": it does. */
 static void explain_node(const struct leader_context *context, const struct leader_kind *kind,
-                         const struct leader_node *node, char *ret_why, size_t size)
+                         const struct member *node, char *ret_why, size_t size)
 {
     const char *refusal = roster_refused(&context->roster, node->name);
     unsigned bad = 0, waiting = 0; /* of these, for a person */
@@ -345,7 +343,7 @@ static void explain_holders(struct leader_context *context)
         unsigned held = 0, leaving = 0;
         for (unsigned n = 0; n < view->node_count; n++)
             for (unsigned i = 0; i < view->nodes[n].slot_count; i++) {
-                const struct leader_slot *slot = &view->nodes[n].slots[i];
+                const struct member_slot *slot = &view->nodes[n].slots[i];
                 held += slot->busy && slot->holder == holder;
                 leaving += slot->busy && slot->holder == holder && slot->leaves;
             }

@@ -67,7 +67,7 @@ static uint64_t due_ns(const struct leader_context *context, const struct plan_s
 }
 
 static const struct plan_slow *find_known(const struct leader_context *context,
-                                          const struct leader_node *node, unsigned slot)
+                                          const struct member *node, unsigned slot)
 {
     const struct plan *plan = context->view->plan;
     for (unsigned i = 0; plan != NULL && i < plan->slow_count; i++)
@@ -88,7 +88,7 @@ static const struct straggler_verdict *believed(struct leader_context *context, 
     if (verdict->rank >= view->plan->worker_count)
         return NULL;
     const struct plan_worker *worker = &view->plan->workers[verdict->rank];
-    const struct leader_node *node = roster_node(&context->roster, worker->node);
+    const struct member *node = roster_node(&context->roster, worker->node);
     const struct plan_slow *slow = node != NULL ? find_known(context, node, worker->slot) : NULL;
     if (slow == NULL || verdict->speed <= slow->speed)
         return verdict;
@@ -112,8 +112,7 @@ static const struct straggler_verdict *verdict_on(struct leader_context *context
     return NULL;
 }
 
-double leader_slow_speed(struct leader_context *context, const struct leader_node *node,
-                         unsigned slot)
+double leader_slow_speed(struct leader_context *context, const struct member *node, unsigned slot)
 {
     const struct straggler_verdict *verdict = verdict_on(context, node->name, slot);
     const struct plan_slow *slow = find_known(context, node, slot);
@@ -141,7 +140,7 @@ static void add_slow(struct plan *plan, const struct plan_slow *slow)
 /* What the next plan says of a slot that the plan in force knows; false: nothing any more. */
 static bool carried(struct leader_context *context, const struct plan *plan, struct plan_slow *slow)
 {
-    const struct leader_node *node = roster_node(&context->roster, slow->node);
+    const struct member *node = roster_node(&context->roster, slow->node);
     const struct straggler_verdict *verdict = verdict_on(context, slow->node, slow->slot);
     if (node == NULL)
         return true;
@@ -173,7 +172,7 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan)
         if (verdict->rank >= view->plan->worker_count || verdict->speed >= 1)
             continue;
         const struct plan_worker *worker = &view->plan->workers[verdict->rank];
-        const struct leader_node *node = roster_node(&context->roster, worker->node);
+        const struct member *node = roster_node(&context->roster, worker->node);
         if (node == NULL || find_known(context, node, worker->slot) != NULL)
             continue;
         struct plan_slow slow = {.slot = worker->slot,

@@ -26,8 +26,7 @@
 void leader_slow_refresh(const struct leader_view *view, struct leader_memory *memory);
 
 /** leader_slow_speed() - what the planner is to believe of a slot now, of its peers' speed */
-double leader_slow_speed(struct leader_context *context, const struct leader_node *node,
-                         unsigned slot);
+double leader_slow_speed(struct leader_context *context, const struct member *node, unsigned slot);
 
 /** leader_slow_carry() - into a plan that is about to be written, whatever it is made for */
 void leader_slow_carry(struct leader_context *context, struct plan *plan);

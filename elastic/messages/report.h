@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 #include "base/name.h"
+#include "elastic/copies/member.h"
 #include "elastic/step/step_record.h"
 
-#define REPORT_WORKERS_MAX   64 /* slots of one node */
+#define REPORT_WORKERS_MAX   MEMBER_SLOTS_MAX /* of one node */
 #define REPORT_LOST_MAX      64
 #define REPORT_UNREACHED_MAX 64
 #define REPORT_TEXT_SIZE     256

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/bits.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "emulator/emulator.h"
 #include "integration/worker_crew.h"

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"
 

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"
 

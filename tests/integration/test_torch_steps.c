@@ -21,6 +21,7 @@
 
 #include "base/compiler.h"
 #include "base/json.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 
 #include "base/file.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/read/reader.h"
 #include "integration/worker_crew.h"

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/reader.h"
 #include "integration/port_block.h"

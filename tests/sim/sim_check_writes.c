@@ -250,7 +250,7 @@ static struct plan *decode_plan(struct sim *sim, const char *text)
     return plan;
 }
 
-static unsigned leader_node(const struct sim *sim)
+static unsigned member(const struct sim *sim)
 {
     char key[KV_KEY_MAX];
     const struct sim_store_key *leader = sim_store_find(sim->store, keys_leader(key, SIM_CLUSTER));
@@ -277,7 +277,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     sim_faults_planned(sim, plan);
     check->generation = plan->generation;
     check->generation_ns = sim->now_ns;
-    check_source(sim, plan, newest_readable(sim, leader_node(sim), sent_ns));
+    check_source(sim, plan, newest_readable(sim, member(sim), sent_ns));
     plan_free(plan);
 }
 

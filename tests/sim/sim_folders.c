@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "checkpoint/write/retain.h"
 #include "sim/sim_check.h"
 #include "sim/sim_disk.h"
 

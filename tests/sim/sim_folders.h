@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "checkpoint/write/retain.h"
 #include "checkpoint/write/writer.h"
 #include "sim/sim_state.h"
 

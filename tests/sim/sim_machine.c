@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/write/retain.h"
 #include "daemon/core/events.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/jobs/job_folder.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "checkpoint/replicate/copy_place.h"
 
 struct keeper {
     pthread_t thread;

@@ -11,7 +11,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/copy_place.h"
+#include "checkpoint/replicate/receive.h"
 #include "worker/checkpoint/part_file.h"
 
 #define NOTE_MAX    ((size_t)1 << 20)

@@ -19,7 +19,8 @@
 
 #include <stdatomic.h>
 
-#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/remote/local.h"
 #include "elastic/copies/copies.h"
 
 struct spread_options {

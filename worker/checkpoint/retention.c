@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/write/retain.h"
 #include "checkpoint/write/writer.h"
 #include "elastic/job/job_spec.h"
 

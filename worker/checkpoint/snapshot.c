@@ -8,9 +8,11 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/folder_home.h"
 #include "checkpoint/write/io_tuning.h"
+#include "checkpoint/write/retain.h"
 #include "checkpoint/write/writable.h"
 #include "checkpoint/write/writer.h"
 #include "elastic/job/huggingface.h"
@@ -239,12 +241,6 @@ void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path)
 void snapshot_keep_restored(struct snapshot *snapshot, const char *path)
 {
     snprintf(snapshot->restored, sizeof(snapshot->restored), "%s", path);
-}
-
-bool snapshot_due(const struct job_spec *spec, uint64_t step)
-{
-    return spec->checkpoint.every && step % spec->checkpoint.every == 0 &&
-           step != spec->train.steps;
 }
 
 void snapshot_reset(struct snapshot *snapshot)

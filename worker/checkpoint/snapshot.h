@@ -42,9 +42,6 @@ void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path);
  * (worker/checkpoint/source_files.h), where the job's own folder has none yet */
 void snapshot_keep_restored(struct snapshot *snapshot, const char *path);
 
-/** snapshot_due() - whether the boundary after @step is one to write */
-bool snapshot_due(const struct job_spec *spec, uint64_t step);
-
 /** snapshot_reset() - a new generation: what was under way is given up */
 void snapshot_reset(struct snapshot *snapshot);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "elastic/planner/process_memory.h"
 #include "elastic/planner/start_time.h"

@@ -128,7 +128,7 @@ static void look_after_checkpoint(struct trainer *trainer, const struct exchange
     else if (down->checkpoint_durable > down->checkpoint_failed &&
              snapshot_settled(trainer->snapshot) && !snapshot_sits_out(trainer->snapshot))
         telling_alarm(trainer, ALARM_CHECKPOINT, "");
-    if (!snapshot_due(&trainer->spec, state->applied_step) || down->switch_generation)
+    if (!job_spec_checkpoint_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
     if (!down->checkpoint_busy)
         writers_begin(&trainer->writers, trainer->plan, state->applied_step);
@@ -263,7 +263,7 @@ int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
 
     up->digests = *state_check_digests(trainer->engine->check);
     int status = exchange_run(trainer->mesh, plan, rank, closing, up, root, ret_down, error);
-    if (!status && (closing || snapshot_due(&trainer->spec, boundary)))
+    if (!status && (closing || job_spec_checkpoint_due(&trainer->spec, boundary)))
         trainer->agreed_step = boundary;
     if (!ret_down->dispute)
         return status;

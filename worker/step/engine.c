@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "worker/checkpoint/snapshot.h"
 #include "worker/state/state_digest.h"
 #include "worker/step/gradient_norm.h"
 #include "worker/step/job_dataset.h"
@@ -246,7 +245,7 @@ int engine_compute(struct engine *engine, struct error *error)
     squares_record(engine->squares, engine->plan, engine->rank, engine->applied,
                    &engine->state->hold);
     state_check_run(engine->check, engine->plan, engine->rank,
-                    snapshot_due(engine->state->spec, engine->state->applied_step));
+                    job_spec_checkpoint_due(engine->state->spec, engine->state->applied_step));
     status = engine->state->kernel->synchronize(engine->state->device, error);
     if (status)
         return status;

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
+#include "checkpoint/write/folder_commit.h"
 #include "checkpoint/write/writer.h"
 
 #define SAMPLE_SHAPES  7

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "checkpoint/format/folder.h"
 #include "checkpoint/object/object_fetch.h"
 #include "checkpoint/object/object_send.h"
 #include "unit/checkpoint/fake_store.h"

@@ -5,7 +5,10 @@
 #pragma once
 
 #include "base/clock.h"
-#include "checkpoint/replicate/copy_steps.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/copy_place.h"
+#include "checkpoint/replicate/receive.h"
+#include "checkpoint/write/folder_commit.h"
 #include "unit/checkpoint/file_server.h"
 #include "unit/checkpoint/sample.h"
 

@@ -129,7 +129,7 @@ static inline void judge_stragglers(const struct cluster *cluster, struct leader
 }
 
 static inline void build_view(struct cluster *cluster, struct leader_view *view,
-                              struct leader_node *nodes, const struct node_report **reports)
+                              struct member *nodes, const struct node_report **reports)
 {
     memset(view, 0, sizeof(*view));
     view->now_ns = cluster->now_ns;
@@ -156,7 +156,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
             reports[view->report_count++] = cluster->reports[i];
         if (from->lease_until_ns <= cluster->now_ns)
             continue;
-        struct leader_node *node = &nodes[view->node_count++];
+        struct member *node = &nodes[view->node_count++];
         memset(node, 0, sizeof(*node));
         snprintf(node->name, sizeof(node->name), "%s", from->name);
         snprintf(node->host, sizeof(node->host), "127.0.0.1");
@@ -168,7 +168,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
         node->protocol = from->protocol;
         node->slot_count = from->slot_count;
         for (unsigned s = 0; s < from->slot_count; s++)
-            node->slots[s] = (struct leader_slot){.index = s,
+            node->slots[s] = (struct member_slot){.index = s,
                                                   .speed = 1,
                                                   .bad = from->slot_bad[s],
                                                   .tried_again = from->slot_tried_again[s]};
@@ -297,7 +297,7 @@ static inline uint64_t view_fingerprint(const struct cluster *cluster)
 /* As the daemon does it: after every change, and when the last decision asked for it. */
 static inline void leader_tick(struct cluster *cluster)
 {
-    static struct leader_node nodes[CLUSTER_NODES];
+    static struct member nodes[CLUSTER_NODES];
     static const struct node_report *reports[CLUSTER_NODES];
     if (cluster->quiet_leader || cluster->now_ns < cluster->leader_at_ns ||
         (view_fingerprint(cluster) == cluster->leader_saw &&

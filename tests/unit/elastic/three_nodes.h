@@ -21,7 +21,7 @@
 #define LANES      6
 
 static struct job_spec spec;
-static struct leader_node nodes[NODES];
+static struct member nodes[NODES];
 static struct node_report reports[NODES];
 static const struct node_report *const report_list[NODES] = {&reports[0], &reports[1], &reports[2]};
 static struct leader_view view;

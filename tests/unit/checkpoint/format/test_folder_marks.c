@@ -8,6 +8,7 @@
 
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
+#include "checkpoint/write/retain.h"
 #include "unit/checkpoint/sample.h"
 
 static char folder[64];

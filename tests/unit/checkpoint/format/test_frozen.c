@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
+#include "checkpoint/write/retain.h"
 #include "unit/checkpoint/fault_io.h"
 #include "unit/checkpoint/sample.h"
 

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/write/retain.h"
 #include "unit/checkpoint/sample.h"
 
 #define KILLS  200

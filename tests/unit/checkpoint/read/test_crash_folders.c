@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/write/retain.h"
 #include "unit/checkpoint/crash_disk.h"
@@ -159,7 +161,7 @@ static void check_removed(struct crash *self, bool finished)
     if (!named)
         return;
     assert_whole(self->replay);
-    if (retain_remove(self->replay, STEP, &error) != 0)
+    if (folder_remove_step(self->replay, STEP, &error) != 0)
         fail_msg("%s", error.text);
     assert_false(has_step(self->replay));
 }
@@ -174,7 +176,7 @@ static void there_or_gone(void **state)
     record_present(path);
     crash.began = recording.count;
     file_calls_record(crash.recorded);
-    assert_int_equal(retain_remove(crash.recorded, STEP, &error), 0);
+    assert_int_equal(folder_remove_step(crash.recorded, STEP, &error), 0);
     file_calls_disarm();
     crash.check = check_removed;
     crash_everywhere(&crash);

@@ -16,6 +16,7 @@
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/read/load.h"
+#include "checkpoint/write/retain.h"
 #include "unit/checkpoint/file_calls.h"
 #include "unit/checkpoint/sample.h"
 #include "unit/checkpoint/store_trip.h"

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "checkpoint/format/folder.h"
 #include "unit/checkpoint/sample.h"
 
 #define EXIT_SKIPPED 77

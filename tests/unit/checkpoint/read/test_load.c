@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/format/folder.h"
 #include "checkpoint/read/load.h"
 #include "unit/checkpoint/fault_io.h"
 #include "unit/checkpoint/sample.h"

@@ -15,6 +15,8 @@
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/read/load.h"
+#include "checkpoint/write/folder_commit.h"
+#include "checkpoint/write/retain.h"
 #include "unit/checkpoint/fault_memory.h"
 #include "unit/checkpoint/sample.h"
 #include "unit/checkpoint/store_trip.h"

@@ -13,6 +13,8 @@
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/read/verify_copies.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/copy_share.h"
 #include "unit/checkpoint/fault_memory.h"
 #include "unit/checkpoint/two_nodes.h"
 

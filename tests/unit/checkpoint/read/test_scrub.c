@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/scrub.h"
 #include "unit/checkpoint/sample.h"

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "checkpoint/format/folder.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/copy_share.h"
 #include "unit/checkpoint/fault_io.h"
 #include "unit/checkpoint/two_nodes.h"
 

@@ -8,6 +8,9 @@
 
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/export.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/copy_place.h"
+#include "checkpoint/write/retain.h"
 #include "unit/checkpoint/fault_io.h"
 #include "unit/checkpoint/two_nodes.h"
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/format/folder.h"
 #include "unit/checkpoint/crash_disk.h"
 #include "unit/checkpoint/two_nodes.h"
 

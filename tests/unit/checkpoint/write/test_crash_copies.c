@@ -12,6 +12,9 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/remote/local.h"
+#include "checkpoint/replicate/copy_share.h"
 #include "unit/checkpoint/crash_disk.h"
 #include "unit/checkpoint/two_nodes.h"
 

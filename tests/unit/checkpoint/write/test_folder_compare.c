@@ -9,6 +9,8 @@
 
 #include "base/file.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/write/folder_compare.h"
+#include "checkpoint/write/retain.h"
 #include "unit/checkpoint/sample.h"
 
 #define STEP 7

@@ -14,6 +14,8 @@
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/safetensors.h"
+#include "checkpoint/write/folder_commit.h"
+#include "checkpoint/write/retain.h"
 #include "unit/checkpoint/fault_io.h"
 #include "unit/checkpoint/sample.h"
 

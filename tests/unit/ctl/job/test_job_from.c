@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
+#include "checkpoint/write/folder_commit.h"
 #include "ctl/job/job_from.h"
 #include "ctl/job/job_risk.h"
 #include "unit/checkpoint/sample.h"

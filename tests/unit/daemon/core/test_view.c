@@ -175,7 +175,7 @@ static void test_nodes(void **state)
     put(&mirror, keys_node(key, "other", "z"), "{}");
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.node_count, 2);
-    const struct leader_node *nodes = view->view.nodes;
+    const struct member *nodes = view->view.nodes;
     assert_string_equal(nodes[0].name, "a");
     assert_string_equal(nodes[0].host, "10.0.0.1");
     assert_int_equal(nodes[0].link_port, 7600);
@@ -625,7 +625,7 @@ static void test_whoever_has_left_holds_no_slot(void **state)
         put_phase(&mirror, "node3", cases[i].phase);
         put_phase(&mirror, "node2", cases[i].phase); /* which trains on */
         struct view *view = make_view(&mirror, "demo", 0);
-        const struct leader_slot *slot = &view->view.nodes[1].slots[0];
+        const struct member_slot *slot = &view->view.nodes[1].slots[0];
         assert_int_equal(slot->busy, cases[i].busy);
         assert_int_equal(slot->leaves, cases[i].busy);
         slot = &view->view.nodes[0].slots[0];

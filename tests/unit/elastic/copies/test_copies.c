@@ -15,7 +15,7 @@
 
 /* @domains: a letter for each node's domain; '.' for none. A worker on each, two where @pairs. */
 static struct plan *make(const char *domains, unsigned copies, bool pairs,
-                         struct leader_node nodes[NODES_MAX])
+                         struct member nodes[NODES_MAX])
 {
     unsigned count = (unsigned)strlen(domains), each = pairs ? 2 : 1;
     struct plan *plan = plan_new();
@@ -38,7 +38,7 @@ static struct plan *make(const char *domains, unsigned copies, bool pairs,
 /* Every share on distinct nodes, in as many domains as can be; how many copies each node keeps. */
 static void check(const char *domains, unsigned copies, unsigned domains_least, unsigned kept_most)
 {
-    static struct leader_node nodes[NODES_MAX];
+    static struct member nodes[NODES_MAX];
     unsigned kept[NODES_MAX] = {0}, count = (unsigned)strlen(domains);
     struct plan *plan = make(domains, copies, false, nodes);
     for (unsigned store = 0; store < count; store++) {
@@ -96,7 +96,7 @@ static void test_fewer_nodes_than_copies(void **state)
 
 static void test_keepers_are_the_lowest_ranks(void **state)
 {
-    static struct leader_node nodes[NODES_MAX];
+    static struct member nodes[NODES_MAX];
     (void)state;
     struct plan *plan = make("...", 2, true, nodes);
     for (unsigned store = 0; store < 3; store++)
@@ -108,7 +108,7 @@ static void test_keepers_are_the_lowest_ranks(void **state)
 
 static void test_holders_without_a_worker_are_stores(void **state)
 {
-    static struct leader_node nodes[NODES_MAX];
+    static struct member nodes[NODES_MAX];
     (void)state;
     struct plan *plan = make("....", 2, false, nodes);
     plan->worker_count = 2;
@@ -131,7 +131,7 @@ static bool is_early(void *context, const char *node)
 
 static void test_places(void **state)
 {
-    static struct leader_node nodes[NODES_MAX];
+    static struct member nodes[NODES_MAX];
     char text[64] = "";
     (void)state;
     plan_free(make("...", 2, false, nodes));
@@ -150,7 +150,7 @@ static void test_places(void **state)
 
 static void test_who_could_not_be_asked(void **state)
 {
-    static struct leader_node nodes[NODES_MAX];
+    static struct member nodes[NODES_MAX];
     char group[64], text[64];
     (void)state;
     struct plan *plan = make("...", 2, false, nodes);

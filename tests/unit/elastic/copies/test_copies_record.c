@@ -159,7 +159,7 @@ static void test_places_that_no_record_has_room_for(void **state)
 /* Nodes with workers a, b, ... and their domains ('.': none); then one without a worker, z. */
 static struct plan *make_plan(const char *domains)
 {
-    struct leader_node nodes[12];
+    struct member nodes[12];
     unsigned count = (unsigned)strlen(domains);
     struct plan *plan = plan_new();
     plan->worker_count = count;

@@ -133,7 +133,7 @@ static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
 static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
 {
     (void)state;
-    static struct leader_node nodes[CLUSTER_NODES];
+    static struct member nodes[CLUSTER_NODES];
     static const struct node_report *reports[CLUSTER_NODES];
     struct cluster *cluster = cluster_new(1, 3, 2);
     struct leader_view view;
@@ -581,7 +581,7 @@ static void a_new_leader_carries_on_with_what_is_prepared(void **state)
 static void the_same_view_gives_the_same_decision(void **state)
 {
     (void)state;
-    static struct leader_node nodes[CLUSTER_NODES];
+    static struct member nodes[CLUSTER_NODES];
     static const struct node_report *reports[CLUSTER_NODES];
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
     cluster->quiet_leader = true;
@@ -693,7 +693,7 @@ static void a_refusal_outlives_the_reports_of_it(void **state)
     plan->generation = 2;
     plan->reason = PLAN_REASON_REFUSED;
     snprintf(plan->reason_text, sizeof(plan->reason_text), "no data");
-    const struct leader_node node = {.name = "a", .host = "127.0.0.1", .slot_count = 1};
+    const struct member node = {.name = "a", .host = "127.0.0.1", .slot_count = 1};
     const struct leader_view view = {.now_ns = 1,
                                      .failure_timeout_ns = 1,
                                      .spec = &cluster->spec,

@@ -179,7 +179,7 @@ static void slots_out_of_service_are_named(void **state)
 static void a_node_without_slots_is_not_to_be_upgraded(void **state)
 {
     (void)state;
-    struct leader_node node = {.name = "d"};
+    struct member node = {.name = "d"};
     struct leader_kind kind = {.arithmetic = "one", .links = 2};
     char words[200] = "something";
     leader_kind_words(&kind, &node, words, sizeof(words));
@@ -190,7 +190,7 @@ static void a_node_without_slots_is_not_to_be_upgraded(void **state)
 static void what_is_not_said_is_said_to_be_so(void **state)
 {
     (void)state;
-    struct leader_node node = {.name = "d", .arithmetic = "one", .slot_count = 1};
+    struct member node = {.name = "d", .arithmetic = "one", .slot_count = 1};
     struct leader_kind kind = {.arithmetic = "one", .links = 2};
     char words[200];
     leader_kind_words(&kind, &node, words, sizeof(words));

@@ -118,7 +118,7 @@ static void one_that_stands_aside_is_no_failure(void **state)
     plan->workers[0].slot = 1;
     plan->workers[0].instance = 20;
     nodes[1].slot_count = 2;
-    nodes[1].slots[1] = (struct leader_slot){.index = 1, .speed = 1};
+    nodes[1].slots[1] = (struct member_slot){.index = 1, .speed = 1};
     reports[1].worker_count = 2;
     reports[1].workers[1] = (struct worker_report){
         .slot = 1, .instance = 20, .phase = WORKER_PREPARED, .generation = 6};
@@ -253,7 +253,7 @@ static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
     memcpy(plan->workers[2].node, "b", 2);
     plan->workers[2].slot = 1;
     nodes[1].slot_count = 2;
-    nodes[1].slots[1] = (struct leader_slot){.index = 1, .speed = 1};
+    nodes[1].slots[1] = (struct member_slot){.index = 1, .speed = 1};
     say(0, WORKER_STUCK, 6, 9);
     reports[0].workers[0].lost_count = 1;
     snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "b/0");

@@ -42,7 +42,7 @@ static void widen(unsigned count)
     for (unsigned i = 0; i <= total; i++)
         plan->replica_first_lane[i] = i * LANES / total;
     for (unsigned slot = 0; slot < count; slot++) {
-        nodes[2].slots[slot] = (struct leader_slot){.index = slot, .speed = 1};
+        nodes[2].slots[slot] = (struct member_slot){.index = slot, .speed = 1};
         plan->workers[2 + slot] = plan->workers[2];
         plan->workers[2 + slot].slot = slot;
         plan->workers[2 + slot].instance = 12 + slot;

@@ -125,7 +125,7 @@ static void whoever_has_no_node_is_not_alive(void **state)
 static void nodes_are_found_whatever_their_order(void **state)
 {
     (void)state;
-    struct leader_node first = nodes[0];
+    struct member first = nodes[0];
     nodes[0] = nodes[2];
     nodes[2] = first;
     for (unsigned i = 0; i < NODES; i++) {

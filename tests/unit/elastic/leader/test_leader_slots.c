@@ -11,12 +11,12 @@
 
 #define TIMEOUT_NS 1000ull
 
-static struct leader_node node = {.name = "a",
-                                  .host = "127.0.0.1",
-                                  .link_port = 7000,
-                                  .incarnation = 5,
-                                  .slot_count = 1,
-                                  .slots = {{.speed = 1}}};
+static struct member node = {.name = "a",
+                             .host = "127.0.0.1",
+                             .link_port = 7000,
+                             .incarnation = 5,
+                             .slot_count = 1,
+                             .slots = {{.speed = 1}}};
 static struct job_spec spec;
 static struct leader_view view;
 static struct leader_memory memory;

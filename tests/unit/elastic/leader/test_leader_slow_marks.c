@@ -100,7 +100,7 @@ static void a_mark_is_of_one_slot(void **state)
 {
     (void)state;
     nodes[2].slot_count = 2;
-    nodes[2].slots[1] = (struct leader_slot){.index = 1, .speed = 1};
+    nodes[2].slots[1] = (struct member_slot){.index = 1, .speed = 1};
     assert_true(leader_slow_speed(&context, &nodes[2], 1) == 1);
 }
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/format/model_files.h"
 #include "checkpoint/read/export.h"
 #include "elastic/job/huggingface.h"

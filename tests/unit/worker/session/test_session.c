@@ -13,7 +13,7 @@
 #define RANKS 3 /* a root and its children */
 #define STEP  41
 
-struct member {
+struct crew_member {
     struct tiny_state tiny;
     struct engine engine;
     struct trainer trainer;
@@ -41,7 +41,7 @@ static struct plan *plan_of_replicas(unsigned unit_count)
 }
 
 /* At the end of a step that all have computed alike. */
-static void member_init(struct member *member, unsigned rank)
+static void member_init(struct crew_member *member, unsigned rank)
 {
     struct error error = {0};
 
@@ -61,7 +61,7 @@ static void member_init(struct member *member, unsigned rank)
     assert_int_equal(state_check_new(state, &member->engine.check), 0);
 }
 
-static void member_done(struct member *member)
+static void member_done(struct crew_member *member)
 {
     state_check_free(member->engine.check);
     tiny_state_done(&member->tiny);
@@ -69,7 +69,7 @@ static void member_done(struct member *member)
 
 static void *run_member(void *context)
 {
-    struct member *member = context;
+    struct crew_member *member = context;
     static const struct exchange_root root = {0};
 
     state_check_run(member->engine.check, member->trainer.plan, member->engine.rank, false);
@@ -83,7 +83,7 @@ static void *run_member(void *context)
 /* @about: what rank 1 has otherwise than the root. Rank 2, which is heard after it, breaks off. */
 static void agree_in_vain(enum dispute_about about, int status_of_root)
 {
-    struct member *members = calloc(RANKS, sizeof(*members));
+    struct crew_member *members = calloc(RANKS, sizeof(*members));
     struct world world;
 
     assert_non_null(members);

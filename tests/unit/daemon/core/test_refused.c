@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "daemon/checkpoint/refused.h"
+#include "daemon/core/refused.h"
 #include "unit/elastic/sample_plan.h"
 
 static void test_a_record_is_refused_by_its_revision(void **state)

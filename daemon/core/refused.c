@@ -1,4 +1,4 @@
-#include "daemon/checkpoint/refused.h"
+#include "daemon/core/refused.h"
 
 #include <stdio.h>
 
